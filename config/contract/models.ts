@@ -1,0 +1,33 @@
+/** What a caller may name in `modelId`, and which tier speaks it (specification parts 1.3, 2.1 and 8). */
+
+export const modelIds = ["mist", "mistv2", "arcana"] as const;
+export type ModelId = (typeof modelIds)[number];
+
+/** A tier is a container: `mist` serves two models, `arcana` one. */
+export const tiers = ["mist", "arcana"] as const;
+export type Tier = (typeof tiers)[number];
+
+export const profiles = ["self-hosted", "cloud"] as const;
+export type Profile = (typeof profiles)[number];
+
+export interface ModelFacts {
+  readonly tier: Tier;
+  /** Unicode code points per request; undefined is unlimited. */
+  readonly maxTextLength: number | undefined;
+  /** Hz, where the caller names none. */
+  readonly defaultRate: number;
+  /** Hz, where the caller names none and takes `audio/pcm`. */
+  readonly defaultPcmRate: number;
+}
+
+const mist: ModelFacts = { tier: "mist", maxTextLength: 500, defaultRate: 22_050, defaultPcmRate: 16_000 };
+
+export const models: Readonly<Record<ModelId, ModelFacts>> = {
+  mist,
+  mistv2: mist,
+  arcana: { tier: "arcana", maxTextLength: undefined, defaultRate: 24_000, defaultPcmRate: 24_000 },
+};
+
+export function modelsOfTier(tier: Tier): ModelId[] {
+  return modelIds.filter((id) => models[id].tier === tier);
+}

@@ -1,0 +1,87 @@
+/**
+ * Every failure a caller can meet, once. `code` is stable and is the only thing about an error that becomes a
+ * metric label; `docs/errors.md` documents each (RFC 9457 problem details).
+ */
+const registry = {
+  malformed_json: { status: 400, title: "The body is not JSON" },
+  invalid_request: { status: 400, title: "A field of the request is invalid" },
+  unauthorized: { status: 401, title: "The API key is missing or not valid" },
+  insufficient_scope: { status: 403, title: "The API key may not do this" },
+  license_expired: { status: 403, title: "The license does not allow synthesis" },
+  not_found: { status: 404, title: "There is nothing at this path" },
+  method_not_allowed: { status: 405, title: "The path does not take this method" },
+  not_acceptable: { status: 406, title: "None of the accepted formats is offered" },
+  body_too_large: { status: 413, title: "The body is too large" },
+  audio_too_large: { status: 413, title: "The audio is too large for one JSON answer" },
+  unsupported_media_type: { status: 415, title: "The body must be application/json" },
+  rate_limited: { status: 429, title: "Too many requests with this key" },
+  internal: { status: 500, title: "Something went wrong here" },
+  model_failed: { status: 502, title: "The model failed while speaking" },
+  saturated: { status: 503, title: "Every stream is taken and the queue is full" },
+  draining: { status: 503, title: "This server is shutting down" },
+  model_unreachable: { status: 503, title: "The model is not reachable now" },
+  deadline_exceeded: { status: 504, title: "The request was not served in time" },
+} as const satisfies Record<string, { status: number; title: string }>;
+
+export type ErrorCode = keyof typeof registry;
+
+export const errorCodes = Object.keys(registry) as ErrorCode[];
+
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === "string" && Object.hasOwn(registry, value);
+}
+
+/** One wrong field: where (RFC 6901 pointer into the body) and what to do. */
+export interface FieldError {
+  readonly pointer: string;
+  readonly detail: string;
+}
+
+export interface FailureOptions {
+  readonly fields?: readonly FieldError[];
+  readonly retryAfterSeconds?: number;
+  readonly cause?: unknown;
+}
+
+/** A failure with a code, and a sentence that a caller can act on. Never holds spoken text, keys or tokens. */
+export class Failure extends Error {
+  readonly code: ErrorCode;
+  readonly fields: readonly FieldError[];
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(code: ErrorCode, detail: string, options: FailureOptions = {}) {
+    super(detail, { cause: options.cause });
+    this.name = "Failure";
+    this.code = code;
+    this.fields = options.fields ?? [];
+    this.retryAfterSeconds = options.retryAfterSeconds;
+  }
+
+  get status(): number {
+    return registry[this.code].status;
+  }
+}
+
+/** RFC 9457 problem details, media type `application/problem+json`. */
+export interface Problem {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: ErrorCode;
+  readonly requestId: string;
+  readonly errors?: readonly FieldError[];
+}
+
+export function toProblem(failure: Failure, requestId: string): Problem {
+  const { status, title } = registry[failure.code];
+  return {
+    type: `https://svc-tts.dev/errors#${failure.code}`,
+    title,
+    status,
+    detail: failure.message,
+    code: failure.code,
+    requestId,
+    ...(failure.fields.length > 0 && { errors: failure.fields }),
+  };
+}
