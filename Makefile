@@ -1,0 +1,27 @@
+# svc-tts: what a person does here. `make help` lists it.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+NODE := node_modules/.bin/node
+BIN := node_modules/.bin
+
+.PHONY: help
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+node_modules/.installed: package.json package-lock.json
+	@echo "==> installing npm packages (Node 24 among them)"
+	npm ci --no-fund --no-audit --loglevel=error
+	@touch $@
+
+.PHONY: run
+run: node_modules/.installed ## the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1)
+	@$(NODE) server/main.ts all
+
+.PHONY: check
+check: node_modules/.installed ## types, lint, format and the rules of the house
+	@$(BIN)/tsc -p .
+	@$(BIN)/biome check --error-on-warnings .
+
+.PHONY: test-unit
+test-unit: node_modules/.installed ## unit tests
+	@$(BIN)/vitest run --project unit
