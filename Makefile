@@ -10,8 +10,7 @@ help: ## list these targets
 
 node_modules/.installed: package.json package-lock.json
 	@echo "==> installing npm packages (Node 24 among them)"
-	@# not `npm ci`: it refuses the lock where a registry lacks other platforms' optional packages (npm/cli#9846)
-	npm install --no-save --no-fund --no-audit --loglevel=error
+	npm ci --no-fund --no-audit --loglevel=error
 	@touch $@
 
 .PHONY: run
