@@ -1,0 +1,335 @@
+import { fieldManager } from "../../config/contract/names.ts";
+import { type BackoffPolicy, backoffMs } from "../loop/backoff.ts";
+import { type Clock, sleep, systemClock } from "../loop/clock.ts";
+import type { Manifest, Ref } from "../manifest.ts";
+import { ApiError } from "./api-error.ts";
+import type { Connection } from "./connect.ts";
+import { pathOf, resourceOf } from "./resources.ts";
+import { type Call, type Query, Transport, type TransportOptions } from "./transport.ts";
+
+/** Told of every attempt, for metrics: `status` is 0 when no answer came. Must not throw. */
+export type CallObserver = (call: { method: string; kind: string; status: number; tookMs: number }) => void;
+
+export type ClientOptions = TransportOptions & {
+  clock?: Clock;
+  random?: () => number;
+  observer?: CallObserver;
+  /** Per attempt. */
+  timeoutMs?: number;
+  /** Attempts in all, for calls that may be repeated. */
+  attempts?: number;
+};
+
+export type Selection = { namespace?: string | undefined; labelSelector?: string; fieldSelector?: string };
+export type ListOptions = Selection & { limit?: number; signal?: AbortSignal };
+export type Page = { items: Manifest[]; resourceVersion: string; continueToken: string | undefined };
+
+export type RemoveOptions = {
+  propagation?: "Foreground" | "Background" | "Orphan";
+  /** Delete only this very object, not one of the same name made since. */
+  uid?: string;
+  /** Delete only if nothing changed since. */
+  resourceVersion?: string;
+  signal?: AbortSignal;
+};
+
+type Request = Omit<Call, "timeoutMs" | "secret" | "path"> & {
+  kind: string;
+  path: string;
+  /** May be sent twice: a repeated answer means the same as the first. */
+  repeatable: boolean;
+};
+
+const pageSize = 500;
+const retryPolicy: BackoffPolicy = { baseMs: 100, capMs: 5_000, jitter: 0.5 };
+/** A longer wait belongs to the queue, which can do other work meanwhile. */
+const longestRetryAfterMs = 10_000;
+
+/**
+ * Reads and writes Kubernetes objects as plain JSON. Repeats what failed on the way or was refused for load (429, 502, 503,
+ * 504, `Retry-After` honoured), a few times; throws {@link ApiError} for the rest.
+ */
+export class ClusterClient {
+  readonly #transport: Transport;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #observer: CallObserver | undefined;
+  readonly #timeoutMs: number;
+  readonly #attempts: number;
+
+  constructor(connection: Connection, options: ClientOptions = {}) {
+    this.#transport = new Transport(connection, options);
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#observer = options.observer;
+    this.#timeoutMs = options.timeoutMs ?? 30_000;
+    this.#attempts = options.attempts ?? 4;
+  }
+
+  /** `undefined` when there is no such object (404), and also where its kind is not installed. */
+  async get(ref: Ref, options: { signal?: AbortSignal } = {}): Promise<Manifest | undefined> {
+    const path = pathOf(ref.kind, ref);
+    try {
+      return await this.#object({
+        method: "GET",
+        kind: ref.kind,
+        path,
+        repeatable: true,
+        signal: options.signal,
+      });
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** All objects of a kind, fetched in pages of `limit`. */
+  async list(kind: string, options: ListOptions = {}): Promise<Manifest[]> {
+    return (await this.listAll(kind, options)).items;
+  }
+
+  /** As {@link list}, with the resource version to watch from. */
+  async listAll(
+    kind: string,
+    options: ListOptions = {},
+  ): Promise<{ items: Manifest[]; resourceVersion: string }> {
+    const items: Manifest[] = [];
+    let limit: number | undefined = options.limit ?? pageSize;
+    let continueToken: string | undefined;
+    for (;;) {
+      try {
+        const page = await this.listPage(kind, options, { limit, continueToken });
+        items.push(...page.items);
+        if (page.continueToken === undefined) return { items, resourceVersion: page.resourceVersion };
+        continueToken = page.continueToken;
+      } catch (error) {
+        // The pages belong to a state that the server has forgotten meanwhile: once more from the start, in one piece.
+        if (!(error instanceof ApiError && error.status === 410) || continueToken === undefined) throw error;
+        items.length = 0;
+        limit = undefined;
+        continueToken = undefined;
+      }
+    }
+  }
+
+  async listPage(
+    kind: string,
+    options: Selection & { signal?: AbortSignal },
+    page: { limit?: number | undefined; continueToken?: string | undefined },
+  ): Promise<Page> {
+    const path = pathOf(kind, { namespace: options.namespace });
+    const query = { ...selectorsOf(options), limit: page.limit, continue: page.continueToken };
+    const answer = await this.#call({
+      method: "GET",
+      kind,
+      path,
+      query,
+      repeatable: true,
+      signal: options.signal,
+    });
+    return pageOf(kind, answer);
+  }
+
+  /** Server-side apply (Kubernetes, "Server-Side Apply"): creates or changes exactly the named fields, as `tts-operator`. */
+  async apply(
+    manifest: Manifest,
+    options: { force?: boolean; signal?: AbortSignal } = {},
+  ): Promise<Manifest> {
+    return this.#apply(applicable(manifest), undefined, options);
+  }
+
+  /** The same for `/status`; everything but names and `status` is left out. */
+  async applyStatus(
+    manifest: Manifest,
+    options: { force?: boolean; signal?: AbortSignal } = {},
+  ): Promise<Manifest> {
+    const { name, namespace, uid } = manifest.metadata;
+    const metadata = {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(uid !== undefined && { uid }),
+    };
+    const body = { apiVersion: manifest.apiVersion, kind: manifest.kind, metadata, status: manifest.status };
+    return this.#apply(body, "status", options);
+  }
+
+  /** Throws `AlreadyExists` (409) when the name is taken. */
+  async create(manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<Manifest> {
+    const { kind, metadata } = manifest;
+    const path = pathOf(kind, { namespace: metadata.namespace });
+    return this.#object({
+      method: "POST",
+      kind,
+      path,
+      body: manifest,
+      repeatable: false,
+      signal: options.signal,
+    });
+  }
+
+  /** Writes the whole object; throws `Conflict` (409) when it changed since `metadata.resourceVersion`. */
+  async replace(manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<Manifest> {
+    const { kind, metadata } = manifest;
+    const path = pathOf(kind, { namespace: metadata.namespace, name: metadata.name });
+    return this.#object({
+      method: "PUT",
+      kind,
+      path,
+      body: manifest,
+      repeatable: false,
+      signal: options.signal,
+    });
+  }
+
+  /**
+   * Deletes. False when there was nothing to delete: it is gone, or with `uid` given another object has its name now.
+   * Throws `Conflict` (409) when it changed since `resourceVersion`.
+   */
+  async remove(ref: Ref, options: RemoveOptions = {}): Promise<boolean> {
+    const { uid, resourceVersion, propagation = "Background", signal } = options;
+    const preconditions = {
+      ...(uid !== undefined && { uid }),
+      ...(resourceVersion !== undefined && { resourceVersion }),
+    };
+    const body = { apiVersion: "v1", kind: "DeleteOptions", propagationPolicy: propagation, preconditions };
+    const path = pathOf(ref.kind, ref);
+    try {
+      await this.#call({ method: "DELETE", kind: ref.kind, path, body, repeatable: true, signal });
+      return true;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 404) return false;
+      if (error.status !== 409 || uid === undefined) throw error;
+      if ((await this.get(ref, signal === undefined ? {} : { signal }))?.metadata.uid !== uid) return false;
+      throw error;
+    }
+  }
+
+  /** An open watch; see `watch.ts`, which knows what to do when it ends. */
+  async openWatch(
+    kind: string,
+    selection: Selection,
+    query: Query,
+    signal: AbortSignal,
+    timeoutMs = this.#timeoutMs,
+  ) {
+    const path = pathOf(kind, { namespace: selection.namespace });
+    const call: Call = {
+      method: "GET",
+      path,
+      query: { watch: true, ...selectorsOf(selection), ...query },
+      timeoutMs,
+      signal,
+      secret: kind === "Secret",
+    };
+    try {
+      return await this.#observed(kind, { ...call, method: "GET" }, () => this.#transport.open(call));
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) this.#transport.refreshCredentials();
+      throw error;
+    }
+  }
+
+  /** Closes all sockets. Calls under way fail. */
+  close(): void {
+    this.#transport.close();
+  }
+
+  async #apply(
+    body: Manifest,
+    subresource: "status" | undefined,
+    { force = true, signal }: { force?: boolean; signal?: AbortSignal },
+  ): Promise<Manifest> {
+    const { kind, metadata } = body;
+    const where = { namespace: metadata.namespace, name: metadata.name };
+    return this.#object({
+      method: "PATCH",
+      kind,
+      path: pathOf(kind, subresource === undefined ? where : { ...where, subresource }),
+      query: { fieldManager, force, fieldValidation: "Strict" },
+      // JSON is YAML, and the only type that a server of any age takes for an apply.
+      contentType: "application/apply-patch+yaml",
+      body,
+      repeatable: true,
+      signal,
+    });
+  }
+
+  async #object(request: Request): Promise<Manifest> {
+    return (await this.#call(request)) as Manifest;
+  }
+
+  async #call(request: Request): Promise<unknown> {
+    const { kind, repeatable, ...call } = request;
+    const attempt: Call = { ...call, timeoutMs: this.#timeoutMs, secret: kind === "Secret" };
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await this.#observed(kind, attempt, () => this.#transport.send(attempt));
+      } catch (error) {
+        const waitMs =
+          error instanceof ApiError ? this.#retryAfterMs(error, failures, repeatable) : undefined;
+        if (waitMs === undefined) throw error;
+        await sleep(this.#clock, waitMs, call.signal);
+      }
+    }
+  }
+
+  /** How long to wait before trying once more, or `undefined` to give up. */
+  #retryAfterMs(error: ApiError, failures: number, repeatable: boolean): number | undefined {
+    if (error.status === 401) {
+      this.#transport.refreshCredentials();
+      return failures === 1 ? 0 : undefined;
+    }
+    if (failures >= this.#attempts || !mayRepeat(error, repeatable)) return undefined;
+    const askedMs = error.retryAfterMs ?? 0;
+    if (askedMs > longestRetryAfterMs) return undefined;
+    return askedMs + backoffMs(retryPolicy, failures, this.#random);
+  }
+
+  async #observed<T>(kind: string, call: Call, run: () => Promise<T>): Promise<T> {
+    const startMs = this.#clock.monotonicMs();
+    const tell = (status: number) => {
+      this.#observer?.({ method: call.method, kind, status, tookMs: this.#clock.monotonicMs() - startMs });
+    };
+    try {
+      const answer = await run();
+      tell(200);
+      return answer;
+    } catch (error) {
+      tell(error instanceof ApiError ? error.status : 0);
+      throw error;
+    }
+  }
+}
+
+/** 429 was not carried out, so anything may be repeated; the others only where twice is as good as once. */
+function mayRepeat(error: ApiError, repeatable: boolean): boolean {
+  if (error.status === 429) return true;
+  if (!repeatable) return false;
+  if (error.status === 0) return error.reason === "Unreachable" || error.reason === "Timeout";
+  return [500, 502, 503, 504].includes(error.status);
+}
+
+function selectorsOf({ labelSelector, fieldSelector }: Selection): Query {
+  return { labelSelector, fieldSelector };
+}
+
+/** What an apply may name: the server fills in the rest of the metadata and refuses `managedFields`. */
+function applicable(manifest: Manifest): Manifest {
+  const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;
+  return { ...manifest, metadata };
+}
+
+function pageOf(kind: string, answer: unknown): Page {
+  const { items, metadata } = answer as {
+    items?: Manifest[] | null;
+    metadata?: { resourceVersion?: string; continue?: string };
+  };
+  const { apiVersion } = resourceOf(kind);
+  return {
+    // Items of a list come without their kind.
+    items: (items ?? []).map((item) => ({ ...item, apiVersion, kind })),
+    resourceVersion: metadata?.resourceVersion ?? "",
+    continueToken: metadata?.continue === "" ? undefined : metadata?.continue,
+  };
+}

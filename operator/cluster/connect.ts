@@ -1,0 +1,148 @@
+import { readFile } from "node:fs/promises";
+import type { Agent } from "node:https";
+import type { SecureContextOptions } from "node:tls";
+
+/** What one request needs beyond its path. Never logged. */
+export type Credentials = {
+  headers: Record<string, string>;
+  tls: Pick<SecureContextOptions, "ca" | "cert" | "key" | "passphrase"> & {
+    servername?: string;
+    rejectUnauthorized?: boolean;
+  };
+  /** Set where the kubeconfig asks for a proxy; replaces our own sockets. */
+  agent?: Agent;
+};
+
+/** Where the API server is, and who we are. */
+export type Connection = {
+  server: URL;
+  /** The namespace of the service account or of the kubeconfig's context. */
+  namespace: string | undefined;
+  credentials(): Promise<Credentials>;
+  /** After a 401: forget what is remembered and read it anew (a token that rotated, a kubeconfig written again). */
+  refresh(): void;
+};
+
+/** Where to look, read from the environment by `main.ts`. */
+export type ConnectOptions = {
+  /** Path of a kubeconfig; wins over the service account. */
+  kubeconfig?: string | undefined;
+  context?: string | undefined;
+  /** `KUBERNETES_SERVICE_HOST` and `KUBERNETES_SERVICE_PORT`. */
+  serviceHost?: string | undefined;
+  servicePort?: string | undefined;
+  serviceAccountFolder?: string | undefined;
+};
+
+const defaultServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
+/** As client-go does: the kubelet replaces a token long before its end. */
+const rereadMs = 60_000;
+
+/** By kubeconfig when one is named, else by the pod's service account. Throws a sentence that says what is missing. */
+export async function connect(options: ConnectOptions): Promise<Connection> {
+  if (options.kubeconfig !== undefined) return connectByKubeconfig(options.kubeconfig, options.context);
+  if (options.serviceHost !== undefined) return connectByServiceAccount(options);
+  throw new Error(
+    "no cluster to talk to: set KUBECONFIG to a kubeconfig file, or run in a pod with a service account",
+  );
+}
+
+/**
+ * Without the client library, which costs 90 MB of memory once loaded: host, CA and token are all there is in a pod.
+ */
+async function connectByServiceAccount(options: ConnectOptions): Promise<Connection> {
+  const folder = options.serviceAccountFolder ?? defaultServiceAccountFolder;
+  const host = options.serviceHost ?? "";
+  const server = new URL(
+    `https://${host.includes(":") ? `[${host}]` : host}:${options.servicePort ?? "443"}`,
+  );
+  const namespace = await readServiceAccount(folder, "namespace");
+  const remembered = remember(async () => {
+    const [ca, token] = await Promise.all([
+      readServiceAccount(folder, "ca.crt"),
+      readServiceAccount(folder, "token"),
+    ]);
+    return { headers: { authorization: `Bearer ${token}` }, tls: { ca } };
+  });
+  return { server, namespace, ...remembered };
+}
+
+async function readServiceAccount(folder: string, file: string): Promise<string> {
+  try {
+    return (await readFile(`${folder}/${file}`, "utf8")).trim();
+  } catch (cause) {
+    throw new Error(
+      `cannot read the pod's service account (${folder}/${file}): is automountServiceAccountToken on?`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+async function connectByKubeconfig(path: string, context: string | undefined): Promise<Connection> {
+  const { KubeConfig } = await import("@kubernetes/client-node");
+  const load = () => {
+    const config = new KubeConfig();
+    config.loadFromFile(path);
+    if (context !== undefined) config.setCurrentContext(context);
+    return config;
+  };
+  let config = load();
+  const cluster = config.getCurrentCluster();
+  if (cluster === null)
+    throw new Error(`kubeconfig ${path} has no cluster for context ${config.getCurrentContext()}`);
+  const remembered = remember(async () => {
+    const asked: Record<string, unknown> = {};
+    await config.applyToHTTPSOptions(asked);
+    return credentialsOf(asked, cluster.proxyUrl !== undefined);
+  });
+  const refresh = () => {
+    config = load();
+    remembered.refresh();
+  };
+  return {
+    server: new URL(cluster.server),
+    namespace: config.getContextObject(config.getCurrentContext())?.namespace,
+    credentials: remembered.credentials,
+    refresh,
+  };
+}
+
+/** From what the library put into Node's request options. */
+function credentialsOf(options: Record<string, unknown>, proxied: boolean): Credentials {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries((options.headers ?? {}) as Record<string, string>)) {
+    headers[name.toLowerCase()] = String(value).trim();
+  }
+  if (typeof options.auth === "string") {
+    headers.authorization = `Basic ${Buffer.from(options.auth).toString("base64")}`;
+  }
+  const tls: Record<string, unknown> = {};
+  for (const name of ["ca", "cert", "key", "passphrase", "servername", "rejectUnauthorized"]) {
+    if (options[name] !== undefined) tls[name] = options[name];
+  }
+  const credentials: Credentials = { headers, tls };
+  if (proxied) credentials.agent = options.agent as Agent;
+  return credentials;
+}
+
+/** Reads at most once a minute, and once for callers that come at the same time. */
+function remember(read: () => Promise<Credentials>): Pick<Connection, "credentials" | "refresh"> {
+  let known: { at: number; value: Promise<Credentials> } | undefined;
+  return {
+    credentials() {
+      if (known === undefined || performance.now() - known.at > rereadMs) {
+        const value = read();
+        known = { at: performance.now(), value };
+        value.catch(() => {
+          known = undefined;
+        });
+      }
+      return known.value;
+    },
+    refresh() {
+      known = undefined;
+    },
+  };
+}

@@ -1,0 +1,67 @@
+/** Where the API server keeps each kind that the operator reads or writes. */
+export type Resource = {
+  apiVersion: string;
+  /** Lower-case plural, as in URLs and RBAC rules. */
+  plural: string;
+  namespaced: boolean;
+};
+
+function namespaced(apiVersion: string, plural: string): Resource {
+  return { apiVersion, plural, namespaced: true };
+}
+
+function clusterWide(apiVersion: string, plural: string): Resource {
+  return { apiVersion, plural, namespaced: false };
+}
+
+export const resources = {
+  TtsDeployment: namespaced("tts.svc.dev/v1alpha1", "ttsdeployments"),
+  TtsModelPool: namespaced("tts.svc.dev/v1alpha1", "ttsmodelpools"),
+  ConfigMap: namespaced("v1", "configmaps"),
+  Namespace: clusterWide("v1", "namespaces"),
+  Node: clusterWide("v1", "nodes"),
+  PersistentVolumeClaim: namespaced("v1", "persistentvolumeclaims"),
+  Pod: namespaced("v1", "pods"),
+  Secret: namespaced("v1", "secrets"),
+  Service: namespaced("v1", "services"),
+  ServiceAccount: namespaced("v1", "serviceaccounts"),
+  Deployment: namespaced("apps/v1", "deployments"),
+  ReplicaSet: namespaced("apps/v1", "replicasets"),
+  HorizontalPodAutoscaler: namespaced("autoscaling/v2", "horizontalpodautoscalers"),
+  Lease: namespaced("coordination.k8s.io/v1", "leases"),
+  EndpointSlice: namespaced("discovery.k8s.io/v1", "endpointslices"),
+  Event: namespaced("events.k8s.io/v1", "events"),
+  Ingress: namespaced("networking.k8s.io/v1", "ingresses"),
+  NetworkPolicy: namespaced("networking.k8s.io/v1", "networkpolicies"),
+  RuntimeClass: clusterWide("node.k8s.io/v1", "runtimeclasses"),
+  PodDisruptionBudget: namespaced("policy/v1", "poddisruptionbudgets"),
+  Role: namespaced("rbac.authorization.k8s.io/v1", "roles"),
+  RoleBinding: namespaced("rbac.authorization.k8s.io/v1", "rolebindings"),
+  CustomResourceDefinition: clusterWide("apiextensions.k8s.io/v1", "customresourcedefinitions"),
+} as const satisfies Record<string, Resource>;
+
+export type Kind = keyof typeof resources;
+
+/** Throws for a kind that is not in the table: a mistake of ours, never of a user. */
+export function resourceOf(kind: string): Resource {
+  const resource = (resources as Record<string, Resource>)[kind];
+  if (resource === undefined)
+    throw new TypeError(`kind ${kind} is missing from the operator's resource table`);
+  return resource;
+}
+
+/** URL path of a collection, or of one object when `name` is given; all namespaces when `namespace` is left out. */
+export function pathOf(
+  kind: string,
+  where: { namespace?: string | undefined; name?: string; subresource?: string },
+): string {
+  const { apiVersion, plural, namespaced } = resourceOf(kind);
+  const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const parts = [root];
+  if (namespaced && where.namespace !== undefined)
+    parts.push("namespaces", encodeURIComponent(where.namespace));
+  parts.push(plural);
+  if (where.name !== undefined) parts.push(encodeURIComponent(where.name));
+  if (where.subresource !== undefined) parts.push(where.subresource);
+  return parts.join("/");
+}

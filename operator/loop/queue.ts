@@ -1,0 +1,180 @@
+import type { Outcome } from "../outcome.ts";
+import { type BackoffPolicy, backoffMs } from "./backoff.ts";
+import { type Clock, sleep } from "./clock.ts";
+
+/** A key that changed (or is new) goes before a key that is only looked at again. */
+export type Priority = "change" | "resync";
+
+/** One pass over one key. `signal` aborts when a stop has lasted longer than its grace. */
+export type Pass = (key: string, signal: AbortSignal) => Promise<Outcome>;
+
+/** Told of everything that a metric may count; must not throw. Times in milliseconds. */
+export type QueueObserver = {
+  added?(priority: Priority): void;
+  depth?(waiting: number, running: number): void;
+  started?(key: string, waitedMs: number): void;
+  finished?(key: string, result: Outcome["kind"] | "failed", tookMs: number): void;
+  /** The pass threw; it is tried again after `retryMs`. */
+  failed?(key: string, error: unknown, failures: number, retryMs: number): void;
+};
+
+export type QueueOptions = {
+  pass: Pass;
+  workers: number;
+  clock: Clock;
+  random?: () => number;
+  backoff?: BackoffPolicy;
+  observer?: QueueObserver;
+};
+
+const defaultBackoff: BackoffPolicy = { baseMs: 5, capMs: 5 * 60_000, jitter: 0.2 };
+
+/**
+ * Keys waiting for a pass. A key waits at most once (the latest state counts, not the number of events), never has two
+ * passes at once, and when added during its pass gets one more afterwards. A pass that throws is repeated with
+ * growing delays; a change in between is not held up by them.
+ *
+ * A key waits in one place at a time for "now", and beside it may have one wake-up set by `addAfter` (the earliest wins).
+ */
+export class WorkQueue {
+  readonly #options: QueueOptions;
+  readonly #random: () => number;
+  readonly #backoff: BackoffPolicy;
+  readonly #waiting: Record<Priority, Map<string, number>> = { change: new Map(), resync: new Map() };
+  readonly #again = new Map<string, Priority>();
+  readonly #running = new Map<string, Promise<void>>();
+  readonly #wakeups = new Map<string, { dueMs: number; cancel: () => void }>();
+  readonly #failures = new Map<string, number>();
+  readonly #abort = new AbortController();
+  #state: "idle" | "running" | "stopped" = "idle";
+
+  constructor(options: QueueOptions) {
+    this.#options = options;
+    this.#random = options.random ?? Math.random;
+    this.#backoff = options.backoff ?? defaultBackoff;
+  }
+
+  /** Keys may be added before the start; they wait. */
+  start(): void {
+    if (this.#state !== "idle") return;
+    this.#state = "running";
+    this.#dispatch();
+  }
+
+  add(key: string, priority: Priority = "change"): void {
+    if (this.#state === "stopped") return;
+    this.#options.observer?.added?.(priority);
+    if (this.#running.has(key)) {
+      if (this.#again.get(key) !== "change") this.#again.set(key, priority);
+      return;
+    }
+    this.#enqueue(key, priority);
+    this.#dispatch();
+  }
+
+  /** Wakes the key after `delayMs`; of several wake-ups of a key the earliest is kept. */
+  addAfter(key: string, delayMs: number, priority: Priority = "resync"): void {
+    if (this.#state === "stopped") return;
+    if (delayMs <= 0) {
+      this.add(key, priority);
+      return;
+    }
+    const dueMs = this.#options.clock.monotonicMs() + delayMs;
+    const earlier = this.#wakeups.get(key);
+    if (earlier !== undefined && earlier.dueMs <= dueMs) return;
+    earlier?.cancel();
+    const cancel = this.#options.clock.after(delayMs, () => {
+      this.#wakeups.delete(key);
+      this.add(key, priority);
+    });
+    this.#wakeups.set(key, { dueMs, cancel });
+  }
+
+  /** Drops what is known of a key that is gone: its wake-up and its failures. A running pass ends by itself. */
+  forget(key: string): void {
+    this.#wakeups.get(key)?.cancel();
+    this.#wakeups.delete(key);
+    this.#failures.delete(key);
+  }
+
+  /** Starts no further pass and waits for those that run; after `graceMs` their signal aborts, and they are still awaited. */
+  async stop(graceMs = 20_000): Promise<void> {
+    this.#state = "stopped";
+    for (const { cancel } of this.#wakeups.values()) cancel();
+    this.#wakeups.clear();
+    this.#again.clear();
+    for (const keys of Object.values(this.#waiting)) keys.clear();
+    const ended = new AbortController();
+    const grace = sleep(this.#options.clock, graceMs, ended.signal).then(() => this.#abort.abort());
+    await Promise.all(this.#running.values());
+    ended.abort();
+    await grace;
+    this.#tellDepth();
+  }
+
+  #enqueue(key: string, priority: Priority): void {
+    const { change, resync } = this.#waiting;
+    if (change.has(key)) return;
+    const sinceMs = resync.get(key) ?? this.#options.clock.monotonicMs();
+    if (priority === "change") resync.delete(key);
+    this.#waiting[priority].set(key, sinceMs);
+  }
+
+  #dispatch(): void {
+    while (this.#state === "running" && this.#running.size < this.#options.workers) {
+      const next = this.#take();
+      if (next === undefined) break;
+      this.#running.set(next.key, this.#work(next.key, next.waitedMs));
+    }
+    this.#tellDepth();
+  }
+
+  #take(): { key: string; waitedMs: number } | undefined {
+    const keys = this.#waiting.change.size > 0 ? this.#waiting.change : this.#waiting.resync;
+    for (const [key, sinceMs] of keys) {
+      keys.delete(key);
+      return { key, waitedMs: this.#options.clock.monotonicMs() - sinceMs };
+    }
+    return undefined;
+  }
+
+  async #work(key: string, waitedMs: number): Promise<void> {
+    const { clock, observer, pass } = this.#options;
+    const startMs = clock.monotonicMs();
+    observer?.started?.(key, waitedMs);
+    try {
+      // Off the caller's stack, so that a listener which adds a key never runs the pass itself.
+      await Promise.resolve();
+      const outcome = await pass(key, this.#abort.signal);
+      this.#failures.delete(key);
+      if (outcome.kind === "waiting") this.addAfter(key, Math.max(1, outcome.afterMs));
+      observer?.finished?.(key, outcome.kind, clock.monotonicMs() - startMs);
+    } catch (error) {
+      observer?.finished?.(key, "failed", clock.monotonicMs() - startMs);
+      this.#retry(key, error);
+    } finally {
+      this.#release(key);
+    }
+  }
+
+  #retry(key: string, error: unknown): void {
+    const failures = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, failures);
+    const retryMs = backoffMs(this.#backoff, failures, this.#random);
+    this.#options.observer?.failed?.(key, error, failures, retryMs);
+    this.addAfter(key, retryMs);
+  }
+
+  #release(key: string): void {
+    this.#running.delete(key);
+    const again = this.#again.get(key);
+    this.#again.delete(key);
+    if (again !== undefined && this.#state === "running") this.#enqueue(key, again);
+    this.#dispatch();
+  }
+
+  #tellDepth(): void {
+    const { change, resync } = this.#waiting;
+    this.#options.observer?.depth?.(change.size + resync.size, this.#running.size);
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * Kubernetes objects as the operator sees them: plain JSON. Types only. The client library's types enter the
+ * house here, and nowhere else outside `cluster/`.
+ */
+export type {
+  V1ConfigMap,
+  V1Container,
+  V1Deployment,
+  V1EnvVar,
+  V1LabelSelector,
+  V1Lease,
+  V1NetworkPolicy,
+  V1Node,
+  V1PersistentVolumeClaim,
+  V1Pod,
+  V1PodDisruptionBudget,
+  V1PodSpec,
+  V1PodTemplateSpec,
+  V1Probe,
+  V1ReplicaSet,
+  V1ResourceRequirements,
+  V1Role,
+  V1RoleBinding,
+  V1Secret,
+  V1Service,
+  V1ServiceAccount,
+  V1Toleration,
+} from "@kubernetes/client-node";
+
+export type OwnerReference = {
+  apiVersion: string;
+  kind: string;
+  name: string;
+  uid: string;
+  controller?: boolean;
+  blockOwnerDeletion?: boolean;
+};
+
+/** Who set which fields (Kubernetes API, "Server-Side Apply"); `fieldsV1` is a tree of `f:`, `k:` and `v:` keys. */
+export type ManagedFieldsEntry = {
+  manager?: string;
+  operation?: string;
+  apiVersion?: string;
+  time?: string;
+  fieldsType?: string;
+  fieldsV1?: Record<string, unknown>;
+  subresource?: string;
+};
+
+/** Times are RFC 3339 strings, exactly as the API server wrote them. */
+export type ManifestMetadata = {
+  name: string;
+  namespace?: string;
+  generateName?: string;
+  uid?: string;
+  resourceVersion?: string;
+  generation?: number;
+  creationTimestamp?: string;
+  deletionTimestamp?: string;
+  deletionGracePeriodSeconds?: number;
+  labels?: Record<string, string>;
+  annotations?: Record<string, string>;
+  ownerReferences?: OwnerReference[];
+  finalizers?: string[];
+  managedFields?: ManagedFieldsEntry[];
+};
+
+/** Any Kubernetes object; unknown fields are kept as they came. */
+export type Manifest = {
+  apiVersion: string;
+  kind: string;
+  metadata: ManifestMetadata;
+  [field: string]: unknown;
+};
+
+/** The address of one object. `apiVersion` is for people and events; requests go where `resources.ts` says. */
+export type Ref = {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+};
