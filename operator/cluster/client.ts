@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type BackoffPolicy, backoffMs } from "../loop/backoff.ts";
 import { type Clock, sleep, systemClock } from "../loop/clock.ts";
@@ -21,8 +22,15 @@ export type ClientOptions = TransportOptions & {
 };
 
 export type Selection = { namespace?: string | undefined; labelSelector?: string; fieldSelector?: string };
-export type ListOptions = Selection & { limit?: number; signal?: AbortSignal };
-export type Page = { items: Manifest[]; resourceVersion: string; continueToken: string | undefined };
+export type ReadOptions = {
+  signal?: AbortSignal | undefined;
+  /** Only `metadata` is fetched (`PartialObjectMetadata`). */
+  metadataOnly?: boolean;
+};
+export type ListOptions = Selection & ReadOptions & { limit?: number };
+export type WatchOptions = Selection &
+  ReadOptions & { resourceVersion: string | undefined; timeoutSeconds: number };
+type Page = { items: Manifest[]; resourceVersion: string; continueToken: string | undefined };
 
 export type RemoveOptions = {
   propagation?: "Foreground" | "Background" | "Orphan";
@@ -67,7 +75,7 @@ export class ClusterClient {
   }
 
   /** `undefined` when there is no such object (404), and also where its kind is not installed. */
-  async get(ref: Ref, options: { signal?: AbortSignal } = {}): Promise<Manifest | undefined> {
+  async get(ref: Ref, options: ReadOptions = {}): Promise<Manifest | undefined> {
     const path = pathOf(ref.kind, ref);
     try {
       return await this.#object({
@@ -75,7 +83,7 @@ export class ClusterClient {
         kind: ref.kind,
         path,
         repeatable: true,
-        signal: options.signal,
+        ...reading(options),
       });
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return undefined;
@@ -88,18 +96,18 @@ export class ClusterClient {
     return (await this.listAll(kind, options)).items;
   }
 
-  /** As {@link list}, with the resource version to watch from. */
+  /** As {@link list}, with the resource version to watch from; `keep` may slim each object as its page arrives. */
   async listAll(
     kind: string,
-    options: ListOptions = {},
+    options: ListOptions & { keep?: (object: Manifest) => Manifest } = {},
   ): Promise<{ items: Manifest[]; resourceVersion: string }> {
     const items: Manifest[] = [];
     let limit: number | undefined = options.limit ?? pageSize;
     let continueToken: string | undefined;
     for (;;) {
       try {
-        const page = await this.listPage(kind, options, { limit, continueToken });
-        items.push(...page.items);
+        const page = await this.#listPage(kind, options, { limit, continue: continueToken });
+        for (const item of page.items) items.push(options.keep?.(item) ?? item);
         if (page.continueToken === undefined) return { items, resourceVersion: page.resourceVersion };
         continueToken = page.continueToken;
       } catch (error) {
@@ -110,24 +118,6 @@ export class ClusterClient {
         continueToken = undefined;
       }
     }
-  }
-
-  async listPage(
-    kind: string,
-    options: Selection & { signal?: AbortSignal },
-    page: { limit?: number | undefined; continueToken?: string | undefined },
-  ): Promise<Page> {
-    const path = pathOf(kind, { namespace: options.namespace });
-    const query = { ...selectorsOf(options), limit: page.limit, continue: page.continueToken };
-    const answer = await this.#call({
-      method: "GET",
-      kind,
-      path,
-      query,
-      repeatable: true,
-      signal: options.signal,
-    });
-    return pageOf(kind, answer);
   }
 
   /** Server-side apply (Kubernetes, "Server-Side Apply"): creates or changes exactly the named fields, as `tts-operator`. */
@@ -205,25 +195,25 @@ export class ClusterClient {
     }
   }
 
-  /** An open watch; see `watch.ts`, which knows what to do when it ends. */
-  async openWatch(
-    kind: string,
-    selection: Selection,
-    query: Query,
-    signal: AbortSignal,
-    timeoutMs = this.#timeoutMs,
-  ) {
-    const path = pathOf(kind, { namespace: selection.namespace });
+  /** An open watch: bytes, a JSON event per line; see `watch.ts`, which knows what to do when it ends. One attempt. */
+  async openWatch(kind: string, options: WatchOptions): Promise<IncomingMessage> {
+    const { resourceVersion, timeoutSeconds } = options;
     const call: Call = {
       method: "GET",
-      path,
-      query: { watch: true, ...selectorsOf(selection), ...query },
-      timeoutMs,
-      signal,
+      path: pathOf(kind, { namespace: options.namespace }),
+      query: {
+        ...selectorsOf(options),
+        watch: true,
+        allowWatchBookmarks: true,
+        resourceVersion,
+        timeoutSeconds,
+      },
+      timeoutMs: this.#timeoutMs,
       secret: kind === "Secret",
+      ...reading(options),
     };
     try {
-      return await this.#observed(kind, { ...call, method: "GET" }, () => this.#transport.open(call));
+      return await this.#observed(kind, call, () => this.#transport.open(call));
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) this.#transport.refreshCredentials();
       throw error;
@@ -233,6 +223,15 @@ export class ClusterClient {
   /** Closes all sockets. Calls under way fail. */
   close(): void {
     this.#transport.close();
+  }
+
+  async #listPage(kind: string, options: ListOptions, page: Query): Promise<Page> {
+    const path = pathOf(kind, { namespace: options.namespace });
+    const query = { ...selectorsOf(options), ...page };
+    return pageOf(
+      kind,
+      await this.#call({ method: "GET", kind, path, query, repeatable: true, ...reading(options) }),
+    );
   }
 
   async #apply(
@@ -308,6 +307,13 @@ function mayRepeat(error: ApiError, repeatable: boolean): boolean {
   if (!repeatable) return false;
   if (error.status === 0) return error.reason === "Unreachable" || error.reason === "Timeout";
   return [500, 502, 503, 504].includes(error.status);
+}
+
+function reading({ signal, metadataOnly }: ReadOptions): Pick<Call, "signal" | "accept"> {
+  return {
+    signal,
+    ...(metadataOnly && { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" }),
+  };
 }
 
 function selectorsOf({ labelSelector, fieldSelector }: Selection): Query {

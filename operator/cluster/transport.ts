@@ -15,6 +15,7 @@ export type Call = {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   query?: Query;
+  accept?: string;
   contentType?: string;
   body?: unknown;
   /** Until the whole answer is here; for a stream, until its headers are. */
@@ -118,7 +119,7 @@ export class Transport {
     const { server } = this.#connection;
     const secure = server.protocol === "https:";
     const headers: Record<string, string> = {
-      accept: "application/json",
+      accept: call.accept ?? "application/json",
       "user-agent": this.#userAgent,
       ...credentials.headers,
     };

@@ -1,0 +1,374 @@
+import { Backoff, type BackoffPolicy } from "../loop/backoff.ts";
+import { type Clock, sleep, systemClock } from "../loop/clock.ts";
+import type { Manifest, Ref } from "../manifest.ts";
+import { ApiError } from "./api-error.ts";
+import type { ClusterClient, Selection } from "./client.ts";
+import { LineTooLong, linesOf } from "./lines.ts";
+import { pathOf, resourceOf } from "./resources.ts";
+import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
+
+/** Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now; `undefined` when it is gone. */
+export type ChangeListener = (key: string, object: Manifest | undefined) => void;
+
+/** Told what happens, for logs and metrics; must not throw. */
+export type ReflectorObserver = {
+  listed?(kind: string, objects: number): void;
+  /** A watch ended: the server's time was up, or `error` says what went wrong. The reflector goes on by itself. */
+  interrupted?(kind: string, error: unknown, retryMs: number): void;
+  /** A listener threw: a mistake of ours. */
+  listenerFailed?(kind: string, key: string, error: unknown): void;
+};
+
+export type ReflectorOptions = Selection & {
+  clock?: Clock;
+  random?: () => number;
+  observer?: ReflectorObserver;
+  /** For kinds that we apply, as `isApplied` reads them; elsewhere they only cost memory. */
+  keepManagedFields?: boolean;
+  /** Watch this one name, without ever listing (RBAC: `get` and `watch`). */
+  name?: string;
+  /** Objects come without spec, status and data, which never leave the server. Always so for Secrets. */
+  metadataOnly?: boolean;
+  /** A watch on which nothing came for so long is taken for dead. The server sends a bookmark about every minute. */
+  idleTimeoutMs?: number;
+  /** How long the server keeps a watch open, before jitter (up to twice as long). */
+  watchSeconds?: number;
+  pageSize?: number;
+  backoff?: BackoffPolicy;
+};
+
+const defaultBackoff: BackoffPolicy = { baseMs: 200, capMs: 30_000, jitter: 0.5 };
+/** Twice the largest object etcd takes by default would do; etcd can be configured larger. */
+const maxLineBytes = 16 * 1024 * 1024;
+/** A stream that breaks at the same place again is not cured by asking for the same place again. */
+const breaksBeforeRelist = 3;
+/** A watch that lived this long was a healthy one, even where nothing happened. */
+const healthyMs = 5_000;
+const longestRetryAfterMs = 60_000;
+
+/**
+ * A copy of one kind's objects that follows the cluster: list, then watch from there, forever. Whatever ends a watch, it goes
+ * on from the last version it has seen, and lists anew where the server has forgotten that version; what vanished meanwhile is then
+ * reported gone. A change is never lost, though several changes of one object may be told as one.
+ */
+export class Reflector {
+  readonly kind: string;
+  readonly #client: ClusterClient;
+  readonly #options: ReflectorOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #backoff: Backoff;
+  readonly #objects = new Map<string, Manifest>();
+  readonly #listeners: ChangeListener[] = [];
+  readonly #stopping = new AbortController();
+  readonly #synced = Promise.withResolvers<void>();
+  /** Everything up to here is in the store; `undefined` before the first list, or when the server has forgotten it. */
+  #version: string | undefined;
+  #breaks = 0;
+  #run: Promise<void> | undefined;
+
+  constructor(client: ClusterClient, kind: string, options: ReflectorOptions = {}) {
+    resourceOf(kind);
+    this.kind = kind;
+    this.#client = client;
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#random = options.random ?? Math.random;
+    this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
+    // A stop before the first list rejects this, and nobody has to be waiting for it.
+    this.#synced.promise.catch(() => undefined);
+  }
+
+  /** To be called before the start: what was there earlier is not told again. */
+  onChange(listener: ChangeListener): void {
+    this.#listeners.push(listener);
+  }
+
+  start(): this {
+    this.#run ??= this.#follow();
+    return this;
+  }
+
+  /** Resolves when the first complete state is in the store and told; rejects when stopped before. */
+  synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  get(key: string): Manifest | undefined {
+    return this.#objects.get(key);
+  }
+
+  values(): IterableIterator<Manifest> {
+    return this.#objects.values();
+  }
+
+  /** Tells no change after this resolves. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#run;
+    this.#synced.reject(
+      new ApiError({ status: 0, reason: "Aborted", message: `watching ${this.kind} was stopped` }),
+    );
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const error = await this.#watchUntilItEnds();
+      if (signal.aborted) return;
+      const retryMs = this.#pauseAfter(error);
+      this.#options.observer?.interrupted?.(this.kind, error, retryMs);
+      await sleep(this.#clock, retryMs, signal);
+    }
+  }
+
+  /** What ended it; `undefined` when the server's time was up after a healthy while. */
+  async #watchUntilItEnds(): Promise<unknown> {
+    try {
+      if (this.#version === undefined && this.#options.name === undefined) await this.#list();
+      const startMs = this.#clock.monotonicMs();
+      const progress = await this.#watch();
+      const healthy = progress || this.#clock.monotonicMs() - startMs >= healthyMs;
+      return healthy ? undefined : new BrokenWatch("the watch ended at once");
+    } catch (error) {
+      return error;
+    }
+  }
+
+  #pauseAfter(error: unknown): number {
+    if (error === undefined) {
+      this.#backoff.reset();
+      return this.#random() * 100;
+    }
+    if (isForgotten(error)) this.#version = undefined;
+    // Being unreachable or busy says nothing about the version, but a stream that breaks at one place again and again does.
+    if (error instanceof BrokenWatch || error instanceof LineTooLong) {
+      this.#breaks += 1;
+      if (this.#breaks >= breaksBeforeRelist) this.#version = undefined;
+    }
+    const askedMs = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    return Math.min(askedMs, longestRetryAfterMs) + this.#backoff.nextMs();
+  }
+
+  async #list(): Promise<void> {
+    const { pageSize } = this.#options;
+    const { items, resourceVersion } = await this.#client.listAll(this.kind, {
+      ...this.#selection(),
+      ...(pageSize !== undefined && { limit: pageSize }),
+      ...this.#reading(),
+      keep: (object) => this.#trimmed(object),
+    });
+    this.#options.observer?.listed?.(this.kind, items.length);
+    this.#replaceAll(new Map(items.map((object) => [keyOf(object), object])), resourceVersion);
+  }
+
+  /** The store first, then the listeners, so that each sees one consistent state. */
+  #replaceAll(objects: Map<string, Manifest>, version: string | undefined): void {
+    const changed: string[] = [];
+    for (const key of this.#objects.keys()) {
+      if (!objects.has(key)) changed.push(key);
+    }
+    for (const [key, object] of objects) {
+      if (!isSameState(this.#objects.get(key), object)) changed.push(key);
+    }
+    this.#objects.clear();
+    for (const [key, object] of objects) this.#objects.set(key, object);
+    this.#version = version;
+    for (const key of changed) this.#tell(key);
+    this.#synced.resolve();
+  }
+
+  /** True when the watch brought us forward. */
+  async #watch(): Promise<boolean> {
+    const { idleTimeoutMs = 90_000, watchSeconds = 300 } = this.#options;
+    const { signal } = this.#stopping;
+    const stream = await this.#client.openWatch(this.kind, {
+      ...this.#selection(),
+      ...this.#reading(),
+      resourceVersion: this.#version,
+      timeoutSeconds: Math.ceil(watchSeconds * (1 + this.#random())),
+    });
+    const end = () => stream.destroy();
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    const idle = new IdleWatch(this.#clock, idleTimeoutMs, end);
+    try {
+      return await this.#read(idle.listening(stream));
+    } catch (error) {
+      throw idle.expired ? idle.error(this.kind) : error;
+    } finally {
+      idle.stop();
+      signal.removeEventListener("abort", end);
+      stream.destroy();
+    }
+  }
+
+  async #read(stream: AsyncIterable<Buffer>): Promise<boolean> {
+    const about = { path: pathOf(this.kind, this.#selection()), secret: this.kind === "Secret" };
+    if (this.#version === undefined) await this.#readNamed();
+    let progress = false;
+    for await (const line of linesOf(stream, maxLineBytes)) {
+      if (this.#stopping.signal.aborted) break;
+      if (!this.#take(line, about)) continue;
+      progress = true;
+      this.#breaks = 0;
+      this.#backoff.reset();
+    }
+    return progress;
+  }
+
+  /**
+   * One named object is never listed: its watch starts at "now", and a read made after the watch is open cannot miss what
+   * happened before. Events of the past may follow; their versions tell, or the later events of the same stream set them right.
+   */
+  async #readNamed(): Promise<void> {
+    const { namespace, name = "" } = this.#options;
+    const { apiVersion } = resourceOf(this.kind);
+    const ref: Ref = { apiVersion, kind: this.kind, name, ...(namespace !== undefined && { namespace }) };
+    const object = await this.#client.get(ref, this.#reading());
+    const found = new Map<string, Manifest>();
+    if (object !== undefined) found.set(keyOf(object), this.#trimmed(object));
+    this.#replaceAll(found, object?.metadata.resourceVersion);
+  }
+
+  /** True when the line was news. */
+  #take(line: string, about: { path: string; secret: boolean }): boolean {
+    const event = parseWatchEvent(line, about);
+    if (event.kind === "error") throw interruption(event.error);
+    const version =
+      event.kind === "bookmark" ? event.resourceVersion : (event.object.metadata.resourceVersion ?? "");
+    // A watch goes forward only: what is not newer was told before, by this stream or by the list.
+    if (!isNewer(version, this.#version)) return false;
+    this.#version = version;
+    if (event.kind === "bookmark") return true;
+    const key = keyOf(event.object);
+    if (event.kind === "gone") this.#objects.delete(key);
+    else this.#objects.set(key, this.#trimmed(event.object));
+    this.#tell(key);
+    return true;
+  }
+
+  #tell(key: string): void {
+    const object = this.#objects.get(key);
+    for (const listener of this.#listeners) {
+      try {
+        listener(key, object);
+      } catch (error) {
+        this.#options.observer?.listenerFailed?.(this.kind, key, error);
+      }
+    }
+  }
+
+  #trimmed(object: Manifest): Manifest {
+    const trimmed = { ...object, apiVersion: resourceOf(this.kind).apiVersion, kind: this.kind };
+    if (this.#options.keepManagedFields) return trimmed;
+    const { managedFields, ...metadata } = object.metadata;
+    return { ...trimmed, metadata };
+  }
+
+  #selection(): Selection {
+    const { namespace, labelSelector, fieldSelector, name } = this.#options;
+    const field = name === undefined ? fieldSelector : `metadata.name=${name}`;
+    return {
+      namespace,
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(field !== undefined && { fieldSelector: field }),
+    };
+  }
+
+  #reading(): { signal: AbortSignal; metadataOnly: boolean } {
+    const metadataOnly = this.#options.metadataOnly === true || this.kind === "Secret";
+    return { signal: this.#stopping.signal, metadataOnly };
+  }
+}
+
+/**
+ * Watches one named object without the right to list. Of a Secret only the metadata is fetched and kept: read its content with
+ * `ClusterClient.get` when a pass needs it.
+ */
+export function watchOne(
+  client: ClusterClient,
+  ref: Ref,
+  options: Omit<ReflectorOptions, "name"> = {},
+): Reflector {
+  const namespace = ref.namespace === undefined ? {} : { namespace: ref.namespace };
+  return new Reflector(client, ref.kind, { ...options, ...namespace, name: ref.name });
+}
+
+/** The key under which a reflector keeps an object. */
+export function keyOf(object: Manifest | Ref): string {
+  const { name, namespace } = "metadata" in object ? (object as Manifest).metadata : (object as Ref);
+  return namespace === undefined ? name : `${namespace}/${name}`;
+}
+
+/** Notices silence, with one timer however many bytes come. */
+class IdleWatch {
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  readonly #onExpired: () => void;
+  #seenMs: number;
+  #cancel: () => void;
+  expired = false;
+
+  constructor(clock: Clock, limitMs: number, onExpired: () => void) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+    this.#onExpired = onExpired;
+    this.#seenMs = clock.monotonicMs();
+    this.#cancel = clock.after(limitMs, () => this.#check());
+  }
+
+  async *listening(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of stream) {
+      this.#seenMs = this.#clock.monotonicMs();
+      yield chunk;
+    }
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  error(kind: string): ApiError {
+    const message = `WATCH ${kind}: nothing came for ${this.#limitMs} ms`;
+    return new ApiError({ status: 0, reason: "Timeout", message });
+  }
+
+  #check(): void {
+    const leftMs = this.#seenMs + this.#limitMs - this.#clock.monotonicMs();
+    if (leftMs > 0) {
+      this.#cancel = this.#clock.after(leftMs, () => this.#check());
+      return;
+    }
+    this.expired = true;
+    this.#onExpired();
+  }
+}
+
+/** The server no longer knows our version (compacted), or does not know it yet (restored from a backup). */
+function isForgotten(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  return error.status === 410 || error.causes.some(({ reason }) => reason === "ResourceVersionTooLarge");
+}
+
+/** An error event in place of a change. Only those that ask for patience or a list mean that the stream itself was sound. */
+function interruption(error: ApiError): Error {
+  if (isForgotten(error) || error.status === 429 || error.status === 503) return error;
+  return new BrokenWatch(error.message, { cause: error });
+}
+
+function isSameState(known: Manifest | undefined, object: Manifest): boolean {
+  return (
+    known !== undefined &&
+    known.metadata.uid === object.metadata.uid &&
+    known.metadata.resourceVersion === object.metadata.resourceVersion
+  );
+}
+
+/** Versions of one kind grow (Kubernetes API concepts, "Resource versions"); what is no number is taken as news unless it is the same. */
+function isNewer(version: string, than: string | undefined): boolean {
+  if (than === undefined) return true;
+  const numbers = /^\d+$/;
+  if (!numbers.test(version) || !numbers.test(than)) return version !== than;
+  return version.length === than.length ? version > than : version.length > than.length;
+}
