@@ -3,6 +3,7 @@
  * metric label; `docs/errors.md` documents each (RFC 9457 problem details).
  */
 const registry = {
+  malformed_http: { status: 400, title: "The request is not valid HTTP" },
   malformed_json: { status: 400, title: "The body is not JSON" },
   invalid_request: { status: 400, title: "A field of the request is invalid" },
   unauthorized: { status: 401, title: "The API key is missing or not valid" },
@@ -11,9 +12,11 @@ const registry = {
   not_found: { status: 404, title: "There is nothing at this path" },
   method_not_allowed: { status: 405, title: "The path does not take this method" },
   not_acceptable: { status: 406, title: "None of the accepted formats is offered" },
+  request_timeout: { status: 408, title: "The request took too long to arrive" },
   body_too_large: { status: 413, title: "The body is too large" },
   audio_too_large: { status: 413, title: "The audio is too large for one JSON answer" },
   unsupported_media_type: { status: 415, title: "The body must be application/json" },
+  headers_too_large: { status: 431, title: "The request's headers are too large" },
   rate_limited: { status: 429, title: "Too many requests with this key" },
   internal: { status: 500, title: "Something went wrong here" },
   model_failed: { status: 502, title: "The model failed while speaking" },

@@ -1,0 +1,78 @@
+import type { JSONWebKeySet } from "jose";
+import { judgeLicense, type LicenseVerdict, mayServe } from "../../config/contract/license.ts";
+import type { ModelId } from "../../config/contract/models.ts";
+import { Failure } from "../errors.ts";
+import type { Log } from "./log.ts";
+
+export interface LicenseGate {
+  verdict(): LicenseVerdict;
+  /** @throws Failure `license_expired` when synthesis with this model is not allowed. */
+  admit(modelId: ModelId): void;
+  /** Judges again now; for when something that it depends on changed. */
+  refresh(): Promise<void>;
+  close(): void;
+}
+
+export interface LicenseSources {
+  readonly token: () => string | undefined;
+  readonly keys: () => JSONWebKeySet | undefined;
+  readonly gracePeriodSeconds: number;
+  /** When the operator saw the license turn bad, milliseconds since the epoch. */
+  readonly failedAt: () => number | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  readonly intervalMs: number;
+  readonly log: Log;
+}
+
+/** Judges the license now, on a timer and when asked; the verdict in between is the last one. */
+export async function createLicenseGate(sources: LicenseSources): Promise<LicenseGate> {
+  let verdict: LicenseVerdict = { state: "missing", message: "The license was not read yet." };
+  let lastGood: LicenseVerdict["claims"];
+  /** When this process itself saw a good license turn bad, for when no operator tells. */
+  let seenFailing: number | undefined;
+
+  const judge = (failedAt: number | undefined) =>
+    judgeLicense({
+      token: sources.token(),
+      keys: sources.keys() ?? { keys: [] },
+      now: sources.now(),
+      gracePeriodSeconds: sources.gracePeriodSeconds,
+      failedAt,
+    });
+
+  const refresh = async () => {
+    const plain = await judge(undefined);
+    const isBad = plain.state === "invalid" || plain.state === "missing";
+    seenFailing = isBad ? (seenFailing ?? (lastGood && sources.now())) : undefined;
+    const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
+    if (!isBad) lastGood = plain.claims;
+    if (next.state !== verdict.state) {
+      const level = next.state === "valid" ? "info" : "warn";
+      sources.log[level]({ licenseStatus: next.state }, next.message);
+    }
+    verdict = next;
+  };
+
+  await refresh();
+  const timer = setInterval(() => {
+    refresh().catch((error: unknown) => sources.log.error({ err: error }, "the license could not be judged"));
+  }, sources.intervalMs).unref();
+
+  return {
+    verdict: () => verdict,
+    admit: (modelId) => admit(verdict, verdict.claims ?? lastGood, modelId),
+    refresh,
+    close: () => clearInterval(timer),
+  };
+}
+
+function admit(verdict: LicenseVerdict, claims: LicenseVerdict["claims"], modelId: ModelId): void {
+  if (!mayServe(verdict)) throw new Failure("license_expired", verdict.message);
+  if (claims && !claims.models.includes(modelId)) {
+    throw new Failure(
+      "license_expired",
+      `The license covers ${claims.models.join(", ")}, not ${modelId}; choose one of those or extend the license.`,
+    );
+  }
+}

@@ -1,0 +1,96 @@
+import type { Socket } from "node:net";
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type ErrorCode, Failure, toProblem } from "../errors.ts";
+
+const problemType = "application/problem+json";
+/** Seconds, where a failure that passes by itself does not say when. */
+const defaultRetryAfter = 1;
+
+/** Fastify's own failures, by what they mean to a caller. */
+const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    "unsupported_media_type",
+    "Send the body as JSON with the header Content-Type: application/json.",
+  ],
+  FST_ERR_CTP_BODY_TOO_LARGE: [
+    "body_too_large",
+    "The body is larger than this server takes; send less text at once.",
+  ],
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
+    "malformed_http",
+    "The body's length is not what Content-Length says.",
+  ],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ["malformed_json", "The body is empty; send a JSON object."],
+  FST_ERR_BAD_URL: ["not_found", "The path is not a valid URL path."],
+};
+
+/** Every failure as the caller sees it; one that nobody foresaw is `internal` and tells nothing of the inside. */
+export function toFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
+  if (known) return new Failure(known[0], known[1], { cause: error });
+  return new Failure("internal", "Something went wrong here; the request ID finds it in the logs.", {
+    cause: error,
+  });
+}
+
+export function sendProblem(reply: FastifyReply, request: FastifyRequest, error: unknown): FastifyReply {
+  const failure = toFailure(error);
+  request.failure = failure;
+  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
+  for (const [name, value] of Object.entries(problemHeaders(failure))) void reply.header(name, value);
+  return reply
+    .code(failure.status)
+    .type(problemType)
+    .send(JSON.stringify(toProblem(failure, request.id)));
+}
+
+function problemHeaders(failure: Failure): Record<string, string> {
+  const headers: Record<string, string> = { "cache-control": "no-store" };
+  const retryAfter = failure.retryAfterSeconds ?? (failure.status === 503 ? defaultRetryAfter : undefined);
+  if (retryAfter !== undefined) headers["retry-after"] = String(retryAfter);
+  if (failure.code === "draining") headers.connection = "close";
+  return headers;
+}
+
+/** Answers 404, or 405 with `Allow` where the path takes another method. */
+export function addNotFound(app: FastifyInstance): void {
+  const methods = new Map<string, Set<string>>();
+  app.addHook("onRoute", ({ url, method }) => {
+    const known = methods.get(url) ?? new Set();
+    for (const name of [method].flat()) known.add(name);
+    methods.set(url, known);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split("?", 1)[0] ?? "";
+    const allowed = methods.get(path);
+    if (!allowed)
+      return sendProblem(reply, request, new Failure("not_found", "There is nothing at this path."));
+    const list = [...allowed].join(", ");
+    void reply.header("allow", list);
+    return sendProblem(reply, request, new Failure("method_not_allowed", `This path takes ${list}.`));
+  });
+}
+
+const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  HPE_HEADER_OVERFLOW: ["headers_too_large", "Send fewer or shorter headers."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "Send the whole request faster."],
+};
+
+/** What is not even HTTP is answered on the bare socket. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [code, detail] = clientErrors[error.code ?? ""] ?? [
+    "malformed_http",
+    "The request is not valid HTTP/1.1.",
+  ];
+  const failure = new Failure(code, detail);
+  const body = JSON.stringify(toProblem(failure, requestId));
+  socket.end(
+    `HTTP/1.1 ${failure.status} Error\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
+      `x-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,28 @@
+import type { FastifyInstance } from "fastify";
+import { models } from "../../../config/contract/models.ts";
+import type { ApiParts } from "../app.ts";
+
+/** `GET /v1/voices` and `GET /v1/models`: what a caller may name. Public, as they say nothing of this deployment's users. */
+export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiParts): void {
+  app.get("/v1/voices", async () => ({
+    voices: voices.map(({ id, models: speakable, language, gender, license }) => ({
+      id,
+      models: speakable,
+      language,
+      gender,
+      license,
+    })),
+  }));
+  app.get("/v1/models", async () => ({
+    object: "list",
+    data: prober.configured().map((id) => ({
+      id,
+      object: "model",
+      owned_by: "svc-tts",
+      reachable: prober.isReachable(id),
+      maxTextLength: models[id].maxTextLength ?? null,
+      defaultSamplingRate: models[id].defaultRate,
+      defaultPcmSamplingRate: models[id].defaultPcmRate,
+    })),
+  }));
+}

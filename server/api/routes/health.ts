@@ -1,0 +1,49 @@
+import type { FastifyInstance } from "fastify";
+import { mayServe } from "../../../config/contract/license.ts";
+import type { ApiParts } from "../app.ts";
+
+/** Health, probes and metrics (specification 2.3 and 4.6); none needs a key. */
+export function addHealthRoutes(app: FastifyInstance, parts: ApiParts): void {
+  app.get("/health", async (_request, reply) => {
+    const { healthy, body } = health(parts);
+    return reply
+      .code(healthy ? 200 : 503)
+      .header("cache-control", "no-store")
+      .send(body);
+  });
+  app.get("/livez", async (_request, reply) => reply.type("text/plain").send("ok"));
+  app.get("/ready", async (_request, reply) => {
+    const reason = whyNotReady(parts);
+    return reply
+      .code(reason === undefined ? 200 : 503)
+      .type("text/plain")
+      .send(reason ?? "ok");
+  });
+  app.get("/metrics", async (_request, reply) => {
+    parts.metrics.licenseIs(parts.license.verdict().state);
+    const { contentType, text } = await parts.metrics.exposition();
+    return reply.type(contentType).send(text);
+  });
+}
+
+/** 200 while any model can serve, grace included; the fields tell the rest. */
+function health({ license, prober, now }: ApiParts) {
+  const verdict = license.verdict();
+  const configured = prober.configured();
+  const reachable = configured.filter((modelId) => prober.isReachable(modelId));
+  const healthy = mayServe(verdict) && reachable.length > 0;
+  return {
+    healthy,
+    body: {
+      apiStatus: healthy ? "ok" : "unavailable",
+      timestamp: new Date(now()).toISOString(),
+      licenseStatus: verdict.state,
+      modelReachable: configured.length > 0 && reachable.length === configured.length,
+    },
+  };
+}
+
+function whyNotReady({ directory, lifecycle }: ApiParts): string | undefined {
+  if (lifecycle.isDraining()) return "draining";
+  return directory.table() ? undefined : "the routing table was not read yet";
+}

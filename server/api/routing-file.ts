@@ -1,0 +1,21 @@
+import type { RoutingTable } from "../../config/contract/routing.ts";
+import { watchFile } from "../watched-file.ts";
+import type { Log } from "./log.ts";
+import type { Directory } from "./replicas.ts";
+import { parseRoutingTable } from "./routing-table.ts";
+
+/** The routing table as a file, outside Kubernetes: a route's service is its one replica. Changes are seen in a second. */
+export function createFileDirectory(path: string, log: Log): Directory {
+  const file = watchFile<RoutingTable>({
+    path,
+    parse: parseRoutingTable,
+    whenAbsent: "keep",
+    onError: (error) => log.error({ err: error }, "the routing file is wrong; the last good one stays"),
+  });
+  return {
+    table: () => file.current(),
+    replicas: (route) => (route.idle ? [] : [new URL(route.service).origin]),
+    onChange: file.onChange,
+    close: file.close,
+  };
+}

@@ -1,0 +1,123 @@
+import { type ModelId, models, type Profile } from "../../config/contract/models.ts";
+import type { Encoder } from "../audio/encoder.ts";
+import { createMulawEncoder } from "../audio/mulaw.ts";
+import { createPcmEncoder } from "../audio/pcm.ts";
+import { createWavStreamEncoder, wavHeader } from "../audio/wav.ts";
+import { Failure } from "../errors.ts";
+import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
+
+/** What the specification lets a caller name in `audioFormat` (parts 2.1 and 4), offered here or not yet. */
+export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
+export type AudioFormat = (typeof audioFormats)[number];
+
+export interface Format {
+  /** A streaming encoder for samples at `rate` Hz. */
+  readonly createEncoder: (rate: number) => Encoder;
+  /** What goes before `dataBytes` of audio in an answer whose length is known; `encode` is raw PCM then. */
+  readonly fileHeader?: (rate: number, dataBytes: number) => Uint8Array;
+}
+
+/** The formats that can be written. A new one is a line here and, to be streamed, a line in `offers`. */
+export const formats: Partial<Record<AudioFormat, Format>> = {
+  wav: { createEncoder: createWavStreamEncoder, fileHeader: wavHeader },
+  pcm: { createEncoder: createPcmEncoder },
+  mulaw: { createEncoder: createMulawEncoder },
+};
+
+export type Variant =
+  /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` unless given. */
+  { readonly form: "json"; readonly formatRequired: boolean } | StreamVariant;
+
+export interface StreamVariant {
+  readonly form: "stream";
+  readonly mediaType: string;
+  readonly format: AudioFormat;
+  readonly defaultModel: ModelId;
+  readonly defaultRate: (model: ModelId) => number;
+  /** Hz, where the media type itself fixes the rate. */
+  readonly fixedRate?: number;
+}
+
+interface Offer {
+  /** The type answered with comes first, its aliases after it. */
+  readonly types: readonly string[];
+  readonly variant: (specificity: number) => Variant;
+}
+
+const defaultRate = (model: ModelId) => models[model].defaultRate;
+
+function stream(types: readonly string[], variant: Partial<StreamVariant> & { format: AudioFormat }): Offer {
+  const mediaType = types[0] as string;
+  const whole = { form: "stream", mediaType, defaultModel: "mist", defaultRate, ...variant } as const;
+  return { types, variant: () => whole };
+}
+
+/** In the server's order of preference, which decides where `Accept` leaves it open. */
+const offers: readonly Offer[] = [
+  {
+    types: ["application/json"],
+    variant: (specificity) => ({ form: "json", formatRequired: specificity === 3 }),
+  },
+  stream(["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"], {
+    format: "wav",
+    defaultModel: "arcana",
+  }),
+  stream(["audio/pcm"], { format: "pcm", defaultRate: (model) => models[model].defaultPcmRate }),
+  stream(["audio/x-mulaw"], { format: "mulaw" }),
+  stream(["audio/basic", "audio/pcmu"], { format: "mulaw", fixedRate: 8000 }),
+];
+
+/** Types that name a form of the specification that is not built: asking for them is no request for JSON. */
+const knownElsewhere = ["text/event-stream"];
+
+const jsonFallback: Variant = { form: "json", formatRequired: false };
+
+export const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
+
+/**
+ * Names the form of the answer.
+ * @throws Failure `not_acceptable` when `Accept` leaves nothing that is offered.
+ */
+export function chooseVariant(accept: string | undefined): Variant {
+  const ranges = parseAccept(accept ?? "");
+  if (ranges.length === 0) return jsonFallback;
+  const [best] = offers
+    .map((offer) => ({ offer, match: matchTypes(ranges, offer.types) }))
+    .filter((candidate) => candidate.match !== undefined && candidate.match.quality > 0)
+    .map(({ offer, match }) => ({ offer, match: match as NonNullable<typeof match> }))
+    .sort(
+      (a, b) =>
+        b.match.quality - a.match.quality ||
+        b.match.specificity - a.match.specificity ||
+        a.match.position - b.match.position,
+    );
+  if (best) return best.offer.variant(best.match.specificity);
+  if (ranges.some(meansAnything) && !refusesJson(ranges)) return jsonFallback;
+  throw new Failure("not_acceptable", `Accept one of ${offeredTypes.join(", ")}.`);
+}
+
+/** A type that is not audio and that we do not know, as a browser's `text/html`. */
+function meansAnything({ type, quality }: MediaRange): boolean {
+  return quality > 0 && !type.startsWith("audio/") && !knownElsewhere.includes(type);
+}
+
+function refusesJson(ranges: readonly MediaRange[]): boolean {
+  return matchTypes(ranges, ["application/json"])?.quality === 0;
+}
+
+/** What `samplingRate` may be, in Hz (specification parts 2.1 and 8). */
+export type RateRule =
+  | { readonly kind: "range"; readonly from: number; readonly to: number }
+  | { readonly kind: "list"; readonly rates: readonly number[] };
+
+/** Highest rate that a self-hosted arcana takes; the specification says "any value". */
+export const highestRate = 384_000;
+const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
+const opusRates = [8000, 12_000, 16_000, 24_000];
+
+export function rateRule(model: ModelId, format: AudioFormat, profile: Profile): RateRule {
+  if (format === "ogg") return { kind: "list", rates: opusRates };
+  if (model !== "arcana") return { kind: "range", from: 4000, to: 44_100 };
+  if (profile === "cloud") return { kind: "list", rates: cloudRates };
+  return { kind: "range", from: 1, to: highestRate };
+}

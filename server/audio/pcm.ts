@@ -1,0 +1,11 @@
+import { type Encoder, noBytes } from "./encoder.ts";
+
+/** Raw mono signed 16-bit little-endian samples. */
+export function createPcmEncoder(): Encoder {
+  return { encode: pcmBytes, finish: () => noBytes };
+}
+
+/** A view, not a copy; every machine that we run on keeps samples little-endian. */
+export function pcmBytes(samples: Int16Array): Uint8Array {
+  return new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
+}

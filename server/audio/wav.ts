@@ -1,0 +1,46 @@
+import { type Encoder, noBytes } from "./encoder.ts";
+import { pcmBytes } from "./pcm.ts";
+
+export const wavHeaderBytes = 44;
+/** What a stream of unknown length says: FFmpeg, SoX, browsers and OpenAI's service all read or write it so. */
+const unknownSize = 0xffff_ffff;
+
+/**
+ * The RIFF WAVE header of mono 16-bit PCM.
+ * @param rate Hz. @param dataBytes length of the samples, or undefined while nobody knows it.
+ */
+export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Array {
+  const header = new Uint8Array(wavHeaderBytes);
+  const view = new DataView(header.buffer);
+  const text = (offset: number, value: string) => header.set(new TextEncoder().encode(value), offset);
+  text(0, "RIFF");
+  view.setUint32(4, dataBytes === undefined ? unknownSize : dataBytes + wavHeaderBytes - 8, true);
+  text(8, "WAVEfmt ");
+  view.setUint32(16, 16, true); // length of the format part
+  view.setUint16(20, 1, true); // linear PCM
+  view.setUint16(22, 1, true); // channels
+  view.setUint32(24, rate, true);
+  view.setUint32(28, rate * 2, true); // bytes per second
+  view.setUint16(32, 2, true); // bytes per sample of all channels
+  view.setUint16(34, 16, true); // bits per sample
+  text(36, "data");
+  view.setUint32(40, dataBytes ?? unknownSize, true);
+  return header;
+}
+
+/** A WAV of unknown length (specification 4.5); its header leaves joined to the first samples. */
+export function createWavStreamEncoder(rate: number): Encoder {
+  let started = false;
+  const withHeader = (bytes: Uint8Array): Uint8Array => {
+    if (started) return bytes;
+    started = true;
+    const joined = new Uint8Array(wavHeaderBytes + bytes.length);
+    joined.set(wavHeader(rate, undefined));
+    joined.set(bytes, wavHeaderBytes);
+    return joined;
+  };
+  return {
+    encode: (samples) => (samples.length === 0 ? noBytes : withHeader(pcmBytes(samples))),
+    finish: () => withHeader(noBytes),
+  };
+}

@@ -1,0 +1,51 @@
+import { createHash, randomInt } from "node:crypto";
+import { crc32 } from "node:zlib";
+
+const prefix = "svc_";
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/** 32 base62 characters are 190 bits. */
+const secretLength = 32;
+/** Enough base62 digits for a CRC-32. */
+const checksumLength = 6;
+
+export const scopes = ["tts:write", "oov:read", "admin"] as const;
+export type Scope = (typeof scopes)[number];
+
+/** What is known of a key; never the key itself. */
+export interface ApiKey {
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  /** Milliseconds since the epoch. */
+  readonly expiresAt?: number;
+}
+
+/** A new key: `svc_`, 32 random base62 characters, and their checksum. */
+export function createKey(): string {
+  const secret = Array.from({ length: secretLength }, () => alphabet[randomInt(alphabet.length)]).join("");
+  return prefix + secret + checksum(secret);
+}
+
+/** Whether the text is a key as we make them: typing errors show before any lookup. */
+export function isWellFormedKey(text: string): boolean {
+  const secret = text.slice(prefix.length, -checksumLength);
+  return (
+    text.startsWith(prefix) &&
+    text.length === prefix.length + secretLength + checksumLength &&
+    text.endsWith(checksum(secret))
+  );
+}
+
+/** SHA-256; keys are random enough that no salt or stretching is needed. */
+export function digestKey(key: string): Buffer {
+  return createHash("sha256").update(key).digest();
+}
+
+function checksum(secret: string): string {
+  let rest = crc32(secret);
+  let digits = "";
+  for (let i = 0; i < checksumLength; i++) {
+    digits = alphabet[rest % alphabet.length] + digits;
+    rest = Math.floor(rest / alphabet.length);
+  }
+  return digits;
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+
+export interface WatchedFile<Value> {
+  /** What the file last said well; undefined while it is absent. */
+  current(): Value | undefined;
+  onChange(listener: () => void): void;
+  close(): void;
+}
+
+export interface WatchOptions<Value> {
+  readonly path: string;
+  /** @throws Error saying what is wrong with the text. */
+  readonly parse: (text: string) => Value;
+  /** Told once for each new content that does not parse; the last good value stays. */
+  readonly onError: (error: Error) => void;
+  /** `keep` holds the last value when the file goes away, `forget` makes it undefined. */
+  readonly whenAbsent: "keep" | "forget";
+  readonly intervalMs?: number;
+}
+
+/** Larger than any file that we follow (tables, keys, licenses). */
+const maxBytes = 8 * 1024 * 1024;
+
+/**
+ * Follows a small file by reading it again and again: mounted Secrets and ConfigMaps change by swapping symbolic
+ * links, which file events of the operating system miss.
+ * @throws Error at the start when the file is there and does not parse.
+ */
+export function watchFile<Value>(options: WatchOptions<Value>): WatchedFile<Value> {
+  const listeners = new Set<() => void>();
+  let text = readText(options.path);
+  let value = text === undefined ? undefined : parseNamed(options, text);
+
+  let complaint: string | undefined;
+
+  const look = () => {
+    try {
+      const next = readText(options.path);
+      complaint = next === text ? complaint : undefined;
+      if (next === text) return;
+      text = next;
+      if (next !== undefined) value = parseNamed(options, next);
+      else if (options.whenAbsent === "forget") value = undefined;
+      for (const listener of listeners) listener();
+    } catch (error) {
+      if ((error as Error).message !== complaint) options.onError(error as Error);
+      complaint = (error as Error).message;
+    }
+  };
+  const timer = setInterval(look, options.intervalMs ?? 1000).unref();
+
+  return {
+    current: () => value,
+    onChange: (listener) => void listeners.add(listener),
+    close: () => clearInterval(timer),
+  };
+}
+
+function parseNamed<Value>({ path, parse }: WatchOptions<Value>, text: string): Value {
+  try {
+    return parse(text);
+  } catch (cause) {
+    throw new Error(`${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > maxBytes)
+      throw new Error(`${path} has ${bytes.length} bytes; ${maxBytes} is the most`);
+    return bytes.toString();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
