@@ -13,10 +13,12 @@
 {{- define "tts-operator.selectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
 {{- end -}}
 
 {{- define "tts-operator.labels" -}}
-{{ include "tts-operator.selectorLabels" . }}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/part-of: svc-tts
 app.kubernetes.io/managed-by: {{ .Release.Service }}
@@ -54,4 +56,28 @@ runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
 seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{/*
+A JWK set (RFC 7517) as it was given, checked: JSON with a "keys" list, and no private key in it (a ConfigMap is no
+place for one). Takes a dict of the value's name and its text.
+*/}}
+{{- define "tts-operator.publicKeys" -}}
+{{- $set := dict "keys" list -}}
+{{- if .jwks -}}
+{{- $set = fromJson .jwks -}}
+{{- if hasKey $set "Error" -}}
+{{- fail (printf "%s is not JSON: give a JWK set, as --set-file %s=keys.json." .value .value) -}}
+{{- end -}}
+{{- if not (kindIs "slice" (get $set "keys")) -}}
+{{- fail (printf "%s is JSON without a list \"keys\": give a JWK set (RFC 7517), not a single key." .value) -}}
+{{- end -}}
+{{- range $set.keys -}}
+{{- if not (kindIs "map" .) -}}{{- fail (printf "%s holds an entry that is no key object." $.value) -}}{{- end -}}
+{{- if or (hasKey . "d") (hasKey . "k") -}}
+{{- fail (printf "%s holds a private key (member \"d\" or \"k\"): give the public half alone, and replace that key, since it has now been shown." $.value) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $set -}}
 {{- end -}}
