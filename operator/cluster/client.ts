@@ -5,6 +5,7 @@ import { type Clock, sleep, systemClock } from "../loop/clock.ts";
 import type { Manifest, Ref } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import type { Connection } from "./connect.ts";
+import { intentOf } from "./intent.ts";
 import { pathOf, resourceOf } from "./resources.ts";
 import { type Call, type Query, Transport, type TransportOptions } from "./transport.ts";
 
@@ -125,7 +126,7 @@ export class ClusterClient {
     manifest: Manifest,
     options: { force?: boolean; signal?: AbortSignal } = {},
   ): Promise<Manifest> {
-    return this.#apply(applicable(manifest), undefined, options);
+    return this.#apply(intentOf(manifest), undefined, options);
   }
 
   /** The same for `/status`; everything but names and `status` is left out. */
@@ -140,7 +141,7 @@ export class ClusterClient {
       ...(uid !== undefined && { uid }),
     };
     const body = { apiVersion: manifest.apiVersion, kind: manifest.kind, metadata, status: manifest.status };
-    return this.#apply(body, "status", options);
+    return this.#apply(intentOf(body), "status", options);
   }
 
   /** Throws `AlreadyExists` (409) when the name is taken. */
@@ -318,12 +319,6 @@ function reading({ signal, metadataOnly }: ReadOptions): Pick<Call, "signal" | "
 
 function selectorsOf({ labelSelector, fieldSelector }: Selection): Query {
   return { labelSelector, fieldSelector };
-}
-
-/** What an apply may name: the server fills in the rest of the metadata and refuses `managedFields`. */
-function applicable(manifest: Manifest): Manifest {
-  const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;
-  return { ...manifest, metadata };
 }
 
 function pageOf(kind: string, answer: unknown): Page {

@@ -1,0 +1,65 @@
+import { createHash } from "node:crypto";
+import type { Manifest } from "../manifest.ts";
+import type { ClusterClient } from "./client.ts";
+import { intentOf } from "./intent.ts";
+import { isApplied, ownedFields } from "./owned.ts";
+
+export type Applied = { manifest: Manifest; written: boolean };
+
+/** Objects whose intent somebody else keeps from coming true; more are forgotten, at the cost of one write each. */
+const capacity = 10_000;
+
+/**
+ * Applies only where it would change something. Where an apply does not bring the wanted value (a webhook that rewrites it, a
+ * default we do not know), it remembers what it tried and what was ours then, and tries again only when either changes: two
+ * writers never chase each other.
+ */
+export class Applier {
+  readonly #client: ClusterClient;
+  readonly #tried = new Map<string, string>();
+
+  constructor(client: ClusterClient) {
+    this.#client = client;
+  }
+
+  /** Makes `live` as `desired` says; `live` is what a watch or a read gave, `undefined` when there is none. */
+  async ensure(
+    live: Manifest | undefined,
+    desired: Manifest,
+    options: { subresource?: "status"; signal?: AbortSignal } = {},
+  ): Promise<Applied> {
+    const key = [desired.kind, desired.metadata.namespace, desired.metadata.name, options.subresource].join(
+      "/",
+    );
+    if (live !== undefined && this.#isDone(key, live, desired, options))
+      return { manifest: live, written: false };
+    const manifest = await this.#apply(desired, options);
+    this.#remember(key, manifest, desired, options);
+    return { manifest, written: true };
+  }
+
+  #isDone(key: string, live: Manifest, desired: Manifest, options: { subresource?: "status" }): boolean {
+    return isApplied(live, desired, options) || this.#tried.get(key) === digestOf(live, desired, options);
+  }
+
+  #apply(desired: Manifest, { subresource, signal }: { subresource?: "status"; signal?: AbortSignal }) {
+    const options = signal === undefined ? {} : { signal };
+    return subresource === "status"
+      ? this.#client.applyStatus(desired, options)
+      : this.#client.apply(desired, options);
+  }
+
+  #remember(key: string, answer: Manifest, desired: Manifest, options: { subresource?: "status" }): void {
+    this.#tried.delete(key);
+    if (isApplied(answer, desired, options)) return;
+    this.#tried.set(key, digestOf(answer, desired, options));
+    const oldest = this.#tried.keys().next();
+    if (this.#tried.size > capacity && !oldest.done) this.#tried.delete(oldest.value);
+  }
+}
+
+function digestOf(live: Manifest, desired: Manifest, options: { subresource?: "status" }): string {
+  const owned = ownedFields(live, desired.apiVersion, options);
+  const text = JSON.stringify([live.metadata.uid, owned, intentOf(desired)]);
+  return createHash("sha256").update(text).digest("base64");
+}
