@@ -25,3 +25,14 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 .PHONY: test-unit
 test-unit: node_modules/.installed ## unit tests
 	@$(BIN)/vitest run --project unit
+
+.PHONY: generate
+generate: node_modules/.installed ## write the generated files: CRDs, the chart's CRDs and roles
+	@$(NODE) crds/generate.ts
+
+generated := crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml
+
+.PHONY: verify
+verify: generate ## fail when a generated file differs from its source
+	@test -z "$$(git status --porcelain -- $(generated))" || \
+		{ git --no-pager diff -- $(generated); git status --short -- $(generated); echo "==> generated files were out of date: commit what 'make generate' wrote"; exit 1; }

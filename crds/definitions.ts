@@ -1,0 +1,189 @@
+import type { TSchema } from "typebox";
+import { api } from "../config/contract/names.ts";
+import { type CelRule, rules } from "./keywords.ts";
+import { structural } from "./structural.ts";
+import { deploymentNameRule, TtsDeploymentSpecSchema, TtsDeploymentStatusSchema } from "./tts-deployment.ts";
+import { TtsModelPoolSpecSchema, TtsModelPoolStatusSchema } from "./tts-model-pool.ts";
+
+/** The CustomResourceDefinitions as values; `generate.ts` writes them as YAML. */
+
+interface Column {
+  readonly name: string;
+  readonly type: "string" | "integer" | "date";
+  readonly jsonPath: string;
+  readonly description: string;
+  /** Above 0 is shown with `-o wide` only. */
+  readonly priority?: number;
+}
+
+interface Source {
+  readonly names: {
+    kind: string;
+    plural: string;
+    singular: string;
+    shortNames: string[];
+    categories: string[];
+  };
+  readonly description: string;
+  readonly spec: TSchema;
+  readonly status: TSchema;
+  readonly objectRules: CelRule[];
+  readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
+  readonly columns: Column[];
+}
+
+const age: Column = {
+  name: "Age",
+  type: "date",
+  jsonPath: ".metadata.creationTimestamp",
+  description: "Time since it was created.",
+};
+
+const ready = (field: "status" | "reason") => `.status.conditions[?(@.type=="Ready")].${field}`;
+
+const ttsDeployment: Source = {
+  names: {
+    kind: "TtsDeployment",
+    plural: "ttsdeployments",
+    singular: "ttsdeployment",
+    shortNames: ["ttsd"],
+    categories: ["tts"],
+  },
+  description: "A text-to-speech service: an API tier and one pool of pods per model.",
+  spec: TtsDeploymentSpecSchema,
+  status: TtsDeploymentStatusSchema,
+  objectRules: [deploymentNameRule],
+  columns: [
+    {
+      name: "Ready",
+      type: "string",
+      jsonPath: ready("status"),
+      description: "Whether it serves as specified.",
+    },
+    {
+      name: "License",
+      type: "string",
+      jsonPath: ".status.license.state",
+      description: "The license's verdict.",
+    },
+    {
+      name: "Models",
+      type: "string",
+      jsonPath: ".status.summary.models",
+      description: "Pools ready, of all.",
+    },
+    {
+      name: "Streams",
+      type: "string",
+      jsonPath: ".status.summary.streams",
+      description: "Streams spoken at once.",
+    },
+    {
+      name: "Version",
+      type: "string",
+      jsonPath: ".status.version",
+      description: "Version of the API image.",
+    },
+    age,
+    {
+      name: "Endpoint",
+      type: "string",
+      jsonPath: ".status.endpoint",
+      description: "URL in the cluster.",
+      priority: 1,
+    },
+    {
+      name: "Reason",
+      type: "string",
+      jsonPath: ready("reason"),
+      description: "Why it is (not) ready.",
+      priority: 1,
+    },
+  ],
+};
+
+const ttsModelPool: Source = {
+  names: {
+    kind: "TtsModelPool",
+    plural: "ttsmodelpools",
+    singular: "ttsmodelpool",
+    shortNames: ["ttsmp"],
+    categories: ["tts"],
+  },
+  description:
+    "One pool of model pods of a TtsDeployment. Made by the operator; scale it with `kubectl scale`.",
+  spec: TtsModelPoolSpecSchema,
+  status: TtsModelPoolStatusSchema,
+  objectRules: [],
+  scale: {
+    specReplicasPath: ".spec.replicas",
+    statusReplicasPath: ".status.replicas",
+    labelSelectorPath: ".status.selector",
+  },
+  columns: [
+    { name: "Kind", type: "string", jsonPath: ".spec.kind", description: "Which models it speaks." },
+    { name: "Desired", type: "integer", jsonPath: ".spec.replicas", description: "Pods asked for." },
+    {
+      name: "Ready",
+      type: "integer",
+      jsonPath: ".status.readyReplicas",
+      description: "Pods that take requests.",
+    },
+    {
+      name: "Streams",
+      type: "integer",
+      jsonPath: ".status.capacity.streams",
+      description: "Streams spoken at once.",
+    },
+    age,
+    {
+      name: "Reason",
+      type: "string",
+      jsonPath: ready("reason"),
+      description: "Why it is (not) ready.",
+      priority: 1,
+    },
+  ],
+};
+
+export const definitions = [define(ttsDeployment), define(ttsModelPool)];
+
+function define(source: Source) {
+  const { plural } = source.names;
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: { name: `${plural}.${api.group}` },
+    spec: {
+      group: api.group,
+      scope: "Namespaced",
+      names: { ...source.names, listKind: `${source.names.kind}List` },
+      versions: [
+        {
+          name: api.version,
+          served: true,
+          storage: true,
+          subresources: { status: {}, ...(source.scale ? { scale: source.scale } : {}) },
+          additionalPrinterColumns: source.columns,
+          schema: { openAPIV3Schema: objectSchema(source) },
+        },
+      ],
+    },
+  };
+}
+
+function objectSchema(source: Source) {
+  return {
+    type: "object",
+    description: source.description,
+    required: ["spec"],
+    properties: {
+      apiVersion: { type: "string", description: "Version of the schema that this object is written in." },
+      kind: { type: "string", description: "The kind of this object." },
+      metadata: { type: "object" },
+      spec: structural(source.spec),
+      status: structural(source.status),
+    },
+    ...(source.objectRules.length > 0 ? rules(...source.objectRules) : {}),
+  };
+}

@@ -1,0 +1,23 @@
+/**
+ * The OpenAPI extensions of Kubernetes that JSON Schema does not know, as options for TypeBox types.
+ * See "Extend the Kubernetes API with CustomResourceDefinitions" in the Kubernetes documentation.
+ */
+
+/** A rule in CEL. `message` names the field and says the rule in words; `fieldPath` is relative, as `.maxSurge`. */
+export interface CelRule {
+  readonly rule: string;
+  readonly message: string;
+  readonly fieldPath?: string;
+}
+
+export function rules(...list: CelRule[]) {
+  return { "x-kubernetes-validations": list };
+}
+
+/** A list whose items are known by `keys`: the API server refuses duplicates, and server-side apply merges by item. */
+export function mapList(...keys: string[]) {
+  return { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys };
+}
+
+/** A list that has one owner as a whole. */
+export const atomicList = { "x-kubernetes-list-type": "atomic" } as const;

@@ -1,0 +1,123 @@
+import { api } from "../config/contract/names.ts";
+
+/**
+ * All that the operator may do, in one table; the chart's roles are generated from it.
+ * - `workload`: wherever TtsDeployments are served, cluster-wide or in the watched namespaces.
+ * - `own`: in the operator's own namespace.
+ */
+export interface Permission {
+  readonly scope: "workload" | "own";
+  readonly apiGroup: string;
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly why: string;
+}
+
+const read = ["get", "list", "watch"] as const;
+/** Server-side apply is a `patch`, and needs `create` for what is not there yet. */
+const own = [...read, "create", "patch", "delete"] as const;
+
+export const permissions: readonly Permission[] = [
+  {
+    scope: "workload",
+    apiGroup: api.group,
+    resources: ["ttsdeployments"],
+    verbs: read,
+    why: "What users ask for. It is theirs: the operator never changes a spec.",
+  },
+  {
+    scope: "workload",
+    apiGroup: api.group,
+    resources: ["ttsmodelpools"],
+    verbs: own,
+    why: "One pool per model of a TtsDeployment.",
+  },
+  {
+    scope: "workload",
+    apiGroup: api.group,
+    resources: ["ttsdeployments/status", "ttsmodelpools/status"],
+    verbs: ["patch"],
+    why: "Conditions and figures.",
+  },
+  {
+    scope: "workload",
+    apiGroup: api.group,
+    resources: ["ttsdeployments/finalizers", "ttsmodelpools/finalizers"],
+    verbs: ["update"],
+    why: "To set blockOwnerDeletion on children, so that foreground deletion waits for them, where the cluster checks that.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "apps",
+    resources: ["deployments"],
+    verbs: own,
+    why: "Pods of the API and of each model.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "",
+    resources: ["services", "serviceaccounts", "configmaps"],
+    verbs: own,
+    why: "How pods are reached and run, and the routing table that API pods follow.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "rbac.authorization.k8s.io",
+    resources: ["roles", "rolebindings"],
+    verbs: own,
+    why: "API pods may read their own routing table and the endpoints of their models, and nothing else.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "discovery.k8s.io",
+    resources: ["endpointslices"],
+    verbs: read,
+    why: "Not read by the operator: Kubernetes lets nobody grant what he does not hold, and API pods need it.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "",
+    resources: ["pods"],
+    verbs: read,
+    why: "To say why a pod does not start: image, GPU, crash.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "",
+    resources: ["secrets"],
+    verbs: ["get", "watch", "create", "patch", "delete"],
+    why: "License and API keys are read and watched by name, never listed; the internal token is made here.",
+  },
+  {
+    scope: "workload",
+    apiGroup: "events.k8s.io",
+    resources: ["events"],
+    verbs: ["create", "patch"],
+    why: "Changes of conditions, shown by `kubectl describe`.",
+  },
+  {
+    scope: "own",
+    apiGroup: "coordination.k8s.io",
+    resources: ["leases"],
+    verbs: ["get", "create", "update", "patch"],
+    why: "Leader election.",
+  },
+];
+
+/** A rule as Kubernetes' Role and ClusterRole spell it. */
+export interface PolicyRule {
+  apiGroups: string[];
+  resources: string[];
+  verbs: string[];
+}
+
+export function rulesOf(scope: Permission["scope"]): (PolicyRule & { why: string })[] {
+  return permissions
+    .filter((permission) => permission.scope === scope)
+    .map(({ apiGroup, resources, verbs, why }) => ({
+      apiGroups: [apiGroup],
+      resources: [...resources],
+      verbs: [...verbs],
+      why,
+    }));
+}
