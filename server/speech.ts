@@ -1,4 +1,5 @@
 import type { ModelId } from "../config/contract/models.ts";
+import type { EngineVoice } from "../config/contract/voices.ts";
 
 /** When one written word is heard, in seconds from the first sample. */
 export interface WordTime {
@@ -40,4 +41,48 @@ export interface Invocation {
   /** Stretch of each word in square brackets, in order; empty leaves brackets as ordinary text. */
   readonly inlineStretch: readonly number[];
   readonly sampling: Sampling;
+}
+
+/** One sound of the public phonetic alphabet, with its stress where it is a vowel. */
+export interface Phoneme {
+  readonly symbol: string;
+  /** 0 none, 1 primary, 2 secondary; undefined where the writer gave none. */
+  readonly stress: 0 | 1 | 2 | undefined;
+}
+
+/** What an engine reads as one word; its times come back under its index. */
+export interface Token {
+  readonly text: string;
+  /** Punctuation written around it. */
+  readonly before: string;
+  readonly after: string;
+  /** Length against its neighbours; 1 leaves it. */
+  readonly stretch: number;
+  /** Spoken instead of `text` when given. */
+  readonly phonemes?: readonly Phoneme[];
+}
+
+/** A phrase or sentence with everything an engine needs to speak it: a pure value. */
+export interface Utterance {
+  readonly voice: EngineVoice;
+  readonly tokens: readonly Token[];
+  /** Length against the voice's own, on top of it. */
+  readonly stretch: number;
+  /** Pitch against the voice's own, on top of it. */
+  readonly pitch: number;
+}
+
+/** When one token of an utterance is heard, in seconds from the utterance's first sample. */
+export interface TokenTime {
+  readonly token: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A piece of an utterance's audio. Silence around the utterance is not part of it. */
+export interface EngineFrame {
+  readonly samples: Int16Array;
+  /** Hz. */
+  readonly rate: number;
+  readonly times: readonly TokenTime[];
 }

@@ -29,3 +29,111 @@ export type EngineVoice =
       readonly pitch: number;
       readonly stretch: number;
     };
+
+type FliteVoice = Extract<EngineVoice, { kind: "flite" }>;
+
+const fliteLicense = "BSD-like (Flite, Carnegie Mellon University)";
+const espeakLicense = "GPL-3.0-or-later (eSpeak NG)";
+const bothMists: readonly ModelId[] = ["mist", "mistv2"];
+
+function flite(
+  id: string,
+  models: readonly ModelId[],
+  gender: Voice["gender"],
+  [voice, pitch, stretch]: readonly [FliteVoice["voice"], pitch: number, stretch: number],
+): Voice {
+  const engine = { kind: "flite", voice, pitch, stretch } as const;
+  return { id, models, language: "eng", gender, engine, license: fliteLicense };
+}
+
+function espeak(
+  id: string,
+  language: string,
+  gender: Voice["gender"],
+  [voice, pitch]: readonly [voice: string, pitch: number],
+): Voice {
+  const engine = { kind: "espeak", voice, pitch, stretch: 1 } as const;
+  return { id, models: bothMists, language, gender, engine, license: espeakLicense };
+}
+
+/** Every voice, the default of a language first. */
+export const voices: readonly Voice[] = [
+  flite("alan", bothMists, "male", ["awb", 1, 1]),
+  flite("robert", bothMists, "male", ["rms", 1, 1]),
+  flite("susan", bothMists, "female", ["slt", 1, 1]),
+  flite("karl", bothMists, "male", ["kal16", 1, 1]),
+  flite("emma", bothMists, "female", ["slt", 1.14, 0.94]),
+  flite("victor", bothMists, "male", ["rms", 0.86, 1.06]),
+  espeak("lucia", "spa", "female", ["es+f2", 50]),
+  espeak("diego", "spa", "male", ["es-419", 45]),
+  espeak("claire", "fra", "female", ["fr-fr+f3", 50]),
+  espeak("louis", "fra", "male", ["fr-fr", 45]),
+  espeak("greta", "deu", "female", ["de+f2", 50]),
+  espeak("jonas", "deu", "male", ["de", 45]),
+  espeak("giulia", "ita", "female", ["it+f2", 50]),
+  espeak("beatriz", "por", "female", ["pt-br+f2", 50]),
+  espeak("sanne", "nld", "female", ["nl+f3", 50]),
+  espeak("zofia", "pol", "female", ["pl+f2", 50]),
+  espeak("irina", "rus", "female", ["ru+f2", 50]),
+  espeak("anjali", "hin", "female", ["hi+f2", 50]),
+  espeak("karim", "ara", "male", ["ar", 45]),
+  espeak("elif", "tur", "female", ["tr+f2", 50]),
+  espeak("astrid", "swe", "female", ["sv+f3", 50]),
+  espeak("eleni", "ell", "female", ["el+f2", 50]),
+  flite("luna", ["arcana"], "female", ["slt", 1.08, 1]),
+  flite("astra", ["arcana"], "female", ["slt", 1.18, 0.95]),
+  flite("sirius", ["arcana"], "male", ["awb", 0.9, 1.02]),
+  flite("estelle", ["arcana"], "female", ["slt", 0.94, 1.05]),
+  flite("lyra", ["arcana"], "female", ["slt", 1.28, 1]),
+  flite("vespera", ["arcana"], "female", ["slt", 0.86, 1.1]),
+  flite("walnut", ["arcana"], "male", ["rms", 0.84, 1.08]),
+  flite("eliphas", ["arcana"], "male", ["awb", 0.78, 1.1]),
+  flite("arcade", ["arcana"], "male", ["awb", 1.12, 0.94]),
+  flite("atrium", ["arcana"], "male", ["rms", 1, 1]),
+  flite("eucalyptus", ["arcana"], "neutral", ["kal16", 1.25, 1]),
+  flite("fern", ["arcana"], "female", ["slt", 1, 0.92]),
+  flite("stucco", ["arcana"], "male", ["rms", 1.14, 0.96]),
+  flite("transom", ["arcana"], "male", ["awb", 1, 1.06]),
+  flite("oculus", ["arcana"], "neutral", ["kal16", 0.9, 1.04]),
+  flite("moss", ["arcana"], "male", ["rms", 0.92, 1.14]),
+];
+
+const voiceById = new Map(voices.map((voice) => [voice.id, voice]));
+
+export function findVoice(id: string): Voice | undefined {
+  return voiceById.get(id);
+}
+
+export function voicesOf(model: ModelId): Voice[] {
+  return voices.filter((voice) => voice.models.includes(model));
+}
+
+/** Languages of the catalogue: ISO 639-3 to ISO 639-1 and the English name. */
+export const languages: Readonly<Record<string, { readonly iso6391: string; readonly name: string }>> = {
+  eng: { iso6391: "en", name: "English" },
+  spa: { iso6391: "es", name: "Spanish" },
+  fra: { iso6391: "fr", name: "French" },
+  deu: { iso6391: "de", name: "German" },
+  ita: { iso6391: "it", name: "Italian" },
+  por: { iso6391: "pt", name: "Portuguese" },
+  nld: { iso6391: "nl", name: "Dutch" },
+  pol: { iso6391: "pl", name: "Polish" },
+  rus: { iso6391: "ru", name: "Russian" },
+  hin: { iso6391: "hi", name: "Hindi" },
+  ara: { iso6391: "ar", name: "Arabic" },
+  tur: { iso6391: "tr", name: "Turkish" },
+  swe: { iso6391: "sv", name: "Swedish" },
+  ell: { iso6391: "el", name: "Greek" },
+};
+
+const languageByCode = new Map(
+  Object.entries(languages).flatMap(([code, { iso6391 }]) => [
+    [code, code],
+    [iso6391, code],
+  ]),
+);
+
+/** ISO 639-3 of a language named by either code (`en` and `eng`); undefined when no voice speaks it. */
+export function languageOf(code: string): string | undefined {
+  return languageByCode.get(code);
+}

@@ -1,0 +1,247 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import type { EngineFrame, TokenTime, Utterance } from "../speech.ts";
+import { EngineMissing } from "./engine.ts";
+import {
+  engineSocket,
+  idMessage,
+  jsonMessage,
+  type Message,
+  MessageSplitter,
+  messageTypes,
+  readAudio,
+} from "./protocol.ts";
+
+/** The process died, hung or broke the protocol; another one may do the job. */
+export class EngineDied extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "EngineDied";
+  }
+}
+
+/** The engine refused this utterance; another process would refuse it too. */
+export class EngineRefused extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "EngineRefused";
+  }
+}
+
+const startLimitMs = 30_000;
+/** An engine makes its first audio in tens of milliseconds; this long without a word means that it hangs. */
+const silenceLimitMs = 20_000;
+const closeLimitMs = 2_000;
+const stderrTailChars = 2_000;
+
+interface Job {
+  readonly id: number;
+  readonly frames: EngineFrame[];
+  times: TokenTime[];
+  rate: number;
+  finished: boolean;
+  error: Error | undefined;
+  wake: () => void;
+}
+
+/** One engine process: started, ready, speaking one job at a time, dead. */
+export class EngineProcess {
+  readonly #child: ChildProcess;
+  readonly #socket: Socket;
+  readonly #splitter = new MessageSplitter();
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #exited = Promise.withResolvers<string>();
+  #job: Job | undefined;
+  #lastId = 0;
+  #dead = false;
+  #silence: NodeJS.Timeout | undefined;
+  #stderr = "";
+
+  private constructor(program: string) {
+    this.#child = spawn(
+      process.execPath,
+      ["--max-old-space-size=256", "--disable-warning=ExperimentalWarning", program],
+      {
+        stdio: ["ignore", "ignore", "pipe", "pipe"],
+        env: {},
+        detached: true, // its own process group: Ctrl-C is for its owner, which lets running speech finish
+      },
+    );
+    this.#socket = this.#child.stdio[engineSocket] as Socket;
+    this.#watch();
+  }
+
+  /** @throws EngineMissing when the process says that it cannot speak here; EngineDied when it does not start. */
+  static async start(program: string): Promise<EngineProcess> {
+    const started = new EngineProcess(program);
+    const timer = setTimeout(() => started.#die("did not start in time"), startLimitMs);
+    try {
+      await started.#ready.promise;
+      return started;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  /** Resolves with the reason once the process is gone. */
+  get exited(): Promise<string> {
+    return this.#exited.promise;
+  }
+
+  /** Speaks one utterance. After an abort it yields no more; `settled` tells when the process is free again. */
+  async *run(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    const job = this.#begin(utterance);
+    const abort = () => job.wake();
+    signal.addEventListener("abort", abort);
+    try {
+      while (!signal.aborted) {
+        const frame = job.frames.shift();
+        if (frame) yield frame;
+        else if (job.error) throw job.error;
+        else if (job.finished) return;
+        else await new Promise<void>((resolve) => (job.wake = resolve));
+      }
+    } finally {
+      signal.removeEventListener("abort", abort);
+      if (!job.finished) this.#send(idMessage(messageTypes.stop, job.id));
+      job.frames.length = 0;
+    }
+  }
+
+  /** Resolves when no job is on: the process can take the next, or is dead. */
+  async settled(): Promise<void> {
+    const job = this.#job;
+    while (job && !job.finished && !this.#dead) {
+      await new Promise<void>((resolve) => (job.wake = resolve));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#socket.end();
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), closeLimitMs);
+    await this.#exited.promise;
+    clearTimeout(timer);
+  }
+
+  #begin(utterance: Utterance): Job {
+    if (this.#dead) throw new EngineDied("the engine process is gone");
+    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 stands for "no job"
+    const job: Job = {
+      id: this.#lastId,
+      frames: [],
+      times: [],
+      rate: 0,
+      finished: false,
+      error: undefined,
+      wake: () => undefined,
+    };
+    this.#job = job;
+    this.#send(jsonMessage(messageTypes.speak, { id: job.id, utterance }));
+    this.#expectWord();
+    return job;
+  }
+
+  #watch(): void {
+    this.#socket.on("data", (piece: Buffer) => this.#hear(piece));
+    this.#socket.on("error", (error) => this.#die(`lost its socket: ${error.message}`));
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-stderrTailChars);
+    });
+    this.#child.on("error", (error) => this.#end(`could not be started: ${error.message}`));
+    // "close", not "exit": what the process still had in its socket is read first
+    this.#child.on("close", (code, signal) => this.#end(`ended with ${signal ?? `status ${code}`}`));
+  }
+
+  #hear(piece: Buffer): void {
+    try {
+      for (const message of this.#splitter.push(piece)) this.#take(message);
+    } catch (error) {
+      this.#die(`broke its protocol: ${String(error)}`);
+    }
+  }
+
+  #take({ type, payload }: Message): void {
+    switch (type) {
+      case messageTypes.ready:
+        this.#stderr = ""; // from here on it could hold spoken text, which is never kept
+        this.#child.stderr?.removeAllListeners("data").resume();
+        this.#ready.resolve();
+        return;
+      case messageTypes.audio:
+        this.#takeAudio(payload);
+        return;
+      case messageTypes.times: {
+        const { id, times } = JSON.parse(payload.toString()) as { id: number; times: TokenTime[] };
+        if (this.#job?.id === id) this.#job.times.push(...times);
+        return;
+      }
+      case messageTypes.done:
+        this.#finish(payload.readUInt32BE(0));
+        return;
+      case messageTypes.failed: {
+        const { id, message } = JSON.parse(payload.toString()) as { id: number; message: string };
+        if (id === 0) this.#ready.reject(new EngineMissing(message));
+        else this.#finish(id, new EngineRefused(message));
+        return;
+      }
+      default:
+        throw new Error(`message type ${type}`);
+    }
+  }
+
+  #takeAudio(payload: Buffer): void {
+    const { id, rate, samples } = readAudio(payload);
+    const job = this.#job;
+    if (job?.id !== id) return;
+    job.frames.push({ samples, rate, times: job.times });
+    job.times = [];
+    job.rate = rate;
+    this.#send(idMessage(messageTypes.ack, id));
+    this.#expectWord();
+    job.wake();
+  }
+
+  #finish(id: number, error?: Error): void {
+    const job = this.#job;
+    if (job?.id !== id) return;
+    clearTimeout(this.#silence);
+    if (job.times.length > 0) {
+      job.frames.push({ samples: new Int16Array(0), rate: job.rate, times: job.times });
+    }
+    job.error = error;
+    job.finished = true;
+    job.wake();
+  }
+
+  #expectWord(): void {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#die("said nothing for too long"), silenceLimitMs);
+  }
+
+  #send(bytes: Buffer): void {
+    if (!this.#dead && this.#socket.writable) this.#socket.write(bytes);
+  }
+
+  #die(reason: string): void {
+    this.#child.kill("SIGKILL");
+    this.#end(reason);
+  }
+
+  #end(reason: string): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    const detail = this.#stderr ? `${reason}: ${this.#stderr.trim()}` : reason;
+    const job = this.#job;
+    if (job && !job.finished) this.#finish(job.id, new EngineDied(`The engine process ${detail}.`));
+    this.#ready.reject(new EngineDied(`The engine process ${detail}.`));
+    this.#exited.resolve(detail);
+  }
+}

@@ -1,0 +1,10 @@
+import { fileURLToPath } from "node:url";
+import type { Engine, EngineOptions } from "../engine.ts";
+import { ProcessPool } from "../process-pool.ts";
+
+const program = { name: "flite", rate: 16_000, file: fileURLToPath(new URL("main.ts", import.meta.url)) };
+
+/** @throws EngineMissing when libflite is not on this machine. */
+export function openFlite(options: EngineOptions): Promise<Engine> {
+  return ProcessPool.open(program, options);
+}

@@ -1,0 +1,137 @@
+/**
+ * Flite 2.2 (Debian `libflite1`) through FFI, for the engine process only: a fault in the library takes the
+ * process with it. Flite keeps the *pointer* of every feature name it is given, so names live in memory of our own that
+ * is never freed; with names passed as ordinary strings its own look-ups, the streaming information among them, fail.
+ */
+import koffi, { type LibraryHandle } from "koffi";
+
+export const voiceLibraries = {
+  awb: "cmu_us_awb",
+  rms: "cmu_us_rms",
+  slt: "cmu_us_slt",
+  kal16: "cmu_us_kal16",
+} as const;
+
+/** An address; null is C's NULL. */
+export type Pointer = bigint | null;
+
+const wave = koffi.struct({
+  type: "void *",
+  sampleRate: "int",
+  numSamples: "int",
+  numChannels: "int",
+  samples: "void *",
+});
+const streamingInfo = koffi.struct({
+  minBuffSize: "int",
+  callback: "void *",
+  utterance: "void *",
+  item: "void *",
+  userData: "void *",
+});
+const utterance = koffi.struct({
+  features: "void *",
+  ffunctions: "void *",
+  relations: "void *",
+  context: "void *",
+});
+
+export type OnAudio = (samples: () => Int16Array, rate: number, utterance: Pointer) => boolean;
+
+export interface FliteLibrary extends ReturnType<typeof bind> {
+  voice(name: keyof typeof voiceLibraries): Pointer;
+}
+
+/** @throws Error when the library is not on this machine. */
+export function loadFlite(): FliteLibrary {
+  const library = koffi.load("libflite.so.1");
+  koffi.load("libflite_usenglish.so.1", { global: true });
+  koffi.load("libflite_cmulex.so.1", { global: true });
+  library.func("int flite_init()")();
+  const voices = new Map<string, Pointer>();
+  const voice = (name: keyof typeof voiceLibraries): Pointer => {
+    const known = voices.get(name);
+    if (known) return known;
+    const made = koffi
+      .load(`libflite_${voiceLibraries[name]}.so.1`)
+      .func(`void *register_${voiceLibraries[name]}(const char *)`)(null) as Pointer;
+    voices.set(name, made);
+    return made;
+  };
+  return { ...bind(library), voice };
+}
+
+function bind(library: LibraryHandle) {
+  const c = (declaration: string) => library.func(declaration);
+  const keep = lastingStrings();
+  const setString = c("void item_set_string(void *, void *, const char *)");
+  const setInt = c("void item_set_int(void *, void *, int)");
+  const setFloat = c("void item_set_float(void *, void *, float)");
+  const featFloat = c("void feat_set_float(void *, void *, float)");
+  const featSet = c("void feat_set(void *, void *, void *)");
+  const relationCreate = c("void *utt_relation_create(void *, void *)");
+  const newStreamingInfo = c("void *new_audio_streaming_info()");
+  const streamingValue = c("void *audio_streaming_info_val(void *)");
+  const featuresOf = (utt: Pointer): Pointer => koffi.decode(utt, utterance).features;
+  let listener: OnAudio = () => false;
+  const callback = koffi.register(
+    (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
+      const { samples, sampleRate } = koffi.decode(waveAt, wave);
+      const read = () => new Int16Array(koffi.view(samples + BigInt(start * 2), size * 2)).slice();
+      return listener(read, sampleRate, koffi.decode(info, streamingInfo).utterance) ? 0 : -1;
+    },
+    koffi.pointer(koffi.proto("int audio_stream(void *, int, int, int, void *)")),
+  );
+  return {
+    newUtterance: c("void *new_utterance()") as () => Pointer,
+    deleteUtterance: c("void delete_utterance(void *)") as (utt: Pointer) => void,
+    init: c("void *utt_init(void *, void *)") as (utt: Pointer, voice: Pointer) => Pointer,
+    synthTokens: c("void *utt_synth_tokens(void *)") as (utt: Pointer) => Pointer,
+    createRelation: (utt: Pointer, name: string) => relationCreate(utt, keep(name)) as Pointer,
+    relation: c("void *utt_relation(void *, const char *)") as (utt: Pointer, name: string) => Pointer,
+    append: c("void *relation_append(void *, void *)") as (relation: Pointer, item: Pointer) => Pointer,
+    head: c("void *relation_head(void *)") as (relation: Pointer) => Pointer,
+    next: c("void *item_next(const void *)") as (item: Pointer) => Pointer,
+    parent: c("void *item_parent(const void *)") as (item: Pointer) => Pointer,
+    as: c("void *item_as(const void *, const char *)") as (item: Pointer, relation: string) => Pointer,
+    stringOf: c("const char *item_feat_string(const void *, const char *)") as (
+      item: Pointer,
+      name: string,
+    ) => string,
+    intOf: c("int item_feat_int(const void *, const char *)") as (item: Pointer, name: string) => number,
+    floatAt: c("float ffeature_float(const void *, const char *)") as (item: Pointer, path: string) => number,
+    setString: (item: Pointer, name: string, value: string): void => setString(item, keep(name), value),
+    setInt: (item: Pointer, name: string, value: number): void => setInt(item, keep(name), value),
+    setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
+    setFeature: (utt: Pointer, name: string, value: number): void =>
+      featFloat(featuresOf(utt), keep(name), value),
+    /** Sends this utterance's audio to the listener, in pieces of at least `chunkSamples`. */
+    stream(utt: Pointer, chunkSamples: number, onAudio: OnAudio): void {
+      listener = onAudio;
+      const info = newStreamingInfo() as Pointer;
+      koffi.encode(info, streamingInfo, {
+        minBuffSize: chunkSamples,
+        callback,
+        utterance: null,
+        item: null,
+        userData: null,
+      });
+      featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
+    },
+    /** Flite's mixed excitation draws its noise from `rand`. */
+    seedNoise: koffi.load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
+  };
+}
+
+function lastingStrings(): (text: string) => Pointer {
+  const known = new Map<string, Pointer>();
+  return (text) => {
+    const old = known.get(text);
+    if (old) return old;
+    const bytes = Buffer.from(`${text}\0`);
+    const made = koffi.alloc("char", bytes.length) as Pointer;
+    koffi.encode(made, "char", [...bytes], bytes.length);
+    known.set(text, made);
+    return made;
+  };
+}

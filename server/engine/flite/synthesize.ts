@@ -1,0 +1,116 @@
+import type { Token, TokenTime } from "../../speech.ts";
+import { toAscii } from "../../text/ascii.ts";
+import { toArpabet } from "../../text/phonemes.ts";
+import type { Sink, Synthesize } from "../serve-jobs.ts";
+import type { FliteLibrary, Pointer } from "./library.ts";
+
+/** At 16 kHz: the first piece leaves after 25 ms of audio, the others are a tenth of a second. */
+const chunkSamples = 400;
+const noiseSeed = 1;
+/** Kept around the speech, so that a soft onset or a release is not cut. */
+const marginSeconds = 0.02;
+const maxSpokenCharacters = 80;
+
+interface FliteToken {
+  readonly index: number;
+  readonly name: string;
+  readonly source: Token;
+}
+
+/** Speaks with Flite, word by word as the tokens say. */
+export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
+  return (utterance, sink) => {
+    if (utterance.voice.kind !== "flite") throw new Error(`Flite has no ${utterance.voice.kind} voices`);
+    const tokens = utterance.tokens.flatMap(readable);
+    if (tokens.length === 0) return;
+    const voice = flite.voice(utterance.voice.voice);
+    flite.seedNoise(noiseSeed); // the same utterance gives the same bytes
+    const utt = flite.newUtterance();
+    try {
+      writeTokens(flite, utt, tokens);
+      flite.init(utt, voice);
+      flite.setFeature(utt, "duration_stretch", utterance.voice.stretch * utterance.stretch);
+      flite.setFeature(utt, "f0_shift", utterance.voice.pitch * utterance.pitch);
+      streamTo(sink, flite, utt);
+    } finally {
+      flite.deleteUtterance(utt);
+    }
+  };
+}
+
+/** A written word can be several for Flite ("€5" is "euros 5"); all carry its index. */
+function readable(token: Token, index: number): FliteToken[] {
+  const spoken = token.phonemes ? "word" : toAscii(token.text);
+  return spoken
+    .split(" ")
+    .filter((name) => /[A-Za-z0-9$%&@+=#*<>/~^]/.test(name))
+    .map((name) => ({ index, name: name.slice(0, maxSpokenCharacters), source: token }));
+}
+
+function writeTokens(flite: FliteLibrary, utt: Pointer, tokens: readonly FliteToken[]): void {
+  const relation = flite.createRelation(utt, "Token");
+  tokens.forEach(({ index, name, source }, place) => {
+    const item = flite.append(relation, null);
+    const last = tokens[place + 1]?.index !== index;
+    flite.setString(item, "name", name);
+    flite.setString(item, "whitespace", place === 0 ? "" : " ");
+    flite.setString(item, "prepunctuation", toAscii(source.before));
+    flite.setString(item, "punc", last ? toAscii(source.after) : "");
+    flite.setInt(item, "file_pos", place);
+    flite.setInt(item, "line_number", 0);
+    flite.setInt(item, "written", index);
+    if (source.phonemes) flite.setString(item, "phones", toArpabet(source.phonemes));
+    if (source.stretch !== 1) flite.setFloat(item, "local_duration_stretch", source.stretch);
+  });
+}
+
+/** Flite puts a silence at both ends; what is sent begins and ends with the speech. */
+function streamTo(sink: Sink, flite: FliteLibrary, utt: Pointer): void {
+  let speech: Speech | undefined;
+  let position = 0;
+  flite.stream(utt, chunkSamples, (read, rate) => {
+    if (!speech) {
+      speech = readSpeech(flite, utt);
+      if (!sink.times(speech.times)) return false;
+    }
+    const samples = read();
+    const from = Math.round(speech.start * rate) - position;
+    const to = Math.round(speech.end * rate) - position;
+    position += samples.length;
+    return sink.audio(samples.subarray(clamp(from, samples.length), clamp(to, samples.length)), rate);
+  });
+  if (!flite.synthTokens(utt)) throw new Error("Flite could not speak this utterance");
+}
+
+function clamp(place: number, length: number): number {
+  return Math.max(0, Math.min(length, place));
+}
+
+interface Speech {
+  /** Seconds in Flite's own timeline, between which there is speech. */
+  readonly start: number;
+  readonly end: number;
+  readonly times: readonly TokenTime[];
+}
+
+function readSpeech(flite: FliteLibrary, utt: Pointer): Speech {
+  const words: TokenTime[] = [];
+  for (let word = flite.head(flite.relation(utt, "Word")); word; word = flite.next(word)) {
+    const token = flite.parent(flite.as(word, "Token"));
+    const start = flite.floatAt(word, "R:SylStructure.daughter1.daughter1.R:Segment.p.end");
+    const end = flite.floatAt(word, "R:SylStructure.daughtern.daughtern.R:Segment.end");
+    if (token && end > start) words.push({ token: flite.intOf(token, "written"), start, end });
+  }
+  const start = Math.max(0, (words[0]?.start ?? 0) - marginSeconds);
+  const end = words.length === 0 ? 0 : Math.max(...words.map((word) => word.end)) + marginSeconds;
+  return { start, end, times: mergeByToken(words, start) };
+}
+
+/** "$5" is two words of one token. */
+function mergeByToken(words: readonly TokenTime[], from: number): TokenTime[] {
+  const merged = new Map<number, TokenTime>();
+  for (const { token, start, end } of words) {
+    merged.set(token, { token, start: merged.get(token)?.start ?? start - from, end: end - from });
+  }
+  return [...merged.values()];
+}

@@ -1,0 +1,177 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Failure } from "../errors.ts";
+import type { EngineFrame, Utterance } from "../speech.ts";
+import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
+import { EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
+
+const firstBackoffMs = 50;
+const maxBackoffMs = 5_000;
+/** A process that lived this long was fine: its death does not lengthen the next wait. */
+const provenAfterMs = 10_000;
+/** How long an engine may be without any process before it counts as broken. */
+const restartBudgetMs = 30_000;
+
+export interface EngineProgram {
+  readonly name: string;
+  /** Hz. */
+  readonly rate: number;
+  /** The file that an engine process runs. */
+  readonly file: string;
+}
+
+/** Engine processes of one kind, each speaking one utterance at a time; the dead are replaced. */
+export class ProcessPool implements Engine {
+  readonly name: string;
+  readonly rate: number;
+  readonly capacity: number;
+  readonly #program: string;
+  readonly #log: EngineOptions["log"];
+  readonly #processes = new Set<EngineProcess>();
+  readonly #free: EngineProcess[] = [];
+  readonly #waiting: Array<(process: EngineProcess) => void> = [];
+  readonly #restarts = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
+  #failuresInARow = 0;
+  #withoutProcessSince: number | undefined;
+
+  private constructor({ name, rate, file }: EngineProgram, options: EngineOptions) {
+    this.name = name;
+    this.rate = rate;
+    this.capacity = Math.max(1, options.processes);
+    this.#program = file;
+    this.#log = options.log;
+  }
+
+  /** @throws EngineMissing when the engine cannot run on this machine. */
+  static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
+    const pool = new ProcessPool(program, options);
+    try {
+      await pool.#startOne(); // alone: what is missing is said once, and the file cache is warm for the others
+    } catch (cause) {
+      if (cause instanceof EngineMissing) throw cause;
+      throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
+    }
+    await Promise.all(Array.from({ length: pool.capacity - 1 }, () => pool.#startOrRetry()));
+    return pool;
+  }
+
+  healthy(): boolean {
+    const since = this.#withoutProcessSince;
+    return since === undefined || performance.now() - since < restartBudgetMs;
+  }
+
+  /** Process ids now alive; a test kills one. */
+  pids(): number[] {
+    return [...this.#processes].flatMap((process) => process.pid ?? []);
+  }
+
+  async *speak(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    let audioIsOut = false;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        for await (const frame of this.#speakOnce(utterance, signal)) {
+          audioIsOut = true;
+          yield frame;
+        }
+        return;
+      } catch (cause) {
+        const mayRetry = cause instanceof EngineDied && attempt === 1 && !audioIsOut;
+        if (!mayRetry) throw this.#failure(cause);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#restarts);
+    await Promise.all([...this.#processes].map((process) => process.close()));
+  }
+
+  async *#speakOnce(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    const process = await this.#take(signal);
+    if (!process) return;
+    try {
+      yield* process.run(utterance, signal);
+    } finally {
+      void process.settled().then(() => this.#giveBack(process));
+    }
+  }
+
+  #failure(cause: unknown): unknown {
+    if (cause instanceof EngineDied || cause instanceof EngineRefused) {
+      return new Failure(
+        "model_failed",
+        "The speech engine stopped while speaking; send the request again.",
+        {
+          cause,
+        },
+      );
+    }
+    return cause;
+  }
+
+  /** A free process, first come first served; undefined when the signal aborts first. */
+  #take(signal: AbortSignal): Promise<EngineProcess | undefined> {
+    for (let free = this.#free.shift(); free; free = this.#free.shift()) {
+      if (!free.dead) return Promise.resolve(free);
+    }
+    return new Promise((resolve) => {
+      const got = (process: EngineProcess) => {
+        signal.removeEventListener("abort", gone);
+        resolve(process);
+      };
+      const gone = () => {
+        const place = this.#waiting.indexOf(got);
+        if (place >= 0) this.#waiting.splice(place, 1);
+        resolve(undefined);
+      };
+      if (signal.aborted) return resolve(undefined);
+      signal.addEventListener("abort", gone, { once: true });
+      this.#waiting.push(got);
+    });
+  }
+
+  #giveBack(process: EngineProcess): void {
+    if (process.dead) return; // its replacement is under way
+    const next = this.#waiting.shift();
+    if (next) next(process);
+    else this.#free.push(process);
+  }
+
+  async #startOne(): Promise<void> {
+    const process = await EngineProcess.start(this.#program);
+    if (this.#closing.signal.aborted) return process.close();
+    const startedAt = performance.now();
+    this.#processes.add(process);
+    this.#withoutProcessSince = undefined;
+    void process.exited.then((reason) => this.#replace(process, reason, performance.now() - startedAt));
+    this.#giveBack(process);
+  }
+
+  #replace(dead: EngineProcess, reason: string, livedMs: number): void {
+    this.#processes.delete(dead);
+    if (this.#closing.signal.aborted) return;
+    if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
+    if (livedMs >= provenAfterMs) this.#failuresInARow = 0;
+    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
+    const restart = this.#startOrRetry().finally(() => this.#restarts.delete(restart));
+    this.#restarts.add(restart);
+  }
+
+  async #startOrRetry(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      const waitMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(this.#failuresInARow++, 16));
+      await sleep(waitMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+      if (this.#closing.signal.aborted) return;
+      try {
+        return await this.#startOne();
+      } catch (error) {
+        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start");
+      }
+    }
+  }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,58 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { acceptedTokensKey } from "../../config/contract/names.ts";
+
+/** Where a model tier finds the tokens that it takes from API tiers. */
+export type TokenSource =
+  /** A folder with a file `accepted`, one token a line; read again while it may have changed. */
+  | { readonly kind: "folder"; readonly path: string }
+  | { readonly kind: "fixed"; readonly tokens: readonly string[] };
+
+/** A rotated token counts at most this long after the file has changed. */
+const readAgainAfterMs = 1_000;
+
+export class AcceptedTokens {
+  readonly #source: TokenSource;
+  readonly #onUnreadable: (error: unknown) => void;
+  #digests: readonly Buffer[] = [];
+  #readAt = Number.NEGATIVE_INFINITY;
+
+  constructor(source: TokenSource, onUnreadable: (error: unknown) => void) {
+    this.#source = source;
+    this.#onUnreadable = onUnreadable;
+  }
+
+  /** Judges an `Authorization` header; takes as long for a near miss as for a wild one. */
+  async accepts(header: string | undefined): Promise<boolean> {
+    await this.#refresh();
+    const token = /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1];
+    if (token === undefined) return false;
+    const given = digest(token);
+    let found = false;
+    for (const known of this.#digests) found = timingSafeEqual(known, given) || found;
+    return found;
+  }
+
+  async #refresh(): Promise<void> {
+    const now = performance.now();
+    if (now - this.#readAt < readAgainAfterMs) return;
+    this.#readAt = now;
+    try {
+      this.#digests = (await this.#read()).map(digest);
+    } catch (error) {
+      this.#digests = []; // a token that cannot be read any more was taken back
+      this.#onUnreadable(error);
+    }
+  }
+
+  async #read(): Promise<readonly string[]> {
+    if (this.#source.kind === "fixed") return this.#source.tokens;
+    const text = await readFile(join(this.#source.path, acceptedTokensKey), "utf8");
+    return text.split(/\s+/).filter((token) => token !== "");
+  }
+}
+
+function digest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}

@@ -1,0 +1,34 @@
+import type { EngineVoice } from "../../config/contract/voices.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { Engines } from "../engine/engines.ts";
+import { Failure } from "../errors.ts";
+
+const voices: readonly EngineVoice[] = [
+  { kind: "flite", voice: "awb", pitch: 1, stretch: 1 },
+  { kind: "flite", voice: "slt", pitch: 1, stretch: 1 },
+  { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 },
+];
+
+/**
+ * Speaks a phrase on every process of every engine: the first one a process speaks takes several times as long.
+ * @throws Failure when an engine makes no audio.
+ */
+export async function warmUp(engines: Engines, signal: AbortSignal): Promise<void> {
+  for (const engine of engines.all()) {
+    const own = voices.filter(({ kind }) => kind === engine.name);
+    for (const voice of own) {
+      await Promise.all(Array.from({ length: engine.capacity }, () => speakOnce(engine, voice, signal)));
+    }
+  }
+}
+
+async function speakOnce(engine: Engine, voice: EngineVoice, signal: AbortSignal): Promise<void> {
+  const token = { text: "ready", before: "", after: ".", stretch: 1 };
+  let samples = 0;
+  for await (const frame of engine.speak({ voice, tokens: [token], stretch: 1, pitch: 1 }, signal)) {
+    samples += frame.samples.length;
+  }
+  if (samples === 0 && !signal.aborted) {
+    throw new Failure("model_failed", `The ${engine.name} engine made no audio.`);
+  }
+}

@@ -1,0 +1,94 @@
+import { Failure } from "../errors.ts";
+import type { Phoneme } from "../speech.ts";
+import { readPhonemes } from "./phonemes.ts";
+
+/** What the caller switched on; what is off stays ordinary text. */
+export interface MarkupOptions {
+  /** `<N>` is a pause of N milliseconds. */
+  readonly pauses: boolean;
+  /** `{…}` is a word in the phonetic alphabet. */
+  readonly phonemes: boolean;
+  /** Stretch of each `[…]`, in order; empty leaves square brackets as text. */
+  readonly inlineStretch: readonly number[];
+}
+
+export type Piece =
+  | { readonly kind: "text"; readonly text: string; readonly stretch: number }
+  | { readonly kind: "phonemes"; readonly written: string; readonly phonemes: readonly Phoneme[] }
+  | { readonly kind: "pause"; readonly durationMs: number };
+
+/** Longer silences are asked for by a slip of the finger. */
+export const maxPauseMs = 60_000;
+
+/**
+ * Splits a text at its markup.
+ * @throws Failure `invalid_request` that points at the field and tells the place, never the text.
+ */
+export function readMarkup(text: string, options: MarkupOptions): Piece[] {
+  const pattern = markupPattern(options);
+  if (!pattern) return [{ kind: "text", text, stretch: 1 }];
+  const pieces: Piece[] = [];
+  const stretches = options.inlineStretch.values();
+  let brackets = 0;
+  let from = 0;
+  for (const match of text.matchAll(pattern)) {
+    if (match.index > from) pieces.push({ kind: "text", text: text.slice(from, match.index), stretch: 1 });
+    from = match.index + match[0].length;
+    const { pause, phonemes, word } = match.groups ?? {};
+    if (pause !== undefined) pieces.push(readPause(pause, text, match.index));
+    else if (phonemes !== undefined) pieces.push(readPhonemeWord(phonemes, text, match.index));
+    else if (word !== undefined) {
+      brackets++;
+      pieces.push({ kind: "text", text: word, stretch: stretches.next().value ?? 1 });
+    }
+  }
+  if (from < text.length) pieces.push({ kind: "text", text: text.slice(from), stretch: 1 });
+  checkPairs(brackets, options.inlineStretch.length);
+  return pieces;
+}
+
+function markupPattern({ pauses, phonemes, inlineStretch }: MarkupOptions): RegExp | undefined {
+  const forms = [
+    pauses && String.raw`<(?<pause>\d+)>`,
+    phonemes && String.raw`\{(?<phonemes>[^{}]*)\}`,
+    inlineStretch.length > 0 && String.raw`\[(?<word>[^\[\]]*)\]`,
+  ].filter((form) => form !== false);
+  return forms.length === 0 ? undefined : new RegExp(forms.join("|"), "gu");
+}
+
+function readPause(digits: string, text: string, index: number): Piece {
+  const durationMs = Number(digits);
+  if (durationMs > maxPauseMs) {
+    throw invalid(
+      "/text",
+      `The pause at character ${codePoint(text, index)} is longer than ${maxPauseMs} ms; write a shorter one.`,
+    );
+  }
+  return { kind: "pause", durationMs };
+}
+
+function readPhonemeWord(written: string, text: string, index: number): Piece {
+  const reading = readPhonemes(written);
+  if ("phonemes" in reading) return { kind: "phonemes", written: `{${written}}`, phonemes: reading.phonemes };
+  throw invalid(
+    "/text",
+    `The phoneme string in braces at character ${codePoint(text, index)} does not parse: ${reading.problem} (position ${reading.at + 1} in the braces).`,
+  );
+}
+
+function checkPairs(brackets: number, values: number): void {
+  if (brackets === values || values === 0) return;
+  throw invalid(
+    "/inlineSpeedAlpha",
+    `inlineSpeedAlpha has ${values} values but the text has ${brackets} words in square brackets; give one value for each.`,
+  );
+}
+
+/** Lengths in this interface count code points, from 1 where a person reads them. */
+function codePoint(text: string, index: number): number {
+  return [...text.slice(0, index)].length + 1;
+}
+
+function invalid(pointer: string, detail: string): Failure {
+  return new Failure("invalid_request", detail, { fields: [{ pointer, detail }] });
+}

@@ -1,0 +1,122 @@
+import type { Token } from "../speech.ts";
+import type { Piece } from "./markup.ts";
+
+/** A token that knows which written word it belongs to. */
+export interface WrittenToken extends Token {
+  /** Counts the written words from 0; a very long word is several tokens of one index. */
+  readonly word: number;
+  /** The word as it was written, without the punctuation around it. */
+  readonly written: string;
+  /** An empty line follows. */
+  readonly paragraphEnd: boolean;
+}
+
+export type Item =
+  | { readonly kind: "token"; readonly token: WrittenToken }
+  | { readonly kind: "pause"; readonly durationMs: number };
+
+/** No word of any language is longer; a longer run would hold an engine for minutes. */
+const maxTokenCharacters = 60;
+
+/** Punctuation stays out of a word, but what is read aloud (`%`, `&`, `@`, `#`, `*`, `/`) stays in. */
+const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
+const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
+const around = new RegExp(`^(?<before>${punctuation}*)(?<core>.*?)(?<after>${punctuation}*)$`, "vs");
+/** U.S.A. and e.g. keep their last dot: it is theirs. */
+const dotted = /^(?:\p{L}\.)+\p{L}$/u;
+const soundless = /^[\p{P}\p{Z}\p{C}\p{M}\ufffd]*$/u;
+/** Scripts that write no spaces. */
+const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
+const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
+
+/** Written words in order, with the pauses between them. */
+export function* readTokens(pieces: Iterable<Piece>): Generator<Item> {
+  const words = new WordReader();
+  for (const piece of pieces) yield* words.read(piece);
+  yield* words.flush();
+}
+
+/** Holds the last token back, since punctuation or an empty line after it may still come. */
+class WordReader {
+  #word = 0;
+  #held: WrittenToken | undefined;
+
+  *read(piece: Piece): Generator<Item> {
+    switch (piece.kind) {
+      case "pause":
+        yield* this.flush();
+        yield { kind: "pause", durationMs: piece.durationMs };
+        return;
+      case "phonemes":
+        yield* this.#put(this.#token("", piece.written, "", { stretch: 1, phonemes: piece.phonemes }));
+        return;
+      case "text":
+        for (const match of piece.text.matchAll(/\S+|\s+/gu)) {
+          if (/\S/u.test(match[0])) yield* this.#readRun(match[0], piece.stretch);
+          else if (isParagraphBreak(match[0])) this.#amend({ paragraphEnd: true });
+        }
+    }
+  }
+
+  *flush(): Generator<Item> {
+    if (this.#held) yield { kind: "token", token: this.#held };
+    this.#held = undefined;
+  }
+
+  *#readRun(run: string, stretch: number): Generator<Item> {
+    for (const written of splitUnspaced(withoutControls(run.toWellFormed()))) {
+      const { before = "", core = "", after = "" } = around.exec(written)?.groups ?? {};
+      if (soundless.test(core)) this.#amend({ after: `${this.#held?.after ?? ""}${before}${after}` });
+      else if (dotted.test(core) && after.startsWith(".")) {
+        yield* this.#putLong(before, `${core}.`, after.slice(1), stretch);
+      } else yield* this.#putLong(before, core, after, stretch);
+    }
+  }
+
+  *#putLong(before: string, core: string, after: string, stretch: number): Generator<Item> {
+    const characters = [...core];
+    if (characters.length <= maxTokenCharacters) {
+      yield* this.#put(this.#token(before, core, after, { stretch }));
+      return;
+    }
+    const word = this.#word++;
+    for (let at = 0; at < characters.length; at += maxTokenCharacters) {
+      const text = characters.slice(at, at + maxTokenCharacters).join("");
+      const last = at + maxTokenCharacters >= characters.length;
+      const token = { text, before: at === 0 ? before : "", after: last ? after : "", stretch };
+      yield* this.#put({ ...token, word, written: core, paragraphEnd: false });
+    }
+  }
+
+  #token(
+    before: string,
+    text: string,
+    after: string,
+    spoken: Pick<Token, "stretch" | "phonemes">,
+  ): WrittenToken {
+    return { text, before, after, ...spoken, word: this.#word++, written: text, paragraphEnd: false };
+  }
+
+  *#put(token: WrittenToken): Generator<Item> {
+    yield* this.flush();
+    this.#held = token;
+  }
+
+  #amend(change: Partial<WrittenToken>): void {
+    if (this.#held) this.#held = { ...this.#held, ...change };
+  }
+}
+
+function isParagraphBreak(space: string): boolean {
+  return /(?:\n|\r\n?)[^\S\r\n]*(?:\n|\r)|\u2029/u.test(space);
+}
+
+function withoutControls(run: string): string {
+  return run.replace(/[\p{Cc}\p{Co}\p{Cn}\ufeff\ufffd]/gu, "");
+}
+
+/** A run of a script without spaces is cut into its words by the Unicode dictionary. */
+function splitUnspaced(run: string): string[] {
+  if (!unspaced.test(run)) return [run];
+  return [...segmenter.segment(run)].map(({ segment }) => segment);
+}

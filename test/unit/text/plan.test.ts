@@ -1,0 +1,134 @@
+import { expect, test } from "vitest";
+import { Failure } from "../../../server/errors.ts";
+import { type PlanOptions, planSpeech } from "../../../server/text/plan.ts";
+
+const plain: PlanOptions = {
+  language: "eng",
+  normalize: true,
+  pauses: false,
+  phonemes: false,
+  inlineStretch: [],
+};
+
+/** Phrases as `word word~pause`, silences as `<ms>`. */
+function plan(text: string, options: Partial<PlanOptions> = {}): string[] {
+  return [...planSpeech(text, { ...plain, ...options })].map((segment) =>
+    segment.kind === "silence"
+      ? `<${segment.durationMs}>`
+      : `${segment.tokens.map(({ before, text, after }) => `${before}${text}${after}`).join(" ")}~${segment.pauseMs}`,
+  );
+}
+
+test.each([
+  ["One. Two.", ["One.~350", "Two.~0"]],
+  ["Meet Dr. Smith now.", ["Meet doctor Smith now.~0"]],
+  ["It is 3.5 km. Go.", ["It is 3.5 km.~350", "Go.~0"]],
+  ["J. Smith and I. We go.", ["J. Smith and I.~350", "We go.~0"]],
+  ["He saw the U.S. Army. Ok.", ["He saw the U.S. Army.~350", "Ok.~0"]],
+  ["Milk, tea etc. are here. Yes.", ["Milk,~130", "tea etcetera are here.~350", "Yes.~0"]],
+  ["“Really?” he said.", ["“Really?”~130", "he said.~0"]],
+  ["First line\n\nSecond", ["First line~600", "Second~0"]],
+  ["wrapped\nline", ["wrapped line~0"]],
+  ["你好。再见。", ["你好。~350", "再见。~0"]],
+  ["क्या। हाँ।", ["क्या।~350", "हाँ।~0"]],
+  ["", []],
+  ["… — !", []],
+])("%j is spoken as %j", (text, phrases) => {
+  expect(plan(text)).toEqual(phrases);
+});
+
+test("a German ordinal does not end the sentence", () => {
+  expect(plan("Am 3. Oktober. Gut.", { language: "deu" })).toEqual(["Am 3. Oktober.~350", "Gut.~0"]);
+});
+
+test("without normalization abbreviations stay as they are written, and still end no sentence", () => {
+  expect(plan("Meet Dr. Smith.", { normalize: false })).toEqual(["Meet Dr. Smith.~0"]);
+});
+
+test("the first phrase ends at its first comma, later ones run to the end of the sentence", () => {
+  expect(plan("Well, this is, as I said, long. And this, too.")).toEqual([
+    "Well,~130",
+    "this is, as I said, long.~350",
+    "And this, too.~0",
+  ]);
+});
+
+test("a sentence without any comma is cut before it grows too long for memory", () => {
+  const phrases = [...planSpeech(`${"word ".repeat(200)}.`, plain)];
+  const lengths = phrases.map((phrase) => (phrase.kind === "phrase" ? phrase.tokens.length : 0));
+  expect(Math.max(...lengths)).toBeLessThanOrEqual(28);
+  expect(lengths[0]).toBe(12);
+  expect(lengths.reduce((sum, length) => sum + length)).toBe(200);
+});
+
+test("a pause in angle brackets is exact and takes the place of the punctuation's own", () => {
+  expect(plan("One. <500> Two <0> three<20><30>", { pauses: true })).toEqual([
+    "One.~0",
+    "<500>",
+    "Two~0",
+    "three~0",
+    "<20>",
+    "<30>",
+  ]);
+});
+
+test("markup that is off is ordinary text", () => {
+  expect(plan("<500> {k1Ast0xm} [slow]")).toEqual(["<500> {k1Ast0xm} [slow]~0"]);
+});
+
+test("words in square brackets take their stretch in order", () => {
+  const [segment] = planSpeech("[a] b [c d]", { ...plain, inlineStretch: [2, 0.5] });
+  expect(segment).toMatchObject({
+    tokens: [
+      { text: "a", stretch: 2 },
+      { text: "b", stretch: 1 },
+      { text: "c", stretch: 0.5 },
+      { text: "d", stretch: 0.5 },
+    ],
+  });
+});
+
+test.each([
+  ["[a] b", [2, 3], "/inlineSpeedAlpha", "2 values but the text has 1 words"],
+  ["[a] [b]", [2], "/inlineSpeedAlpha", "1 values but the text has 2 words"],
+])("%j with stretches %j is refused", (text, inlineStretch, pointer, detail) => {
+  expect(failure(() => planSpeech(text, { ...plain, inlineStretch }))).toMatchObject({
+    code: "invalid_request",
+    fields: [{ pointer, detail: expect.stringContaining(detail) }],
+  });
+});
+
+test.each([
+  ["a {k1Ast0xm", undefined],
+  ["a {k1Ast0xm}", undefined],
+  ["a {k1stxm}", "character 3"],
+  ["a {k9}", "position 2"],
+  ["a {}", "empty"],
+  ["a {kx1}", "stress digit"],
+])("phonemes %j: refused with %j", (text, detail) => {
+  const run = () => planSpeech(text, { ...plain, phonemes: true });
+  if (detail === undefined) expect([...run()]).toHaveLength(1);
+  else expect(failure(run).message).toContain(detail);
+});
+
+test("a pause longer than a minute is refused, by its place in the text and without the text", () => {
+  const { message } = failure(() => planSpeech("secret 😀 <60001>", { ...plain, pauses: true }));
+  expect(message).toContain("character 10 ");
+  expect(message).not.toContain("secret");
+});
+
+test("word indices count written words, and a word of endless letters is spoken in pieces of one index", () => {
+  const [segment] = planSpeech(`one ${"a".repeat(130)} two`, plain);
+  const tokens = segment?.kind === "phrase" ? segment.tokens : [];
+  expect(tokens.map(({ word }) => word)).toEqual([0, 1, 1, 1, 2]);
+});
+
+function failure(run: () => unknown): Failure {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+  throw new Error("nothing was refused");
+}
