@@ -1,0 +1,168 @@
+import { createHash } from "node:crypto";
+import { fieldManager } from "../../config/contract/names.ts";
+import { type Clock, systemClock } from "../loop/clock.ts";
+import type { Manifest } from "../manifest.ts";
+import type { ClusterClient } from "./client.ts";
+import { microTime } from "./micro-time.ts";
+
+/** Something a person wants to see in `kubectl describe`. */
+export type Happening = {
+  regarding: Manifest;
+  type: "Normal" | "Warning";
+  /** UpperCamelCase, for machines: why (`LicenseExpired`). */
+  reason: string;
+  /** UpperCamelCase: what the operator did about it (`HoldRollout`). */
+  action: string;
+  /** A sentence; cut after 1,024 bytes. */
+  note: string;
+};
+
+export type RecorderOptions = {
+  client: Pick<ClusterClient, "apply">;
+  /** This process, as in the lease. */
+  instance: string;
+  /** An event could not be written, or there were too many: it is dropped, and told here. Must not throw. */
+  onDropped: (happening: Happening, reason: unknown) => void;
+  clock?: Clock;
+};
+
+type Series = { event: Manifest; count: number; lastMs: number; writtenMs: number };
+
+const maxSeries = 4_096;
+const maxWaiting = 1_000;
+/** The same again within this time raises the count of the event that is there. */
+const seriesMs = 10 * 60_000;
+/** A count is written at most so often. */
+const countEveryMs = 60_000;
+/** As client-go: an object may have a burst of events, then one per five minutes. */
+const burst = 25;
+const refillMs = 5 * 60_000;
+const maxNoteBytes = 1_024;
+
+/**
+ * Writes events (events.k8s.io/v1) beside the passes: `record` returns at once and never throws. The same event again raises a count
+ * instead of making another object; floods are cut off per object.
+ */
+export class EventRecorder {
+  readonly #options: RecorderOptions;
+  readonly #clock: Clock;
+  readonly #series = new Map<string, Series>();
+  readonly #budgets = new Map<string, { left: number; filledMs: number }>();
+  readonly #waiting: { happening: Happening; event: Manifest }[] = [];
+  #writing: Promise<void> | undefined;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  record(happening: Happening): void {
+    const nowMs = this.#clock.nowMs();
+    const key = keyOfSeries(happening);
+    const known = this.#series.get(key);
+    if (known !== undefined && nowMs - known.lastMs < seriesMs) {
+      this.#again(known, happening, nowMs);
+      return;
+    }
+    if (!this.#spend(happening.regarding.metadata.uid ?? key, nowMs)) {
+      this.#options.onDropped(happening, "too many events of this object");
+      return;
+    }
+    const event = this.#eventOf(happening, key, nowMs);
+    this.#series.delete(key);
+    this.#series.set(key, { event, count: 1, lastMs: nowMs, writtenMs: nowMs });
+    dropOldest(this.#series, maxSeries);
+    this.#write(happening, event);
+  }
+
+  /** Resolves when everything recorded so far was written or dropped. */
+  async flush(): Promise<void> {
+    await this.#writing;
+  }
+
+  #again(series: Series, happening: Happening, nowMs: number): void {
+    series.count += 1;
+    series.lastMs = nowMs;
+    if (nowMs - series.writtenMs < countEveryMs) return;
+    series.writtenMs = nowMs;
+    const observed = { count: series.count, lastObservedTime: microTime(nowMs) };
+    this.#write(happening, { ...series.event, series: observed });
+  }
+
+  #spend(owner: string, nowMs: number): boolean {
+    const budget = this.#budgets.get(owner) ?? { left: burst, filledMs: nowMs };
+    const refills = Math.floor((nowMs - budget.filledMs) / refillMs);
+    budget.left = Math.min(burst, budget.left + refills);
+    budget.filledMs += refills * refillMs;
+    this.#budgets.delete(owner);
+    this.#budgets.set(owner, budget);
+    dropOldest(this.#budgets, maxSeries);
+    if (budget.left < 1) return false;
+    budget.left -= 1;
+    return true;
+  }
+
+  #eventOf({ regarding, type, reason, action, note }: Happening, key: string, nowMs: number): Manifest {
+    const { name, namespace, uid, resourceVersion } = regarding.metadata;
+    const hash = createHash("sha256").update(`${key}\n${nowMs}\n${this.#options.instance}`).digest("hex");
+    return {
+      apiVersion: "events.k8s.io/v1",
+      kind: "Event",
+      metadata: { name: `${name.slice(0, 230)}.${hash.slice(0, 16)}`, namespace: namespace ?? "default" },
+      eventTime: microTime(nowMs),
+      reportingController: fieldManager,
+      reportingInstance: this.#options.instance.slice(0, 128),
+      action: action.slice(0, 128),
+      reason: reason.slice(0, 128),
+      regarding: {
+        apiVersion: regarding.apiVersion,
+        kind: regarding.kind,
+        namespace,
+        name,
+        uid,
+        resourceVersion,
+      },
+      note: cut(note, maxNoteBytes),
+      type,
+    };
+  }
+
+  #write(happening: Happening, event: Manifest): void {
+    if (this.#waiting.length >= maxWaiting) {
+      this.#options.onDropped(happening, "too many events wait to be written");
+      return;
+    }
+    this.#waiting.push({ happening, event });
+    this.#writing ??= this.#drain();
+  }
+
+  async #drain(): Promise<void> {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      try {
+        await this.#options.client.apply(next.event);
+      } catch (error) {
+        this.#options.onDropped(next.happening, error);
+      }
+    }
+    this.#writing = undefined;
+  }
+}
+
+function keyOfSeries({ regarding, type, reason, action, note }: Happening): string {
+  const { namespace, name, uid } = regarding.metadata;
+  return [regarding.kind, namespace, name, uid, type, reason, action, note].join("\n");
+}
+
+function dropOldest(map: Map<string, unknown>, limit: number): void {
+  const oldest = map.keys().next();
+  if (map.size > limit && !oldest.done) map.delete(oldest.value);
+}
+
+function cut(text: string, bytes: number): string {
+  if (Buffer.byteLength(text) <= bytes) return text;
+  // A character cut in two would become a replacement character: it goes too.
+  return `${Buffer.from(text)
+    .subarray(0, bytes - 3)
+    .toString("utf8")
+    .replace(/\uFFFD$/, "")}…`;
+}

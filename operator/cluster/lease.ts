@@ -1,0 +1,245 @@
+import { type Clock, sleep, systemClock } from "../loop/clock.ts";
+import type { Manifest } from "../manifest.ts";
+import { ApiError } from "./api-error.ts";
+import type { ClusterClient } from "./client.ts";
+import { microTime } from "./micro-time.ts";
+
+export type ElectionOptions = {
+  client: Pick<ClusterClient, "get" | "create" | "replace">;
+  namespace: string;
+  name: string;
+  /** Unique to this process, also over restarts of the same pod. */
+  identity: string;
+  /** From now on we may write. */
+  onLeading: () => void;
+  /** From now on we must not: another may lead in a moment. `reason` is a sentence for the log. */
+  onLost: (reason: string) => void;
+  /** An attempt failed; the election goes on. */
+  onError?: (error: unknown) => void;
+  clock?: Clock;
+  random?: () => number;
+  /** Others take over when the lease has not changed for so long. */
+  leaseMs?: number;
+  /** We step down when we could not renew for so long; less than `leaseMs` by a margin for slow clocks. */
+  renewDeadlineMs?: number;
+  retryMs?: number;
+};
+
+type LeaseSpec = {
+  holderIdentity?: string | null;
+  leaseDurationSeconds?: number;
+  acquireTime?: string;
+  renewTime?: string;
+  leaseTransitions?: number;
+};
+type Lease = Manifest & { spec?: LeaseSpec };
+
+/**
+ * Leader election by a `coordination.k8s.io/v1` Lease, with the rules of client-go: whoever holds the lease renews it every
+ * `retryMs`; whoever wants it waits until it has not changed for `leaseMs` by its own clock, whatever times stand in it. Every write carries
+ * the version read before, so that of two who try at once one fails.
+ */
+export class LeaderElection {
+  readonly #options: ElectionOptions;
+  readonly #clock: Clock;
+  readonly #leaseMs: number;
+  readonly #renewDeadlineMs: number;
+  readonly #retryMs: number;
+  readonly #stopping = new AbortController();
+  /** The lease as last seen, and when we saw it change. */
+  #seen: { lease: Lease; changedMs: number } | undefined;
+  #leading = false;
+  #run: Promise<void> | undefined;
+
+  constructor(options: ElectionOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#leaseMs = options.leaseMs ?? 15_000;
+    this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
+    this.#retryMs = options.retryMs ?? 2_000;
+  }
+
+  get leading(): boolean {
+    return this.#leading;
+  }
+
+  start(): this {
+    this.#run ??= this.#campaign();
+    return this;
+  }
+
+  /**
+   * Leaves the race, and hands the lease back so that another need not wait for its end. Call it when the last pass has
+   * ended; `onLost` is not called.
+   */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#run;
+    if (!this.#leading) return;
+    this.#leading = false;
+    await this.#resign();
+  }
+
+  async #campaign(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const acquiredMs = await this.#acquire();
+      if (acquiredMs === undefined) return;
+      this.#leading = true;
+      this.#options.onLeading();
+      const reason = await this.#renewUntilLost(acquiredMs);
+      if (reason === undefined) return;
+      this.#leading = false;
+      this.#options.onLost(reason);
+    }
+  }
+
+  /** When the attempt began that won; `undefined` when stopped. */
+  async #acquire(): Promise<number | undefined> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const startMs = this.#clock.monotonicMs();
+      if (await this.#attempt(() => this.#tryToAcquire(signal))) return startMs;
+      await sleep(this.#clock, this.#untilNextTry(), signal);
+    }
+    return undefined;
+  }
+
+  /** No later than the end of the lease we wait for. */
+  #untilNextTry(): number {
+    const retryMs = this.#retryMs * (1 + 0.2 * (this.#options.random ?? Math.random)());
+    if (this.#seen === undefined || this.#holder() === "") return retryMs;
+    const leftMs = this.#seen.changedMs + this.#leaseMs - this.#clock.monotonicMs();
+    return leftMs > 0 ? Math.min(retryMs, leftMs + 10) : retryMs;
+  }
+
+  /** Why the lease is lost; `undefined` when stopped while leading. */
+  async #renewUntilLost(acquiredMs: number): Promise<string | undefined> {
+    const { signal } = this.#stopping;
+    let renewedMs = acquiredMs;
+    for (;;) {
+      await sleep(this.#clock, this.#retryMs, signal);
+      if (signal.aborted) return undefined;
+      const startMs = this.#clock.monotonicMs();
+      const renewed = await this.#attempt(() =>
+        this.#tryToRenew(renewedMs + this.#renewDeadlineMs - startMs),
+      );
+      if (renewed) renewedMs = startMs;
+      else if (this.#holder() !== this.#options.identity)
+        return `the lease is held by ${this.#holder() || "nobody"}`;
+      else if (this.#clock.monotonicMs() - renewedMs >= this.#renewDeadlineMs) {
+        return `the lease could not be renewed for ${this.#renewDeadlineMs} ms`;
+      }
+    }
+  }
+
+  async #attempt(run: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await run();
+    } catch (error) {
+      if (!this.#stopping.signal.aborted) this.#options.onError?.(error);
+      return false;
+    }
+  }
+
+  async #tryToAcquire(signal: AbortSignal): Promise<boolean> {
+    const { namespace, name } = this.#options;
+    const lease = await this.#options.client.get({ ...leaseKind, namespace, name }, { signal });
+    if (lease === undefined) return this.#write(undefined, signal);
+    this.#observe(lease);
+    if (!this.#isFree()) return false;
+    return this.#write(lease, signal);
+  }
+
+  /** The signal ends the attempt at the deadline: a request that hangs must not keep a leader in office. */
+  async #tryToRenew(leftMs: number): Promise<boolean> {
+    const deadline = new AbortController();
+    const cancel = this.#clock.after(leftMs, () => deadline.abort());
+    try {
+      return await this.#write(this.#seen?.lease, deadline.signal);
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+      const { namespace, name } = this.#options;
+      const lease = await this.#options.client.get(
+        { ...leaseKind, namespace, name },
+        { signal: deadline.signal },
+      );
+      if (lease !== undefined) this.#observe(lease);
+      // Someone touched the lease (a label, say) without taking it: the next try writes on top.
+      return (
+        this.#holder() === this.#options.identity &&
+        lease !== undefined &&
+        this.#write(lease, deadline.signal)
+      );
+    } finally {
+      cancel();
+    }
+  }
+
+  async #write(lease: Lease | undefined, signal: AbortSignal): Promise<boolean> {
+    const { client, namespace, name, identity } = this.#options;
+    const now = microTime(this.#clock.nowMs());
+    const before = lease?.spec ?? {};
+    const ours = before.holderIdentity === identity;
+    const spec: LeaseSpec = {
+      ...before,
+      holderIdentity: identity,
+      leaseDurationSeconds: Math.ceil(this.#leaseMs / 1000),
+      acquireTime: ours ? (before.acquireTime ?? now) : now,
+      renewTime: now,
+      leaseTransitions: (before.leaseTransitions ?? 0) + (ours || lease === undefined ? 0 : 1),
+    };
+    const written =
+      lease === undefined
+        ? await client.create({ ...leaseKind, metadata: { namespace, name }, spec }, { signal })
+        : await client.replace({ ...lease, spec }, { signal });
+    this.#observe(written);
+    return true;
+  }
+
+  #observe(lease: Lease): void {
+    const isNew = this.#seen?.lease.metadata.resourceVersion !== lease.metadata.resourceVersion;
+    const changedMs = isNew || this.#seen === undefined ? this.#clock.monotonicMs() : this.#seen.changedMs;
+    this.#seen = { lease, changedMs };
+  }
+
+  #holder(): string {
+    return this.#seen?.lease.spec?.holderIdentity ?? "";
+  }
+
+  #isFree(): boolean {
+    const holder = this.#holder();
+    if (holder === "" || holder === this.#options.identity) return true;
+    const changedMs = this.#seen?.changedMs ?? 0;
+    return this.#clock.monotonicMs() - changedMs >= this.#leaseMs;
+  }
+
+  async #resign(): Promise<void> {
+    const lease = this.#seen?.lease;
+    if (lease === undefined) return;
+    const now = microTime(this.#clock.nowMs());
+    const spec: LeaseSpec = {
+      ...lease.spec,
+      holderIdentity: "",
+      leaseDurationSeconds: 1,
+      renewTime: now,
+      acquireTime: now,
+    };
+    const limit = new AbortController();
+    const cancel = this.#clock.after(this.#retryMs, () => limit.abort());
+    try {
+      await this.#options.client.replace({ ...lease, spec }, { signal: limit.signal });
+    } catch (error) {
+      // Nothing is lost: the lease runs out by itself.
+      this.#options.onError?.(error);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+const leaseKind = { apiVersion: "coordination.k8s.io/v1", kind: "Lease" };
+
+function isConflict(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 409;
+}
