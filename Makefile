@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODE := node_modules/.bin/node
 BIN := node_modules/.bin
+# tools start Node by its name: let them find the pinned one
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 .PHONY: help
 help: ## list these targets
@@ -36,3 +38,8 @@ generated := crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/
 verify: generate ## fail when a generated file differs from its source
 	@test -z "$$(git status --porcelain -- $(generated))" || \
 		{ git --no-pager diff -- $(generated); git status --short -- $(generated); echo "==> generated files were out of date: commit what 'make generate' wrote"; exit 1; }
+
+.PHONY: test-integration
+test-integration: node_modules/.installed ## the operator against a real API server (programs are built once: 8 minutes)
+	@test/cluster/tools.sh >/dev/null
+	@$(BIN)/vitest run --project integration

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# Builds the cluster's programs once from their pinned Go modules and prints the folder that holds them.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+  cat <<'T'
+usage: tools.sh [--path]
+  Builds etcd, the Kubernetes programs, CoreDNS, helm, kwok, kubeconform, the device plugin and pause from
+  test/cluster/tools (about 8 minutes and 6 GB the first time, nothing afterwards) and prints their folder.
+  --path   print the folder without building
+  SVC_TTS_CACHE   where results are kept (default ~/.cache/svc-tts)
+T
+}
+
+KUBERNETES=v1.36.3
+HELM=v3.21.4
+GO_MINOR=26
+PACKAGES=(
+  ./etcd ./coredns ./deviceplugin ./pause
+  k8s.io/kubernetes/cmd/kube-{apiserver,controller-manager,scheduler,proxy}
+  k8s.io/kubernetes/cmd/kubelet k8s.io/kubernetes/cmd/kubectl
+  helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok github.com/yannh/kubeconform/cmd/kubeconform
+)
+SPACE_MIB=6144
+
+link_flags() {
+  local package flags="-s -w"
+  for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+    flags+=" -X $package.gitVersion=$KUBERNETES -X $package.gitMajor=1 -X $package.gitMinor=36"
+    flags+=" -X $package.gitTreeState=clean -X $package.gitCommit=0000000000000000000000000000000000000000"
+    flags+=" -X $package.buildDate=2026-01-01T00:00:00Z"
+  done
+  printf '%s -X helm.sh/helm/v3/internal/version.version=%s' "$flags" "$HELM"
+}
+
+version_hash() {
+  cd "$CLUSTER_DIR/tools" || exit 1
+  {
+    find . -type f \( -name '*.go' -o -name 'go.*' \) -print0 | LC_ALL=C sort -z | xargs -0 sha256sum
+    printf '%s\n' "${PACKAGES[@]}" "$(link_flags)" "$(uname -m)"
+  } | sha256sum | cut -c1-16
+}
+
+need_go() {
+  command -v go >/dev/null || fail "Go is not installed, and the cluster's programs are built from Go modules" \
+    "install Go 1.$GO_MINOR or newer (https://go.dev/doc/install), or any Go from 1.21 on, which fetches 1.$GO_MINOR by itself" \
+    "(Debian: apt-get install golang-go from trixie or backports), then run this again"
+  local version minor
+  version=$(cd / && GOTOOLCHAIN=local go env GOVERSION)
+  minor=$(sed -E 's/^go1\.([0-9]+).*/\1/' <<<"$version")
+  [[ $minor =~ ^[0-9]+$ ]] || return 0 # a development build: let it try
+  [ "$minor" -ge 21 ] || fail "Go is too old: $version, and 1.$GO_MINOR is needed" "install Go 1.$GO_MINOR or newer (https://go.dev/doc/install)"
+  if [ "$minor" -ge "$GO_MINOR" ]; then export GOTOOLCHAIN=local; else
+    say "$version will fetch Go 1.$GO_MINOR through its module proxy"
+    export GOTOOLCHAIN=auto
+  fi
+}
+
+explain_failure() { # LOG
+  show_log "$1"
+  if grep -qE 'no space left on device' "$1"; then
+    fail "the disk is full" "free about 6 GB (Go's caches are under $(go env GOCACHE) and $(go env GOMODCACHE)), then run this again"
+  elif grep -qE 'dial tcp|no such host|i/o timeout|TLS handshake|connection refused|proxyconnect' "$1"; then
+    fail "the Go modules could not be fetched" "this machine needs a Go module proxy (GOPROXY is $(go env GOPROXY | sed -E 's#//[^/@]*@#//#'))"
+  fi
+  fail "building the cluster's programs failed" "the whole output is in $1"
+}
+
+compiled_packages() { # LOG of go build -v: one package a line
+  printf ', %s packages compiled (about 1,900 when nothing is cached), now %s' "$(wc -l <"$1")" "$(tail -n 1 "$1" | cut -c1-60)"
+}
+
+compile() { # OUT
+  cd "$CLUSTER_DIR/tools" || exit 1
+  export CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -mod=readonly"
+  with_progress "fetching Go modules (0.8 GB)" "$CACHE/tools/download.log" go mod download || explain_failure "$CACHE/tools/download.log"
+  PROGRESS_DETAIL=compiled_packages with_progress "compiling the cluster's programs" "$CACHE/tools/build.log" \
+    go build -v -ldflags "$(link_flags)" -o "$1/bin/" "${PACKAGES[@]}" || explain_failure "$CACHE/tools/build.log"
+}
+
+# KWOK plays nodes and pods by Stage files that its module carries.
+kwok_stages() { # OUT
+  local stages file
+  stages=$(cd "$CLUSTER_DIR/tools" && go list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage
+  for file in "$stages"/{node/fast,node/heartbeat-with-lease,pod/fast}/*.yaml; do
+    [ "$(basename "$file")" = kustomization.yaml ] || { echo ---; cat "$file"; }
+  done >"$1/kwok-stages.yaml"
+}
+
+build() { # FINAL
+  local started temporary
+  started=$(now_ms)
+  need_go
+  need_space "$CACHE" "$SPACE_MIB" "building the cluster's programs"
+  need_space "$(go env GOCACHE)" "$SPACE_MIB" "Go's build cache"
+  mkdir -p "$CACHE/tools"
+  rm -rf "$CACHE"/tools/building.*
+  temporary=$(mktemp -d "$CACHE/tools/building.XXXXXX")
+  # an interrupted build leaves nothing that could be taken for a whole one
+  # shellcheck disable=SC2064
+  trap "rm -rf '$temporary'" EXIT
+  say "building the cluster's programs (about 8 minutes on two cores the first time; kept in $CACHE/tools)"
+  compile "$temporary"
+  kwok_stages "$temporary"
+  cp "$(cd "$CLUSTER_DIR/tools" && go list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/swagger.json" "$temporary/"
+  chmod -R u+w "$temporary"
+  chmod 755 "$temporary"
+  seconds_since "$started" >"$temporary/build-seconds"
+  mv "$temporary" "$1"
+  say "cluster programs built in $(cat "$1/build-seconds") s"
+}
+
+main() {
+  local final
+  case ${1:-} in -h | --help) usage && exit 0 ;; esac
+  final="$CACHE/tools/$(version_hash)"
+  if [ "${1:-}" != --path ] && [ ! -d "$final" ]; then
+    hold_lock tools
+    [ -d "$final" ] || build "$final" >&2
+  fi
+  printf '%s/bin\n' "$final"
+}
+
+main "$@"

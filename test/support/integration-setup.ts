@@ -1,0 +1,18 @@
+/**
+ * One API server for the whole integration suite. A test reaches it by `inject("controlPlane")` of vitest and keeps to a
+ * namespace of its own.
+ */
+import type { TestProject } from "vitest/node";
+import { type ControlPlaneAddress, controlPlane } from "./control-plane.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    controlPlane: ControlPlaneAddress;
+  }
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const plane = await controlPlane({ controllerManager: true });
+  project.provide("controlPlane", plane.address);
+  return () => plane.stop();
+}
