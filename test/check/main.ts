@@ -1,0 +1,24 @@
+/** `make check` runs this: reads every file that git knows or would add, and prints what breaks a rule of the house. */
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { type Finding, judge, judgeText } from "./rules.ts";
+import { readSource } from "./source.ts";
+
+const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
+const paths = listed
+  .toString()
+  .split("\0")
+  .filter((path) => path !== "" && existsSync(path));
+const texts = paths.map((path) => ({ path, text: readFileSync(path, "utf8") }));
+const sources = texts
+  .filter(({ path }) => path.endsWith(".ts"))
+  .map(({ path, text }) => readSource(path, text));
+const findings: Finding[] = [
+  ...judge(sources),
+  ...texts.filter(({ text }) => !text.includes("\0")).flatMap(({ path, text }) => judgeText(path, text)),
+];
+for (const { path, line, message } of findings) console.error(`${path}:${line} ${message}`);
+console.log(
+  `rules of the house: ${sources.length} sources, ${paths.length} files, ${findings.length} findings`,
+);
+process.exitCode = findings.length > 0 ? 1 : 0;

@@ -1,0 +1,224 @@
+/**
+ * The rules of the house that types and lint cannot hold. Each finding says why its rule is there and what to do
+ * instead. A rule that proves wrong is changed here, in a commit of its own that says why.
+ */
+import type { Import, Source } from "./source.ts";
+
+export interface Finding {
+  readonly path: string;
+  readonly line: number;
+  readonly message: string;
+}
+
+/** What is wrong, or undefined where nothing is. */
+type Verdict = string | undefined;
+
+/** @param sources every TypeScript file of the tree; cycles show only in the whole. */
+export function judge(sources: readonly Source[]): Finding[] {
+  const each = sources.flatMap(({ path, imports, uses }) => [
+    ...imports.flatMap((found) => apply(importRules, path, found.line, found)),
+    ...uses.flatMap((use) => apply(use.ambient ? ambientRules : testRules, path, use.line, use.path)),
+  ]);
+  return [...each, ...cycles(sources)];
+}
+
+/** Rules about plain text, for every file of the tree. */
+export function judgeText(path: string, text: string): Finding[] {
+  return text.split("\n").flatMap((content, index) => apply(textRules, path, index + 1, content));
+}
+
+function apply<T>(
+  rules: readonly ((path: string, thing: T) => Verdict)[],
+  path: string,
+  line: number,
+  thing: T,
+): Finding[] {
+  return rules
+    .map((rule) => rule(path, thing))
+    .filter((message) => message !== undefined)
+    .map((message) => ({ path, line, message }));
+}
+
+const isIn = (path: string, room: string) => path === room || path.startsWith(`${room}/`);
+const isInAny = (path: string, rooms: readonly string[]) => rooms.some((room) => isIn(path, room));
+
+/** What each part of the product may import of ours, besides itself. Tests may import everything. */
+const mayImport = {
+  config: [],
+  crds: ["config/contract"],
+  operator: ["config/contract", "crds"],
+  server: ["config/contract"],
+} as const satisfies Record<string, readonly string[]>;
+const parts = Object.keys(mayImport) as (keyof typeof mayImport)[];
+const isProduct = (path: string) => isInAny(path, parts);
+
+/** A program, not a schema: it writes files, and the chart's roles from the operator's own table. */
+const generator = "crds/generate.ts";
+const isMain = (path: string) => path.endsWith("/main.ts") || path === generator;
+
+function boundary(path: string, { kind, target }: Import): Verdict {
+  const part = parts.find((name) => isIn(path, name));
+  if (part === undefined || kind !== "ours" || isInAny(target, [part, ...mayImport[part]])) return undefined;
+  if (path === generator && isIn(target, "operator")) return undefined;
+  const allowed = ["itself", ...mayImport[part]].join(" and ");
+  return `imports ${target}, but ${part}/ may import ${allowed} alone: operator and server are two programs that agree by config/contract, and arrows point down. Move what both need to config/contract.`;
+}
+
+function layers(path: string, { target }: Import): Verdict {
+  if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
+  return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it.`;
+}
+
+/** Rooms that compute from their arguments alone, and the plain types and facts that they stand on. */
+const pureRooms = [
+  "config/contract",
+  "crds",
+  "operator/desired",
+  "operator/status",
+  "server/text",
+  "server/audio",
+  "operator/manifest.ts",
+  "operator/observed.ts",
+  "operator/outcome.ts",
+  "server/speech.ts",
+  "server/errors.ts",
+];
+const isPure = (path: string) => isInAny(path, pureRooms) && path !== generator;
+
+/** Names in Node's modules that answer the same every time. */
+const pureNode: Readonly<Record<string, readonly string[]>> = {
+  "node:assert": ["*", "default"],
+  "node:buffer": ["Buffer"],
+  "node:crypto": ["createHash", "createHmac", "timingSafeEqual"],
+  "node:util": ["isDeepStrictEqual"],
+};
+/** Packages that, in what we call of them, compute without network, files, clock or randomness. */
+const purePackages = ["jose", "typebox", "yaml"];
+const whyPure =
+  "this room has no network, files, clock, randomness or environment, so that its tests are tables. Take it as an argument.";
+
+function pureImports(path: string, found: Import): Verdict {
+  if (!isPure(path) || found.typeOnly || isPureImport(found)) return undefined;
+  const hint =
+    found.kind === "package"
+      ? " (A package that only computes is added to purePackages in test/check/rules.ts.)"
+      : "";
+  return `imports ${found.target}: ${whyPure}${hint}`;
+}
+
+function isPureImport({ kind, target, names }: Import): boolean {
+  if (kind === "ours") return isPure(target);
+  if (kind === "package") return purePackages.includes(target);
+  return names.length > 0 && names.every((name) => pureNode[target]?.includes(name) === true);
+}
+
+/** What the platform hands out that answers differently every time, or reaches outside. */
+const impure = [
+  "Date()",
+  "Date.now",
+  "Math.random",
+  "WebSocket",
+  "console",
+  "crypto",
+  "fetch",
+  "globalThis",
+  "performance",
+  "process",
+  "setImmediate",
+  "setInterval",
+  "setTimeout",
+];
+
+function pureUses(path: string, used: string): Verdict {
+  const reaches = impure.some((name) => used === name || used.startsWith(`${name}.`));
+  return isPure(path) && reaches ? `uses ${used}: ${whyPure}` : undefined;
+}
+
+function kubernetesClient(path: string, { target, typeOnly }: Import): Verdict {
+  if (target !== "@kubernetes/client-node" || !isProduct(path) || isIn(path, "operator/cluster"))
+    return undefined;
+  if (path === "operator/manifest.ts" && typeOnly) return undefined;
+  return "imports the Kubernetes client: its informer stops for good on most errors and its lists drop unknown fields, so operator/cluster/ alone talks through it. Its types enter by operator/manifest.ts.";
+}
+
+const endings = ["exit", "exitCode", "abort", "reallyExit"];
+const whyMain =
+  "only a main.ts reads the environment or ends the process, so that everything else can be built twice in one test. Take the value as an argument, or return an outcome.";
+
+function environment(path: string, used: string): Verdict {
+  const [root, member = ""] = used.split(".");
+  if (root !== "process" || !["env", ...endings].includes(member)) return undefined;
+  return isProduct(path) && !isMain(path) ? `uses ${used}: ${whyMain}` : undefined;
+}
+
+function environmentImport(path: string, { target, names }: Import): Verdict {
+  const wrong = names.filter((name) => ["*", "default", "env", ...endings].includes(name));
+  if (target !== "node:process" || wrong.length === 0 || !isProduct(path) || isMain(path)) return undefined;
+  return `imports node:process: ${whyMain}`;
+}
+
+function everyTestCounts(path: string, used: string): Verdict {
+  const [root = "", member = ""] = used.split(".");
+  const runs = ["describe", "it", "test", "suite"].includes(root);
+  if (
+    !isIn(path, "test") ||
+    !runs ||
+    !["skip", "skipIf", "runIf", "todo", "only", "fails"].includes(member)
+  ) {
+    return undefined;
+  }
+  return `uses ${used}: every test runs every time and is counted. A test that cannot run here fails and says what it lacks.`;
+}
+
+const importRules = [boundary, layers, pureImports, kubernetesClient, environmentImport];
+const testRules = [everyTestCounts];
+const ambientRules = [pureUses, environment, ...testRules];
+
+/** Each cycle once. Type imports count too: they are arrows like the others. */
+function cycles(sources: readonly Source[]): Finding[] {
+  const graph = new Map(sources.map(({ path, imports }) => [path, imports.filter((i) => i.kind === "ours")]));
+  const findings: Finding[] = [];
+  const finished = new Set<string>();
+  const visit = (path: string, trail: readonly string[]) => {
+    for (const { target, line } of graph.get(path) ?? []) {
+      if (trail.includes(target)) {
+        const cycle = [...trail.slice(trail.indexOf(target)), target].join(" → ");
+        const message = `closes an import cycle, ${cycle}: files in a cycle cannot be understood or tested apart. Move what both need into a third file.`;
+        findings.push({ path, line, message });
+      } else if (!finished.has(target)) visit(target, [...trail, target]);
+    }
+    finished.add(path);
+  };
+  for (const path of [...graph.keys()].sort()) if (!finished.has(path)) visit(path, [path]);
+  return findings;
+}
+
+// Written in halves, so that this file does not find itself.
+const hosts = [
+  "registry.npm" + "js.org",
+  "py" + "pi.org",
+  "pythonho" + "sted.org",
+  "proxy.go" + "lang.org",
+  "deb.deb" + "ian.org",
+];
+const later = new RegExp(`\\b(${["TO" + "DO", "FIX" + "ME"].join("|")})\\b`);
+
+function registryHost(_path: string, line: string): Verdict {
+  const host = hosts.find((name) => line.includes(name));
+  return (
+    host &&
+    `names the package registry ${host}: whoever builds this may have another one. Leave it to the client's own configuration.`
+  );
+}
+
+function leftForLater(path: string, line: string): Verdict {
+  if (!/\.(ts|mjs|sh|go|py|ya?ml|tpl)$/.test(path) || !later.test(line)) return undefined;
+  return "leaves work for later: do it, or open an issue and say what holds today.";
+}
+
+function noRetries(path: string, line: string): Verdict {
+  if (!path.endsWith(".ts") || !isIn(path, "test") || !/\bretry:\s*[1-9]/.test(line)) return undefined;
+  return "retries a test: a test that fails sometimes tells of a bug, in the product or in itself. Find it.";
+}
+
+const textRules = [registryHost, leftForLater, noRetries];

@@ -1,0 +1,175 @@
+import { builtinModules } from "node:module";
+import { posix } from "node:path";
+import { parseSync, Visitor } from "oxc-parser";
+
+/** One import or re-export. */
+export interface Import {
+  /** Path from the repository's root (`server/errors.ts`), `node:fs`, or a package's name. */
+  readonly target: string;
+  readonly kind: "ours" | "node" | "package";
+  /** Erased before the program runs. */
+  readonly typeOnly: boolean;
+  /** Imported names; empty for `import "x"`, `["*"]` for all of them. */
+  readonly names: readonly string[];
+  readonly line: number;
+}
+
+/** A place where a name is called, or a member of a name is read: `process.env`, `Date.now`, `it.each`. */
+export interface Use {
+  /** As written, at most two names; `new Date()` and `Date()` without arguments are `Date()`. */
+  readonly path: string;
+  /** The file neither imports nor declares the first name anywhere: it is the platform's. */
+  readonly ambient: boolean;
+  readonly line: number;
+}
+
+/** What the rules need to know about a file. */
+export interface Source {
+  /** From the repository's root, with forward slashes. */
+  readonly path: string;
+  readonly imports: readonly Import[];
+  readonly uses: readonly Use[];
+}
+
+/** @throws Error naming file and line when the text is no TypeScript. */
+export function readSource(path: string, text: string): Source {
+  const parsed = parseSync(path, text);
+  const lineOf = lineFinder(text);
+  const [problem] = parsed.errors;
+  if (problem) throw new Error(`${path}:${lineOf(problem.labels[0]?.start ?? 0)} ${problem.message}`);
+  const locate = (specifier: string) => resolve(path, specifier);
+  const imports: Import[] = [];
+  for (const found of parsed.module.staticImports) {
+    imports.push({
+      ...locate(found.moduleRequest.value),
+      typeOnly: found.entries.length > 0 && found.entries.every((entry) => entry.isType),
+      names: found.entries.map((entry) => entry.importName.name ?? "*"),
+      line: lineOf(found.start),
+    });
+  }
+  for (const found of parsed.module.staticExports) {
+    const entries = found.entries.filter((entry) => entry.moduleRequest);
+    const specifier = entries[0]?.moduleRequest?.value;
+    if (specifier === undefined) continue;
+    imports.push({
+      ...locate(specifier),
+      typeOnly: entries.every((entry) => entry.isType),
+      names: entries.map((entry) => entry.importName.name ?? "*"),
+      line: lineOf(found.start),
+    });
+  }
+  for (const found of parsed.module.dynamicImports) {
+    const written = text.slice(found.moduleRequest.start, found.moduleRequest.end);
+    const literal = /^(["'`])([^"'`$]*)\1$/.exec(written)?.[2];
+    if (literal === undefined) continue;
+    imports.push({ ...locate(literal), typeOnly: false, names: ["*"], line: lineOf(found.start) });
+  }
+  return { path, imports, uses: findUses(parsed.program, lineOf) };
+}
+
+const builtins = new Set(builtinModules);
+
+function resolve(from: string, specifier: string): Pick<Import, "target" | "kind"> {
+  if (specifier.startsWith(".")) {
+    return { kind: "ours", target: posix.join(posix.dirname(from), specifier) };
+  }
+  if (specifier.startsWith("node:")) return { kind: "node", target: specifier };
+  if (builtins.has(specifier)) return { kind: "node", target: `node:${specifier}` };
+  const parts = specifier.split("/");
+  return { kind: "package", target: parts.slice(0, specifier.startsWith("@") ? 2 : 1).join("/") };
+}
+
+type Program = Parameters<Visitor["visit"]>[0];
+
+function findUses(program: Program, lineOf: (offset: number) => number): Use[] {
+  const declared = new Set<string>();
+  const found: { root: string; path: string; start: number }[] = [];
+  const add = (root: string, path: string, start: number) => found.push({ root, path, start });
+  const declare = (pattern: unknown) => {
+    for (const name of boundNames(pattern)) declared.add(name);
+  };
+  new Visitor({
+    ImportDeclaration: (node) => {
+      for (const specifier of node.specifiers) declared.add(specifier.local.name);
+    },
+    VariableDeclarator: (node) => declare(node.id),
+    FunctionDeclaration: (node) => {
+      declare(node.id);
+      for (const parameter of node.params) declare(parameter);
+    },
+    FunctionExpression: (node) => {
+      for (const parameter of node.params) declare(parameter);
+    },
+    ArrowFunctionExpression: (node) => {
+      for (const parameter of node.params) declare(parameter);
+    },
+    ClassDeclaration: (node) => declare(node.id),
+    CatchClause: (node) => declare(node.param),
+    MemberExpression: (node) => {
+      if (node.object.type !== "Identifier") return;
+      const property = memberName(node);
+      if (property !== undefined) add(node.object.name, `${node.object.name}.${property}`, node.start);
+    },
+    CallExpression: (node) => {
+      if (node.callee.type !== "Identifier") return;
+      add(node.callee.name, callPath(node.callee.name, node.arguments.length), node.start);
+    },
+    NewExpression: (node) => {
+      if (node.callee.type !== "Identifier") return;
+      add(node.callee.name, callPath(node.callee.name, node.arguments.length), node.start);
+    },
+    VariableDeclaration: (node) => {
+      // `const { env } = process` reads the same as `process.env`
+      for (const { id, init } of node.declarations) {
+        if (id.type !== "ObjectPattern" || init?.type !== "Identifier") continue;
+        for (const property of id.properties) {
+          if (property.type === "Property" && property.key.type === "Identifier") {
+            add(init.name, `${init.name}.${property.key.name}`, node.start);
+          }
+        }
+      }
+    },
+  }).visit(program);
+  return found.map(({ root, path, start }) => ({ path, ambient: !declared.has(root), line: lineOf(start) }));
+}
+
+function callPath(name: string, count: number): string {
+  return name === "Date" && count === 0 ? "Date()" : name;
+}
+
+function memberName(node: {
+  readonly computed: boolean;
+  readonly property: { readonly type: string };
+}): string | undefined {
+  const property = node.property as { type: string; name?: string; value?: unknown };
+  if (!node.computed) return property.name;
+  return typeof property.value === "string" ? property.value : undefined;
+}
+
+/** Names that a binding pattern declares, whatever its shape. */
+function boundNames(pattern: unknown): string[] {
+  if (typeof pattern !== "object" || pattern === null) return [];
+  const node = pattern as Record<string, unknown>;
+  switch (node.type) {
+    case "Identifier":
+      return [String(node.name)];
+    case "AssignmentPattern":
+      return boundNames(node.left);
+    case "RestElement":
+      return boundNames(node.argument);
+    case "Property":
+      return boundNames(node.value);
+    case "ObjectPattern":
+      return (node.properties as unknown[]).flatMap(boundNames);
+    case "ArrayPattern":
+      return (node.elements as unknown[]).flatMap(boundNames);
+    default:
+      return [];
+  }
+}
+
+/** Offset → line, counted from 1. */
+function lineFinder(text: string): (offset: number) => number {
+  const ends = [...text.matchAll(/\n/g)].map((match) => match.index);
+  return (offset) => ends.filter((end) => end < offset).length + 1;
+}
