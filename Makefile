@@ -23,6 +23,7 @@ run: node_modules/.installed ## the three tiers on this machine, without a clust
 check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(BIN)/tsc -p .
 	@$(BIN)/biome check --error-on-warnings .
+	@$(NODE) test/check/main.ts
 
 .PHONY: test-unit
 test-unit: node_modules/.installed ## unit tests

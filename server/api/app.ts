@@ -1,24 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
-import Fastify, {
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { ModelId } from "../../config/contract/models.ts";
-import type { Voice } from "../../config/contract/voices.ts";
 import { Failure } from "../errors.ts";
 import type { ApiKey } from "../store/key.ts";
-import type { KeyStore } from "../store/key-store.ts";
-import type { Admission } from "./admission.ts";
-import type { LicenseGate } from "./license.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { Metrics } from "./metrics.ts";
-import type { Models } from "./models.ts";
-import type { Prober } from "./prober.ts";
+import type { ApiParts } from "./parts.ts";
 import { addNotFound, answerClientError, sendProblem } from "./problems.ts";
-import type { Directory } from "./replicas.ts";
 import { addCatalogueRoutes } from "./routes/catalogue.ts";
 import { addHealthRoutes } from "./routes/health.ts";
 import { addSpeechRoute } from "./routes/speech.ts";
@@ -29,39 +18,6 @@ declare module "fastify" {
     failure: Failure | undefined;
     spoken: { model: ModelId; voice: string; firstAudioMs: number } | undefined;
   }
-}
-
-export interface ApiLimits {
-  readonly bodyBytes: number;
-  /** Of audio, in one JSON answer. */
-  readonly jsonAudioBytes: number;
-  readonly headerBytes: number;
-  /** Longest time that a request may take to arrive. */
-  readonly requestTimeoutMs: number;
-}
-
-export const defaultLimits: ApiLimits = {
-  bodyBytes: 16 * 1024 * 1024,
-  jsonAudioBytes: 64 * 1024 * 1024,
-  headerBytes: 16 * 1024,
-  requestTimeoutMs: 60_000,
-};
-
-/** All that the routes need, made elsewhere. */
-export interface ApiParts {
-  readonly log: FastifyBaseLogger;
-  readonly limits: ApiLimits;
-  readonly voices: readonly Voice[];
-  readonly keys: KeyStore;
-  readonly models: Models;
-  readonly directory: Directory;
-  readonly prober: Prober;
-  readonly license: LicenseGate;
-  readonly admission: Admission;
-  readonly metrics: Metrics;
-  readonly lifecycle: Lifecycle;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
 }
 
 /** The public server, wired and not yet listening. */
