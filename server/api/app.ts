@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
 import type { ModelId } from "../../config/contract/models.ts";
 import { Failure } from "../errors.ts";
 import type { ApiKey } from "../store/key.ts";
@@ -24,14 +24,13 @@ declare module "fastify" {
 export function buildApp(parts: ApiParts): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     bodyLimit: parts.limits.bodyBytes,
     requestTimeout: parts.limits.requestTimeoutMs,
     http: { maxHeaderSize: parts.limits.headerBytes },
     return503OnClosing: false, // the drain hook answers with a problem document instead
     forceCloseConnections: false,
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
-    requestIdLogLabel: "requestId",
     frameworkErrors: (error, request, reply) => void sendProblem(reply, request, error),
     clientErrorHandler: (error, socket) => answerClientError(error, socket as Socket, randomUUID()),
   });

@@ -45,6 +45,7 @@ export interface Models {
   close(): Promise<void>;
 }
 
+/** Replicas asked for one request. */
 const maxAttempts = 3;
 /** An error body of a model tier is a small problem document. */
 const maxProblemBytes = 64 * 1024;
@@ -69,7 +70,7 @@ async function speakSomewhere(caller: Caller, invocation: Invocation, context: C
   const tried = new Set<string>();
   let failure: Failure | undefined;
   let mayBeStale = true;
-  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+  while (tried.size < maxAttempts) {
     const replica = caller.chooser.choose(invocation.modelId, tried);
     if (!replica) break;
     try {

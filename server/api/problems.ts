@@ -42,7 +42,7 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
   return reply
     .code(failure.status)
     .type(problemType)
-    .send(JSON.stringify(toProblem(failure, request.id)));
+    .send(Buffer.from(JSON.stringify(toProblem(failure, request.id)))); // a string would gain a charset;
 }
 
 function problemHeaders(failure: Failure): Record<string, string> {

@@ -1,0 +1,52 @@
+import type { Item } from "./follow.ts";
+
+/** As much of `discovery.k8s.io/v1` EndpointSlice as choosing a replica needs. */
+export interface EndpointSlice extends Item {
+  readonly metadata: Item["metadata"] & { readonly labels?: Readonly<Record<string, string>> };
+  readonly endpoints?: readonly Endpoint[] | null;
+  readonly ports?: readonly { readonly name?: string; readonly port?: number }[] | null;
+}
+
+interface Endpoint {
+  readonly addresses: readonly string[];
+  readonly conditions?: {
+    readonly ready?: boolean;
+    readonly serving?: boolean;
+    readonly terminating?: boolean;
+  };
+}
+
+export const serviceNameLabel = "kubernetes.io/service-name";
+
+/**
+ * Base URLs of a service's replicas that may take a new request: the ready ones; where none is, those that terminate
+ * but still serve, as kube-proxy has it.
+ */
+export function replicaUrls(slices: readonly EndpointSlice[]): readonly string[] {
+  const all = slices.flatMap((slice) => {
+    const port = portOf(slice);
+    return port === undefined ? [] : (slice.endpoints ?? []).map((endpoint) => ({ endpoint, port }));
+  });
+  const ready = all.filter(({ endpoint }) => isReady(endpoint));
+  const chosen = ready.length > 0 ? ready : all.filter(({ endpoint }) => isStillServing(endpoint));
+  return [
+    ...new Set(chosen.flatMap(({ endpoint, port }) => endpoint.addresses.slice(0, 1).map(urlOf(port)))),
+  ];
+}
+
+/** An unknown condition counts as ready, as the field's documentation asks. */
+function isReady({ conditions }: Endpoint): boolean {
+  return conditions?.ready !== false && conditions?.terminating !== true;
+}
+
+function isStillServing({ conditions }: Endpoint): boolean {
+  return conditions?.serving === true && conditions.terminating === true;
+}
+
+function portOf({ ports }: EndpointSlice): number | undefined {
+  return (ports?.find((port) => port.name === "http") ?? ports?.[0])?.port;
+}
+
+function urlOf(port: number) {
+  return (address: string) => `http://${address.includes(":") ? `[${address}]` : address}:${port}`;
+}

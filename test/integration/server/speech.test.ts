@@ -1,0 +1,287 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { ApiSettings } from "../../../server/api/start.ts";
+import { resampledLength } from "../../../server/audio/resample.ts";
+import { Failure } from "../../../server/errors.ts";
+import { eventually, rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+
+const open: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = [];
+
+afterEach(async () => {
+  for (const thing of open.splice(0).reverse()) await (thing.stop ?? thing.close)?.call(thing);
+});
+
+async function start(script: ScriptedModel["script"], settings: Partial<ApiSettings> = {}) {
+  const model = await startScriptedModel(script);
+  open.push(model);
+  const api = await startOver([model], settings);
+  return { model, api };
+}
+
+async function startOver(
+  models: readonly ScriptedModel[],
+  settings: Partial<ApiSettings> = {},
+): Promise<TestApi> {
+  const routes = models.map(({ url }, i) => ({ pool: `p${i}`, service: url, weight: 50, idle: false }));
+  const api = await startTestApi({ mist: routes, mistv2: routes, arcana: routes }, settings);
+  open.push(api);
+  return api;
+}
+
+const arcana = { speaker: "luna", text: "Hello there." };
+const mist = { speaker: "abbie", text: "Hello there." };
+
+function rawPost({ key }: TestApi, body: object, accept: string): string {
+  const text = JSON.stringify(body);
+  return (
+    `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\naccept: ${accept}\r\n` +
+    `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`
+  );
+}
+
+describe("a spoken answer", () => {
+  it("is a WAV file in JSON, as long as the speech to the sample", async () => {
+    const { api } = await start(speakTone(1, 16_000));
+    const answer = await api.post(
+      { ...mist, audioFormat: "wav", samplingRate: 9999 },
+      { accept: "application/json" },
+    );
+    expect(answer.status).toBe(200);
+    const { audioContent } = (await answer.json()) as { audioContent: string };
+    const file = Buffer.from(audioContent, "base64");
+    expect(file.length).toBe(44 + 2 * resampledLength(16_000, 16_000, 9999));
+    expect(file.readUInt32LE(24)).toBe(9999);
+    expect(file.readUInt32LE(40)).toBe(file.length - 44);
+  });
+
+  it("is raw PCM at the model's own rate unless another is asked for", async () => {
+    const { api } = await start(speakTone(1));
+    for (const [body, rate] of [
+      [mist, 16_000],
+      [{ ...arcana, modelId: "arcana" }, 24_000],
+      [{ ...mist, samplingRate: 8000 }, 8000],
+    ] as const) {
+      const answer = await api.post(body, { accept: "audio/pcm" });
+      expect(answer.headers.get("content-type")).toBe("audio/pcm");
+      expect(answer.headers.get("x-sampling-rate")).toBe(String(rate));
+      expect((await answer.arrayBuffer()).byteLength).toBe(2 * rate);
+    }
+  });
+
+  it("says which model and voice spoke, its request ID, and how soon", async () => {
+    const { api, model } = await start(speakTone(0.1));
+    const answer = await api.post(arcana, { accept: "audio/wav", "x-request-id": "mine-1" });
+    await answer.arrayBuffer();
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "content-type": "audio/wav",
+      "x-model": "arcana",
+      "x-voice": "luna",
+      "x-request-id": "mine-1",
+      vary: "Accept",
+      "server-timing": expect.stringMatching(/^first-audio;dur=\d+\.\d$/),
+    });
+    expect(model.calls[0]?.headers).toMatchObject({
+      authorization: "Bearer internal-token",
+      "x-request-id": "mine-1",
+    });
+  });
+
+  it("is a WAV stream whose 44 header bytes leave in the same write as the first audio", async () => {
+    const release = Promise.withResolvers<void>();
+    const { api } = await start(async (call) => {
+      await call.head(24_000);
+      await call.tone(2400, 24_000);
+      await release.promise;
+      await call.end(2400);
+    });
+    const answer = await api.post(arcana, { accept: "audio/wav" });
+    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+    const first = (await reader.read()).value as Uint8Array;
+    expect(first.length).toBe(44 + 4800);
+    expect(Buffer.from(first.subarray(0, 4)).toString()).toBe("RIFF");
+    release.resolve();
+    expect((await reader.read()).done).toBe(true);
+  });
+
+  it("slows the model down when the listener is slow", async () => {
+    let sent = 0;
+    const { api } = await start(async (call) => {
+      await call.head(24_000);
+      for (let i = 0; i < 2000; i++) {
+        await call.tone(24_000, 24_000);
+        sent += 1;
+      }
+      await call.end(2000 * 24_000);
+    });
+    const answer = await api.post(arcana, { accept: "audio/wav" });
+    let before = -1;
+    await eventually("the model waits", async () => {
+      const still = sent === before;
+      before = sent;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return still && sent === before;
+    });
+    expect(sent).toBeLessThan(500);
+    await answer.body?.cancel();
+  });
+});
+
+describe("a caller who hangs up", () => {
+  it("stops the model, before the first audio and after it", async () => {
+    const never = new Promise<void>(() => undefined);
+    for (const piece of [0, 2400]) {
+      const { api, model } = await start(async (call) => {
+        await call.head(24_000);
+        if (piece > 0) await call.tone(piece, 24_000);
+        await never;
+      });
+      const controller = new AbortController();
+      const request = fetch(`${api.url}/v1/svc-tts`, {
+        method: "POST",
+        signal: controller.signal,
+        headers: {
+          authorization: `Bearer ${api.key}`,
+          "content-type": "application/json",
+          accept: "audio/wav",
+        },
+        body: JSON.stringify(arcana),
+      }).catch(() => undefined);
+      await eventually("the model was asked", () => model.calls.length === 1);
+      if (piece > 0) await request;
+      controller.abort();
+      await model.calls[0]?.aborted;
+    }
+  });
+});
+
+describe("a model that fails", () => {
+  it("after the first audio, ends the stream with no terminating chunk", async () => {
+    for (const fail of ["cut", "error", "short"] as const) {
+      const { api } = await start(async (call) => {
+        await call.head(24_000);
+        await call.tone(2400, 24_000);
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        if (fail === "cut") call.cut();
+        else if (fail === "short") await call.end(9999);
+        else await call.send({ kind: "error", failure: new Failure("model_failed", "it broke") });
+      });
+      const { text } = await rawRequest(api.url, rawPost(api, arcana, "audio/wav"));
+      expect(text).toContain("200 OK");
+      expect(text).toContain("RIFF");
+      expect(text.endsWith("0\r\n\r\n")).toBe(false);
+    }
+  });
+
+  it("before the first audio, is a 502 in problem details", async () => {
+    const { api } = await start(async (call) => {
+      await call.head(24_000);
+      await call.send({ kind: "error", failure: new Failure("model_failed", "it broke") });
+      call.close();
+    });
+    const answer = await api.post(arcana, { accept: "audio/wav" });
+    expect(answer.status).toBe(502);
+    expect(answer.headers.get("content-type")).toBe("application/problem+json");
+    expect(await answer.json()).toMatchObject({ code: "model_failed", status: 502, detail: "it broke" });
+  });
+
+  it("is replaced by another replica while no byte is out", async () => {
+    const broken = await startScriptedModel((call) => call.cut());
+    const full = await startScriptedModel((call) => {
+      call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "7" });
+    });
+    const good = await startScriptedModel(speakTone(0.1));
+    open.push(broken, full, good);
+    const api = await startOver([broken, full, good]);
+    for (let i = 0; i < 8; i++) {
+      const answer = await api.post(arcana, { accept: "audio/wav" });
+      expect(answer.status).toBe(200);
+      expect((await answer.arrayBuffer()).byteLength).toBe(44 + 4800);
+    }
+    expect(broken.calls.length + full.calls.length).toBeGreaterThan(0);
+  });
+
+  it("keeps its own words, fields and Retry-After when it refuses", async () => {
+    const { api, model } = await start((call) => {
+      call.refuse(400, {
+        code: "invalid_request",
+        detail: "braces do not match",
+        errors: [{ pointer: "/text", detail: "braces do not match" }],
+      });
+    });
+    const invalid = await api.post(arcana, { accept: "audio/wav" });
+    expect(invalid.status).toBe(400);
+    expect(await invalid.json()).toMatchObject({ errors: [{ pointer: "/text" }] });
+    model.script = (call) => {
+      call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "7" });
+    };
+    const full = await api.post(arcana, { accept: "audio/wav" });
+    expect(full.status).toBe(503);
+    expect(full.headers.get("retry-after")).toBe("7");
+  });
+
+  it("that is not there is a 503, and one that never speaks a 504", async () => {
+    const { api, model } = await start(() => undefined, {
+      timing: { firstAudioTimeoutMs: 200 },
+    });
+    const silent = await api.post(arcana, { accept: "audio/wav" });
+    expect(await silent.json()).toMatchObject({ status: 504, code: "deadline_exceeded" });
+    await model.close();
+    const gone = await api.post(arcana, { accept: "audio/wav" });
+    expect(await gone.json()).toMatchObject({ status: 503, code: "model_unreachable" });
+    expect(gone.headers.get("retry-after")).toBeTruthy();
+  });
+});
+
+describe("a JSON answer", () => {
+  it("larger than the limit is refused with a hint to stream", async () => {
+    const { api, model } = await start(speakTone(120), {
+      limits: { jsonAudioBytes: 100_000 },
+    });
+    const answer = await api.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
+    expect(answer.status).toBe(413);
+    expect(await answer.json()).toMatchObject({
+      code: "audio_too_large",
+      detail: expect.stringContaining("audio/wav"),
+    });
+    await model.calls[0]?.aborted;
+  });
+});
+
+describe("a server that shuts down", () => {
+  it("finishes the running stream, refuses new work, and then is gone", async () => {
+    const release = Promise.withResolvers<void>();
+    const { api } = await start(async (call) => {
+      await call.head(24_000);
+      await call.tone(2400, 24_000);
+      await release.promise;
+      await call.tone(2400, 24_000);
+      await call.end(4800);
+    });
+    const running = await api.post(arcana, { accept: "audio/wav" });
+    const stopped = api.stop();
+    open.splice(open.indexOf(api), 1);
+    await eventually("new connections are refused", () =>
+      fetch(`${api.url}/livez`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    release.resolve();
+    expect((await running.arrayBuffer()).byteLength).toBe(44 + 2 * 4800);
+    await stopped;
+  });
+
+  it("cuts what is not done in time", async () => {
+    const { api } = await start(
+      async (call) => {
+        await call.head(24_000);
+        await call.tone(2400, 24_000);
+      },
+      { drainSeconds: 0.3 },
+    );
+    const running = await api.post(arcana, { accept: "audio/wav" });
+    open.splice(open.indexOf(api), 1);
+    await api.stop();
+    await expect(running.arrayBuffer()).rejects.toThrow();
+  });
+});

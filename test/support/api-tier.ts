@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import type { RoutingTable } from "../../config/contract/routing.ts";
+import type { Voice } from "../../config/contract/voices.ts";
+import { type ApiSettings, type RunningApi, startApiTier } from "../../server/api/start.ts";
+import { createLicenseKeys, issueLicense, type LicenseTerms } from "../../server/license-files.ts";
+import { createKey, type Scope } from "../../server/store/key.ts";
+import { toFileEntry } from "../../server/store/key-file.ts";
+
+export const testVoices: readonly Voice[] = [
+  {
+    id: "luna",
+    models: ["arcana"],
+    language: "eng",
+    gender: "female",
+    engine: { kind: "flite", voice: "slt", pitch: 1, stretch: 1 },
+    license: "test",
+  },
+  {
+    id: "abbie",
+    models: ["mist", "mistv2"],
+    language: "eng",
+    gender: "female",
+    engine: { kind: "flite", voice: "awb", pitch: 1, stretch: 1 },
+    license: "test",
+  },
+];
+
+export interface TestApi extends RunningApi {
+  readonly folder: string;
+  readonly key: string;
+  /** Keys of other kinds, by what is wrong with them. */
+  readonly otherKeys: { readonly expired: string; readonly unscoped: string };
+  route(models: RoutingTable["models"], more?: Partial<RoutingTable>): void;
+  license(terms: Partial<LicenseTerms>): Promise<void>;
+  post(body: unknown, headers?: Record<string, string>): Promise<Response>;
+}
+
+const usualTerms: LicenseTerms = {
+  licensee: "test",
+  models: ["mist", "mistv2", "arcana"],
+  maxGpus: 1,
+  maxStreams: 8,
+  graceDays: 1,
+  notBefore: Date.now() - 60_000,
+  expires: Date.now() + 3_600_000,
+};
+
+/** A whole API tier with files of its own, on a free port of this machine. */
+export async function startTestApi(
+  models: RoutingTable["models"],
+  settings: Partial<ApiSettings> = {},
+): Promise<TestApi> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-tts-api-"));
+  const file = (name: string) => join(folder, name);
+  const route: TestApi["route"] = (routes, more = {}) => {
+    const table: RoutingTable = { version: 1, profile: "self-hosted", models: routes, ...more };
+    writeFileSync(file("routing.json"), JSON.stringify(table));
+  };
+  const signer = await createLicenseKeys();
+  const license: TestApi["license"] = async (terms) => {
+    writeFileSync(file("license"), await issueLicense({ ...usualTerms, ...terms }, signer.privateKey));
+  };
+  const made = { good: createKey(), expired: createKey(), unscoped: createKey() };
+  route(models);
+  await license({});
+  writeFileSync(file("jwks.json"), JSON.stringify(signer.publicKeys));
+  writeFileSync(file("token"), "internal-token\n");
+  writeFileSync(file("keys.yaml"), keysFile(made));
+  const api = await startApiTier({
+    host: "127.0.0.1",
+    port: 0,
+    routing: { kind: "file", path: file("routing.json") },
+    tokenFile: file("token"),
+    licenseFile: file("license"),
+    licenseKeysFile: file("jwks.json"),
+    licenseGraceSeconds: 0,
+    keysFile: file("keys.yaml"),
+    apiKey: undefined,
+    drainSeconds: 5,
+    logLevel: "silent",
+    voices: testVoices,
+    ...settings,
+  });
+  return {
+    url: api.url,
+    folder,
+    key: made.good,
+    otherKeys: made,
+    route,
+    license,
+    post: (body, headers = {}) =>
+      fetch(`${api.url}/v1/svc-tts`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${made.good}`, "content-type": "application/json", ...headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
+    stop: async () => {
+      await api.stop();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function keysFile(keys: { good: string; expired: string; unscoped: string }): string {
+  const all: readonly Scope[] = ["tts:write"];
+  return stringify({
+    keys: [
+      toFileEntry(keys.good, { name: "good", scopes: all }),
+      toFileEntry(keys.expired, { name: "expired", scopes: all, expiresAt: 1000 }),
+      toFileEntry(keys.unscoped, { name: "unscoped", scopes: ["oov:read"] }),
+    ],
+  });
+}
+
+export interface RawAnswer {
+  /** As the socket gave them, read by read. */
+  readonly reads: readonly Buffer[];
+  readonly text: string;
+}
+
+/** Sends bytes on a bare socket and gathers what comes until the other side closes. */
+export function rawRequest(url: string, bytes: string): Promise<RawAnswer> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve) => {
+    const reads: Buffer[] = [];
+    const socket = connect(Number(port), hostname, () => socket.write(bytes));
+    socket.on("data", (data) => reads.push(data));
+    socket.on("error", () => socket.destroy()); // a reset is one way to close
+    socket.on("close", () => resolve({ reads, text: Buffer.concat(reads).toString("latin1") }));
+  });
+}
+
+export async function eventually(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = 5000,
+): Promise<void> {
+  const until = performance.now() + withinMs;
+  while (!(await holds())) {
+    if (performance.now() > until) throw new Error(`not within ${withinMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
