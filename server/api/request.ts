@@ -23,6 +23,9 @@ export interface RequestRules {
   readonly voices: readonly Voice[];
 }
 
+/** Far more than the words of the longest text that mist takes. */
+const maxInlineValues = 500;
+
 type Body = Readonly<Record<string, unknown>>;
 
 /** arcana's defaults (specification 2.1). */
@@ -194,12 +197,17 @@ function readMarkup(reader: FieldReader, modelId: ModelId): Markup {
 function readInlineStretch(reader: FieldReader): readonly number[] {
   const list = reader.read<string>("inlineSpeedAlpha", fields.inlineSpeedAlpha);
   if (list === undefined || list.trim() === "") return [];
-  const values = list.split(",").map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+  const values = list
+    .split(",", maxInlineValues + 1)
+    .map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
   if (values.some((value) => !(value >= quickest && value <= slowest))) {
     reader.refuse(
       "inlineSpeedAlpha",
       `must be numbers from ${quickest} to ${slowest} with commas between, as "0.5, 1.2"`,
     );
+  }
+  if (values.length > maxInlineValues) {
+    reader.refuse("inlineSpeedAlpha", `may hold ${maxInlineValues} numbers at most`);
   }
   return values;
 }

@@ -1,0 +1,153 @@
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+
+/** What a command may know and touch of the process around it; `main.ts` makes it. */
+export interface Shell {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Aborts when the process is asked to stop. */
+  readonly signal: AbortSignal;
+  /** How to start this program again: the runtime and its arguments up to the command. */
+  readonly program: readonly [runtime: string, ...rest: string[]];
+  readonly print: (text: string) => void;
+  readonly complain: (text: string) => void;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+export interface Option {
+  /** What stands for the value in the help, as `DAYS`. */
+  readonly value: string;
+  readonly help: string;
+  readonly default?: string;
+  readonly required?: true;
+}
+
+export interface Command {
+  /** As it is typed: `license issue`. */
+  readonly name: string;
+  readonly summary: string;
+  readonly options: Readonly<Record<string, Option>>;
+  /** Added below the options in the help. */
+  readonly notes?: string;
+  /** @returns the exit code. */
+  readonly run: (shell: Shell, options: Options) => Promise<number>;
+}
+
+export type Options = Readonly<Record<string, string | undefined>>;
+
+/** A mistake of the person who typed; told without a stack. */
+export class UsageError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "UsageError";
+  }
+}
+
+/** Runs the command that the words name. @returns the exit code: 0 done, 1 failed, 2 not understood. */
+export async function runCommand(
+  program: string,
+  commands: readonly Command[],
+  words: readonly string[],
+  shell: Shell,
+): Promise<number> {
+  try {
+    const command = findCommand(commands, words);
+    if (!command) return explain(program, commands, words, shell);
+    const rest = words.slice(command.name.split(" ").length);
+    if (asksForHelp(rest)) {
+      shell.print(commandHelp(program, command));
+      return 0;
+    }
+    return await command.run(shell, readOptions(program, command, rest));
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    shell.complain(error.message);
+    return 2;
+  }
+}
+
+function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {
+  return commands.find(({ name }) => name.split(" ").every((word, i) => words[i] === word));
+}
+
+function asksForHelp(words: readonly string[]): boolean {
+  return words.includes("--help") || words.includes("-h");
+}
+
+function explain(
+  program: string,
+  commands: readonly Command[],
+  words: readonly string[],
+  shell: Shell,
+): number {
+  const first = words.find((word) => !word.startsWith("-"));
+  const group = commands.filter(({ name }) => name.startsWith(`${first} `));
+  const help = overview(program, group.length > 0 ? group : commands);
+  if (asksForHelp(words) && (first === undefined || group.length > 0)) {
+    shell.print(help);
+    return 0;
+  }
+  const problem = words.length === 0 ? "no command was given" : `there is no command \`${words.join(" ")}\``;
+  shell.complain(`${program}: ${problem}\n\n${help}`);
+  return 2;
+}
+
+function overview(program: string, commands: readonly Command[]): string {
+  const width = Math.max(...commands.map(({ name }) => name.length));
+  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
+  return [`usage: ${program} COMMAND [--help]`, "", ...lines].join("\n");
+}
+
+function commandHelp(program: string, { name, summary, options, notes }: Command): string {
+  const entries = Object.entries(options).map(
+    ([flag, option]) => [`--${flag} ${option.value}`, option] as const,
+  );
+  const width = Math.max(0, ...entries.map(([left]) => left.length));
+  const lines = entries.map(([left, option]) => `  ${left.padEnd(width)}  ${option.help}${ending(option)}`);
+  const usage = `usage: ${program} ${name}${entries.length > 0 ? " [options]" : ""}`;
+  return [
+    usage,
+    "",
+    summary,
+    ...(lines.length > 0 ? ["", ...lines] : []),
+    ...(notes ? ["", notes] : []),
+  ].join("\n");
+}
+
+function ending(option: Option): string {
+  if (option.required) return " (required)";
+  return option.default === undefined ? "" : ` (default ${option.default})`;
+}
+
+function readOptions(program: string, { name, options }: Command, words: readonly string[]): Options {
+  const config: ParseArgsOptionsConfig = Object.fromEntries(
+    Object.keys(options).map((flag) => [flag, { type: "string" } as const]),
+  );
+  const given = parseStrictly(words, config, `${program} ${name}`, Object.keys(options));
+  const missing = Object.entries(options).find(
+    ([flag, option]) => option.required && given[flag] === undefined,
+  );
+  if (missing) {
+    throw new UsageError(
+      `${program} ${name}: --${missing[0]} ${missing[1].value} is required: ${missing[1].help}`,
+    );
+  }
+  return Object.fromEntries(
+    Object.entries(options).map(([flag, option]) => [flag, given[flag] ?? option.default]),
+  );
+}
+
+function parseStrictly(
+  words: readonly string[],
+  options: ParseArgsOptionsConfig,
+  command: string,
+  flags: readonly string[],
+): Options {
+  try {
+    return parseArgs({ args: [...words], options, strict: true, allowPositionals: false }).values as Options;
+  } catch (cause) {
+    const allowed =
+      flags.length > 0 ? `it takes ${flags.map((flag) => `--${flag}`).join(", ")}` : "it takes no options";
+    const reason = (cause as Error).message.split(/[.\n]/, 1)[0];
+    throw new UsageError(`${command}: ${reason}; ${allowed}. See ${command} --help.`, { cause });
+  }
+}

@@ -1,0 +1,110 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { JSONWebKeySet, JWK } from "jose";
+import { judgeLicense } from "../../config/contract/license.ts";
+import { modelIds } from "../../config/contract/models.ts";
+import { createLicenseKeys, issueLicense, type LicenseTerms } from "../license-files.ts";
+import { type Command, type Options, UsageError } from "./command.ts";
+import { writePrivate } from "./private-file.ts";
+
+const dayMs = 86_400_000;
+
+const keygen: Command = {
+  name: "license keygen",
+  summary: "make a key pair that signs licenses: private.jwk and jwks.json",
+  options: { out: { value: "FOLDER", help: "where to write both", default: "." } },
+  async run(shell, { out = "." }) {
+    const [secret, shared] = [join(out, "private.jwk"), join(out, "jwks.json")];
+    if (existsSync(secret))
+      throw new UsageError(`${secret} is there already; move it away or choose another --out.`);
+    const { privateKey, publicKeys } = await createLicenseKeys();
+    writePrivate(secret, `${JSON.stringify(privateKey, null, 2)}\n`);
+    writePrivate(shared, `${JSON.stringify(publicKeys, null, 2)}\n`);
+    shell.print(`${secret}  signs licenses; keep it secret\n${shared}  is what operators and servers trust`);
+    return 0;
+  },
+};
+
+const issue: Command = {
+  name: "license issue",
+  summary: "sign a license (compact JWS) and print it",
+  options: {
+    key: { value: "PATH", help: "the private.jwk that signs", required: true },
+    licensee: { value: "NAME", help: "who may use it", required: true },
+    models: { value: "LIST", help: "models it covers, with commas between", default: modelIds.join(",") },
+    "max-gpus": { value: "N", help: "GPUs at most", default: "8" },
+    "max-streams": { value: "N", help: "streams at once at most", default: "256" },
+    days: { value: "DAYS", help: "how long it is valid", default: "365" },
+    "grace-days": { value: "DAYS", help: "how long serving goes on after that", default: "7" },
+  },
+  async run(shell, options) {
+    const terms = readTerms(options, shell.now());
+    shell.print(await issueLicense(terms, readJson(options.key ?? "", "--key") as JWK));
+    return 0;
+  },
+};
+
+const inspect: Command = {
+  name: "license inspect",
+  summary: "say what a license grants, and whether it is good now",
+  options: {
+    license: { value: "PATH", help: "the license file", required: true },
+    jwks: { value: "PATH", help: "the trusted public keys", required: true },
+  },
+  async run(shell, { license = "", jwks = "" }) {
+    const verdict = await judgeLicense({
+      token: readText(license, "--license"),
+      keys: readJson(jwks, "--jwks") as JSONWebKeySet,
+      now: shell.now(),
+      gracePeriodSeconds: Number.MAX_SAFE_INTEGER / 1000,
+      failedAt: undefined,
+    });
+    shell.print(JSON.stringify(verdict, null, 2));
+    return verdict.state === "valid" || verdict.state === "grace" ? 0 : 1;
+  },
+};
+
+export const licenseCommands: readonly Command[] = [keygen, issue, inspect];
+
+function readTerms(options: Options, now: number): LicenseTerms {
+  const models = (options.models ?? "").split(",").map((model) => model.trim());
+  const unknown = models.find((model) => !modelIds.some((id) => id === model));
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `--models may hold ${modelIds.join(", ")}; ${JSON.stringify(unknown)} is none of them.`,
+    );
+  }
+  return {
+    licensee: options.licensee ?? "",
+    models,
+    maxGpus: readCount(options, "max-gpus", 0),
+    maxStreams: readCount(options, "max-streams", 1),
+    graceDays: readCount(options, "grace-days", 0),
+    notBefore: now,
+    expires: now + readCount(options, "days", 1) * dayMs,
+  };
+}
+
+function readCount(options: Options, flag: string, least: number): number {
+  const value = Number(options[flag]);
+  if (Number.isInteger(value) && value >= least && value <= 1_000_000) return value;
+  throw new UsageError(
+    `--${flag} must be an integer from ${least} to 1000000; it is ${JSON.stringify(options[flag])}.`,
+  );
+}
+
+function readText(path: string, flag: string): string {
+  if (!existsSync(path)) throw new UsageError(`${flag} names ${path}, which is not there.`);
+  return readFileSync(path, "utf8");
+}
+
+function readJson(path: string, flag: string): unknown {
+  try {
+    return JSON.parse(readText(path, flag));
+  } catch (cause) {
+    if (cause instanceof UsageError) throw cause;
+    throw new UsageError(
+      `${flag} names ${path}, which is not JSON; \`svc-tts license keygen\` makes such files.`,
+    );
+  }
+}

@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { JSONWebKeySet, JWK } from "jose";
+import { stringify } from "yaml";
+import { judgeLicense } from "../../config/contract/license.ts";
+import { type ModelId, modelIds, models, type Tier } from "../../config/contract/models.ts";
+import { acceptedTokensKey, keysKey, tokenKey } from "../../config/contract/names.ts";
+import type { Route, RoutingTable } from "../../config/contract/routing.ts";
+import { createLicenseKeys, issueLicense } from "../license-files.ts";
+import { createKey } from "../store/key.ts";
+import { toFileEntry } from "../store/key-file.ts";
+import { writePrivate } from "./private-file.ts";
+
+/** The files of the tiers on one machine, kept between runs. */
+export interface RunFiles {
+  /** A development key with the scope to speak. */
+  readonly key: string;
+  readonly keysFile: string;
+  readonly tokenDir: string;
+  readonly licenseFile: string;
+  readonly licenseKeysFile: string;
+  readonly routingFile: string;
+}
+
+export interface RunFilesOptions {
+  readonly folder: string;
+  readonly ports: Readonly<Record<Tier, number>>;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+const yearMs = 365 * 86_400_000;
+
+/** Makes what is not there yet: a key, the token between the tiers, a license for this machine, the routing table. */
+export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): Promise<RunFiles> {
+  const at = (...names: string[]) => join(folder, ...names);
+  const key = keep(at("key"), createKey);
+  writePrivate(
+    at(keysKey),
+    stringify({ keys: [toFileEntry(key, { name: "development", scopes: ["tts:write"] })] }),
+  );
+  const token = keep(at("token", tokenKey), () => randomBytes(32).toString("base64url"));
+  writePrivate(at("token", acceptedTokensKey), `${token}\n`);
+  await licenseMachine(folder, now);
+  const routingFile = at(`routing-${ports.mist}.json`);
+  writePrivate(routingFile, JSON.stringify(routingTable(ports), null, 2));
+  return {
+    key,
+    keysFile: at(keysKey),
+    tokenDir: at("token"),
+    licenseFile: at("license.jwt"),
+    licenseKeysFile: at("jwks.json"),
+    routingFile,
+  };
+}
+
+function keep(path: string, make: () => string): string {
+  if (!existsSync(path)) writePrivate(path, make());
+  return readFileSync(path, "utf8").trim();
+}
+
+/** A development license, trusted by nothing but the tiers started here. */
+async function licenseMachine(folder: string, now: number): Promise<void> {
+  const [secret, shared, license] = ["private.jwk", "jwks.json", "license.jwt"].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  if ([secret, shared, license].every((path) => existsSync(path))) {
+    const verdict = await judgeLicense({
+      token: readFileSync(license, "utf8"),
+      keys: JSON.parse(readFileSync(shared, "utf8")) as JSONWebKeySet,
+      now,
+      gracePeriodSeconds: 0,
+      failedAt: undefined,
+    });
+    if (verdict.state === "valid") return;
+  }
+  const keys = await createLicenseKeys();
+  writePrivate(secret, JSON.stringify(keys.privateKey));
+  writePrivate(shared, JSON.stringify(keys.publicKeys));
+  writePrivate(license, await issueMachineLicense(keys.privateKey, now));
+}
+
+function issueMachineLicense(privateKey: JWK, now: number): Promise<string> {
+  const terms = { licensee: "development on this machine", models: modelIds, maxGpus: 8, maxStreams: 64 };
+  return issueLicense({ ...terms, graceDays: 0, notBefore: now - 60_000, expires: now + yearMs }, privateKey);
+}
+
+function routingTable(ports: Readonly<Record<Tier, number>>): RoutingTable {
+  const route = (id: ModelId): Route => {
+    const { tier } = models[id];
+    return { pool: tier, service: `http://127.0.0.1:${ports[tier]}`, weight: 100, idle: false };
+  };
+  return {
+    version: 1,
+    profile: "self-hosted",
+    models: Object.fromEntries(modelIds.map((id) => [id, [route(id)]])),
+  };
+}

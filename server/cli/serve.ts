@@ -1,0 +1,52 @@
+import { once } from "node:events";
+import type { Tier } from "../../config/contract/models.ts";
+import { startApiTier } from "../api/start.ts";
+import { startModelTier } from "../model/tier.ts";
+import type { Command, Shell } from "./command.ts";
+import { readApiSettings, readModelSettings } from "./settings.ts";
+
+const notes =
+  "Settings come from the environment: SVC_TTS_PORT, SVC_TTS_LOG_LEVEL and the rest of docs/settings.md.";
+
+export const apiCommand: Command = {
+  name: "api",
+  summary: "serve the public tier: keys, validation, routing, encoding (port 8000)",
+  options: {},
+  notes,
+  async run(shell) {
+    const api = await startApiTier(readApiSettings(shell.env));
+    await untilStopped(shell);
+    await api.stop();
+    return 0;
+  },
+};
+
+export const modelCommands: readonly Command[] = [
+  modelCommand("mist", "serve the model tier of mist and mistv2 (port 8080)"),
+  modelCommand("arcana", "serve the model tier of arcana (port 8080)"),
+];
+
+function modelCommand(tier: Tier, summary: string): Command {
+  return {
+    name: tier,
+    summary,
+    options: {},
+    notes,
+    async run(shell) {
+      const running = await startModelTier(readModelSettings(tier, shell.env));
+      const failed = running.warmed.then(
+        () => new Promise<never>(() => undefined),
+        (error: unknown) => error,
+      );
+      const failure = await Promise.race([failed, untilStopped(shell)]);
+      await running.stop();
+      if (failure !== undefined) throw failure;
+      return 0;
+    },
+  };
+}
+
+async function untilStopped({ signal }: Shell): Promise<undefined> {
+  if (!signal.aborted) await once(signal, "abort");
+  return undefined;
+}
