@@ -1,6 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, LogController } from "fastify";
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from "fastify";
 import type { ModelId } from "../../config/contract/models.ts";
 import { Failure } from "../errors.ts";
 import type { ApiKey } from "../store/key.ts";
