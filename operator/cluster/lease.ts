@@ -99,7 +99,7 @@ export class LeaderElection {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       const startMs = this.#clock.monotonicMs();
-      if (await this.#attempt(() => this.#tryToAcquire(signal))) return startMs;
+      if (await this.#attempt(() => this.#tryToAcquire())) return startMs;
       await sleep(this.#clock, this.#untilNextTry(), signal);
     }
     return undefined;
@@ -142,38 +142,52 @@ export class LeaderElection {
     }
   }
 
-  async #tryToAcquire(signal: AbortSignal): Promise<boolean> {
-    const { namespace, name } = this.#options;
-    const lease = await this.#options.client.get({ ...leaseKind, namespace, name }, { signal });
-    if (lease === undefined) return this.#write(undefined, signal);
-    this.#observe(lease);
-    if (!this.#isFree()) return false;
-    return this.#write(lease, signal);
+  async #tryToAcquire(): Promise<boolean> {
+    return this.#within(this.#renewDeadlineMs, this.#stopping.signal, async (signal) => {
+      const lease = await this.#read(signal);
+      if (lease === undefined) return this.#write(undefined, signal);
+      this.#observe(lease);
+      return this.#isFree() && this.#write(lease, signal);
+    });
   }
 
-  /** The signal ends the attempt at the deadline: a request that hangs must not keep a leader in office. */
+  /** Not ended by a stop: an answer that is lost would leave us with a version that we cannot resign with. */
   async #tryToRenew(leftMs: number): Promise<boolean> {
-    const deadline = new AbortController();
-    const cancel = this.#clock.after(leftMs, () => deadline.abort());
+    return this.#within(leftMs, undefined, async (signal) => {
+      try {
+        return await this.#write(this.#seen?.lease, signal);
+      } catch (error) {
+        if (!isConflict(error)) throw error;
+        const lease = await this.#read(signal);
+        if (lease !== undefined) this.#observe(lease);
+        // Someone touched the lease (a label, say) without taking it: written again on top.
+        const stillOurs = lease !== undefined && this.#holder() === this.#options.identity;
+        return stillOurs && this.#write(lease, signal);
+      }
+    });
+  }
+
+  /** A request that hangs must neither keep a leader in office nor a candidate from trying again. */
+  async #within<T>(
+    limitMs: number,
+    outer: AbortSignal | undefined,
+    run: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const limit = new AbortController();
+    const end = () => limit.abort();
+    const cancel = this.#clock.after(limitMs, end);
+    outer?.addEventListener("abort", end, { once: true });
     try {
-      return await this.#write(this.#seen?.lease, deadline.signal);
-    } catch (error) {
-      if (!isConflict(error)) throw error;
-      const { namespace, name } = this.#options;
-      const lease = await this.#options.client.get(
-        { ...leaseKind, namespace, name },
-        { signal: deadline.signal },
-      );
-      if (lease !== undefined) this.#observe(lease);
-      // Someone touched the lease (a label, say) without taking it: the next try writes on top.
-      return (
-        this.#holder() === this.#options.identity &&
-        lease !== undefined &&
-        this.#write(lease, deadline.signal)
-      );
+      return await run(limit.signal);
     } finally {
       cancel();
+      outer?.removeEventListener("abort", end);
     }
+  }
+
+  #read(signal: AbortSignal): Promise<Lease | undefined> {
+    const { client, namespace, name } = this.#options;
+    return client.get({ ...leaseKind, namespace, name }, { signal });
   }
 
   async #write(lease: Lease | undefined, signal: AbortSignal): Promise<boolean> {
@@ -225,15 +239,13 @@ export class LeaderElection {
       renewTime: now,
       acquireTime: now,
     };
-    const limit = new AbortController();
-    const cancel = this.#clock.after(this.#retryMs, () => limit.abort());
     try {
-      await this.#options.client.replace({ ...lease, spec }, { signal: limit.signal });
+      await this.#within(this.#retryMs, undefined, (signal) =>
+        this.#options.client.replace({ ...lease, spec }, { signal }),
+      );
     } catch (error) {
       // Nothing is lost: the lease runs out by itself.
       this.#options.onError?.(error);
-    } finally {
-      cancel();
     }
   }
 }

@@ -93,7 +93,9 @@ function isSameKeyedList(owned: Fields, desired: Json[], live: Json[]): boolean 
     const position = live.findIndex((candidate) => hasKeys(candidate, keys));
     const there = live[position];
     if (there === undefined || position < last) return false;
-    if (!isSameMap(fields, item, there, "", keys)) return false;
+    // An item may be ours as a whole, such as a reference by name.
+    const same = isLeaf(fields) ? isSameValue(item, there, "") : isSameMap(fields, item, there, "", keys);
+    if (!same) return false;
     last = position;
   }
   return true;

@@ -1,0 +1,189 @@
+import { describe, expect, test } from "vitest";
+import { ApiError } from "../../../operator/cluster/api-error.ts";
+import { LeaderElection } from "../../../operator/cluster/lease.ts";
+import { microTime } from "../../../operator/cluster/micro-time.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+
+/** One lease with the API server's rule: a write must carry the version it changes. */
+function leaseStore() {
+  let version = 0;
+  const store = {
+    lease: undefined as Manifest | undefined,
+    /** Identities whose requests never come back. */
+    cutOff: new Set<string>(),
+    writes: 0,
+    put(lease: Manifest): Manifest {
+      version += 1;
+      store.writes += 1;
+      store.lease = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(version) } };
+      return store.lease;
+    },
+    client(identity: string) {
+      const reach = (signal: AbortSignal | undefined) =>
+        new Promise<void>((resolve, reject) => {
+          if (!store.cutOff.has(identity)) resolve();
+          signal?.addEventListener("abort", () => reject(new Error("given up")), { once: true });
+        });
+      const conflict = () => new ApiError({ status: 409, reason: "Conflict", message: "changed meanwhile" });
+      return {
+        async get(_ref: unknown, options?: { signal?: AbortSignal | undefined }) {
+          await reach(options?.signal);
+          return store.lease;
+        },
+        async create(lease: Manifest, options?: { signal?: AbortSignal }) {
+          await reach(options?.signal);
+          if (store.lease !== undefined) throw conflict();
+          return store.put(lease);
+        },
+        async replace(lease: Manifest, options?: { signal?: AbortSignal }) {
+          await reach(options?.signal);
+          if (store.lease?.metadata.resourceVersion !== lease.metadata.resourceVersion) throw conflict();
+          return store.put(lease);
+        },
+      };
+    },
+  };
+  return store;
+}
+
+function candidate(store: ReturnType<typeof leaseStore>, clock: FakeClock, identity: string) {
+  const history: string[] = [];
+  const election = new LeaderElection({
+    client: store.client(identity),
+    namespace: "tts",
+    name: "tts-operator",
+    identity,
+    clock,
+    random: () => 0.99,
+    onLeading: () => history.push("leading"),
+    onLost: (reason) => history.push(reason),
+  });
+  return { election, history };
+}
+
+describe("a leader election", () => {
+  test("gives the lease to one of two, who keeps it", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const [one, two] = [candidate(store, clock, "one"), candidate(store, clock, "two")];
+    one.election.start();
+    two.election.start();
+    await clock.advance(10 * 60_000);
+    expect([one.election.leading, two.election.leading]).toEqual([true, false]);
+    expect(one.history).toEqual(["leading"]);
+  });
+
+  test("passes the lease on within 20 s when its holder is cut off, and the holder steps down before", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const [one, two] = [candidate(store, clock, "one"), candidate(store, clock, "two")];
+    one.election.start();
+    await clock.advance(1);
+    two.election.start();
+    await clock.advance(60_700);
+    store.cutOff.add("one");
+    let ledByNobodyOrOne = true;
+    for (let ms = 0; ms < 20_000 && !two.election.leading; ms += 100) {
+      await clock.advance(100);
+      ledByNobodyOrOne &&= !(one.election.leading && two.election.leading);
+    }
+    expect(two.election.leading).toBe(true);
+    expect(ledByNobodyOrOne).toBe(true);
+    expect(one.history).toEqual(["leading", "the lease could not be renewed for 10000 ms"]);
+  });
+
+  test("passes the lease on at the next try when its holder stops", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const [one, two] = [candidate(store, clock, "one"), candidate(store, clock, "two")];
+    one.election.start();
+    await clock.advance(1);
+    two.election.start();
+    await clock.advance(30_000);
+    await one.election.stop();
+    await clock.advance(2_400);
+    expect(two.election.leading).toBe(true);
+    expect(one.history).toEqual(["leading"]);
+  });
+
+  test("judges the lease by its own clock, whatever times a holder with a wrong clock writes", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    store.put({
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name: "tts-operator", namespace: "tts" },
+      spec: {
+        holderIdentity: "past",
+        leaseDurationSeconds: 15,
+        renewTime: microTime(0),
+        acquireTime: microTime(0),
+      },
+    });
+    const one = candidate(store, clock, "one");
+    one.election.start();
+    await clock.advance(14_900);
+    expect(one.election.leading).toBe(false);
+    await clock.advance(200);
+    expect(one.election.leading).toBe(true);
+  });
+
+  test("counts the transitions and keeps the acquire time while it renews", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const one = candidate(store, clock, "one");
+    one.election.start();
+    const acquireTime = microTime(clock.nowMs());
+    await clock.advance(60_000);
+    await one.election.stop();
+    candidate(store, clock, "two").election.start();
+    await clock.advance(3_000);
+    expect(store.lease?.spec).toMatchObject({ holderIdentity: "two", leaseTransitions: 1 });
+    expect((store.lease?.spec as { acquireTime: string }).acquireTime).not.toBe(acquireTime);
+  });
+
+  test("steps down at once when another has taken the lease", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const one = candidate(store, clock, "one");
+    one.election.start();
+    await clock.advance(1);
+    const taken = store.lease as Manifest;
+    store.put({ ...taken, spec: { ...(taken.spec as object), holderIdentity: "thief" } });
+    await clock.advance(2_100);
+    expect(one.election.leading).toBe(false);
+    expect(one.history).toEqual(["leading", "the lease is held by thief"]);
+  });
+
+  test("stays in office when somebody labels the lease", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const one = candidate(store, clock, "one");
+    one.election.start();
+    await clock.advance(1);
+    const lease = store.lease as Manifest;
+    store.put({ ...lease, metadata: { ...lease.metadata, labels: { team: "speech" } } });
+    await clock.advance(30_000);
+    expect(one.history).toEqual(["leading"]);
+    expect(store.lease?.metadata.labels).toEqual({ team: "speech" });
+  });
+
+  test("comes back to office after it was cut off for a while", async () => {
+    const clock = new FakeClock();
+    const store = leaseStore();
+    const one = candidate(store, clock, "one");
+    one.election.start();
+    await clock.advance(1);
+    store.cutOff.add("one");
+    await clock.advance(15_000);
+    expect(one.election.leading).toBe(false);
+    store.cutOff.clear();
+    await clock.advance(15_000);
+    expect(one.history).toEqual(["leading", "the lease could not be renewed for 10000 ms", "leading"]);
+  });
+});
+
+test("Lease times have exactly six decimals, as the API server demands", () => {
+  expect(microTime(Date.UTC(2030, 4, 6, 7, 8, 9, 10))).toBe("2030-05-06T07:08:09.010000Z");
+});

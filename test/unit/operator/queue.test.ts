@@ -1,0 +1,288 @@
+import { describe, expect, test } from "vitest";
+import { type Pass, type QueueOptions, WorkQueue } from "../../../operator/loop/queue.ts";
+import type { Outcome } from "../../../operator/outcome.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
+
+const settled: Outcome = { kind: "settled" };
+
+/** A queue whose passes end when the test says so. */
+function handHeld(options: Partial<QueueOptions> = {}) {
+  const clock = new FakeClock();
+  const begun: string[] = [];
+  const ends = new Map<string, PromiseWithResolvers<Outcome>>();
+  const pass: Pass = (key) => {
+    begun.push(key);
+    const end = Promise.withResolvers<Outcome>();
+    ends.set(key, end);
+    return end.promise;
+  };
+  const queue = new WorkQueue({ pass, workers: 1, clock, random: () => 0.5, ...options });
+  const end = async (key: string, outcome: Outcome | Error = settled) => {
+    if (outcome instanceof Error) ends.get(key)?.reject(outcome);
+    else ends.get(key)?.resolve(outcome);
+    await settle();
+  };
+  return { clock, queue, begun, end };
+}
+
+describe("a queue of keys", () => {
+  test("runs one pass for a key however often it was added while it waited", async () => {
+    const { queue, begun, end } = handHeld();
+    for (const key of ["a", "b", "b", "b"]) queue.add(key);
+    queue.start();
+    await settle();
+    await end("a");
+    await end("b");
+    expect(begun).toEqual(["a", "b"]);
+  });
+
+  test("never runs two passes of one key at once, and runs one more when it was added meanwhile", async () => {
+    const { queue, begun, end } = handHeld({ workers: 4 });
+    queue.start();
+    queue.add("a");
+    await settle();
+    queue.add("a");
+    queue.add("a");
+    await settle();
+    expect(begun).toEqual(["a"]);
+    await end("a");
+    expect(begun).toEqual(["a", "a"]);
+    await end("a");
+    expect(begun).toHaveLength(2);
+  });
+
+  test("runs as many passes at once as it has workers", async () => {
+    const { queue, begun, end } = handHeld({ workers: 2 });
+    queue.start();
+    for (const key of ["a", "b", "c"]) queue.add(key);
+    await settle();
+    expect(begun).toEqual(["a", "b"]);
+    await end("b");
+    expect(begun).toEqual(["a", "b", "c"]);
+  });
+
+  test("takes a change before everything that only waits for a resync", async () => {
+    const { queue, begun, end } = handHeld();
+    for (const key of ["a", "b", "c"]) queue.add(key, "resync");
+    queue.add("new");
+    queue.add("b");
+    queue.start();
+    for (const key of ["new", "b", "a", "c"]) {
+      await settle();
+      await end(key);
+    }
+    expect(begun).toEqual(["new", "b", "a", "c"]);
+  });
+
+  test("keeps a change a change when a resync is added on top, also during the pass", async () => {
+    const { queue, begun, end } = handHeld();
+    queue.start();
+    queue.add("running");
+    await settle();
+    queue.add("other", "resync");
+    queue.add("running");
+    queue.add("running", "resync");
+    await end("running");
+    expect(begun).toEqual(["running", "running"]);
+  });
+
+  test("does not run a pass on the stack of whoever adds a key", () => {
+    const { queue, begun } = handHeld();
+    queue.start();
+    queue.add("a");
+    expect(begun).toEqual([]);
+  });
+});
+
+describe("a pass that throws", () => {
+  test("is repeated after delays that double from 5 ms to 5 minutes", async () => {
+    const retries: number[] = [];
+    const clock = new FakeClock();
+    const queue = new WorkQueue({
+      pass: () => Promise.reject(new Error("no")),
+      workers: 1,
+      clock,
+      random: () => 0.5,
+      observer: { failed: (_key, _error, _failures, retryMs) => retries.push(retryMs) },
+    });
+    queue.start();
+    queue.add("a");
+    await clock.advance(30 * 60_000);
+    expect(retries.slice(0, 4)).toEqual([5, 10, 20, 40]);
+    expect(retries.at(-1)).toBe(300_000);
+    expect(Math.max(...retries)).toBe(300_000);
+  });
+
+  test("spreads its delays, so that keys which failed together do not come back together", async () => {
+    const retries: number[] = [];
+    let turn = 0;
+    const clock = new FakeClock();
+    const queue = new WorkQueue({
+      pass: () => Promise.reject(new Error("no")),
+      workers: 2,
+      clock,
+      random: () => [0, 0.999][turn++ % 2] ?? 0,
+      observer: { failed: (_key, _error, _failures, retryMs) => retries.push(retryMs) },
+    });
+    queue.start();
+    queue.add("a");
+    queue.add("b");
+    await settle();
+    expect(new Set(retries).size).toBe(2);
+  });
+
+  test("starts from 5 ms again after a success", async () => {
+    const retries: number[] = [];
+    const { clock, queue, end } = handHeld({
+      observer: { failed: (_key, _error, _failures, retryMs) => retries.push(retryMs) },
+    });
+    queue.start();
+    queue.add("a");
+    for (const outcome of [new Error("1"), new Error("2"), settled, new Error("3")]) {
+      await clock.advance(100);
+      await end("a", outcome);
+      if (outcome === settled) queue.add("a");
+    }
+    expect(retries).toEqual([5, 10, 5]);
+  });
+
+  test("does not hold up a change of the same key", async () => {
+    const { clock, queue, begun, end } = handHeld({ backoff: { baseMs: 60_000, capMs: 60_000, jitter: 0 } });
+    queue.start();
+    queue.add("a");
+    await settle();
+    await end("a", new Error("no"));
+    await clock.advance(10);
+    expect(begun).toHaveLength(1);
+    queue.add("a");
+    await settle();
+    expect(begun).toHaveLength(2);
+  });
+
+  test("does not hold up other keys", async () => {
+    const { queue, begun, end } = handHeld();
+    queue.start();
+    queue.add("a");
+    await settle();
+    await end("a", new Error("no"));
+    queue.add("b");
+    await settle();
+    expect(begun).toEqual(["a", "b"]);
+  });
+});
+
+describe("a wake-up", () => {
+  test("brings the key back when a pass asked to wait, and leaves no timer once it has settled", async () => {
+    const { clock, queue, begun, end } = handHeld();
+    queue.start();
+    queue.add("a");
+    await settle();
+    await end("a", { kind: "waiting", afterMs: 2_000, reason: "a pod starts" });
+    await clock.advance(1_999);
+    expect(begun).toHaveLength(1);
+    await clock.advance(1);
+    expect(begun).toHaveLength(2);
+    await end("a");
+    expect(clock.timers).toBe(0);
+  });
+
+  test("does not come for a stalled key", async () => {
+    const { clock, queue, end } = handHeld();
+    queue.start();
+    queue.add("a");
+    await settle();
+    await end("a", { kind: "stalled", reason: "the license is missing" });
+    expect(clock.timers).toBe(0);
+  });
+
+  test("comes once, at the earliest time asked for", async () => {
+    const { clock, queue, begun, end } = handHeld();
+    queue.start();
+    queue.addAfter("a", 500);
+    queue.addAfter("a", 100);
+    queue.addAfter("a", 900);
+    await clock.advance(100);
+    expect(begun).toEqual(["a"]);
+    await end("a");
+    await clock.advance(10_000);
+    expect(begun).toEqual(["a"]);
+  });
+
+  test("is dropped with a forgotten key", async () => {
+    const { clock, queue, begun } = handHeld();
+    queue.start();
+    queue.addAfter("a", 100);
+    queue.forget("a");
+    await clock.advance(1_000);
+    expect(begun).toEqual([]);
+    expect(clock.timers).toBe(0);
+  });
+});
+
+describe("a stop", () => {
+  test("waits for the passes that run and starts no other", async () => {
+    const { clock, queue, begun, end } = handHeld();
+    queue.start();
+    queue.add("a");
+    queue.add("b");
+    queue.addAfter("c", 10);
+    await settle();
+    let stopped = false;
+    const stop = queue.stop().then(() => {
+      stopped = true;
+    });
+    await clock.advance(100);
+    expect(stopped).toBe(false);
+    await end("a");
+    await stop;
+    queue.add("d");
+    await clock.advance(1_000);
+    expect(begun).toEqual(["a"]);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("tells a pass by its signal when the grace is over", async () => {
+    const clock = new FakeClock();
+    const queue = new WorkQueue({
+      pass: (_key, signal) =>
+        new Promise((resolve) => signal.addEventListener("abort", () => resolve(settled), { once: true })),
+      workers: 1,
+      clock,
+    });
+    queue.start();
+    queue.add("a");
+    await settle();
+    let stopped = false;
+    const stop = queue.stop(5_000).then(() => {
+      stopped = true;
+    });
+    await clock.advance(4_999);
+    expect(stopped).toBe(false);
+    await clock.advance(1);
+    await stop;
+    expect(stopped).toBe(true);
+  });
+});
+
+describe("what a metric sees", () => {
+  test("the depth while keys wait, the time they waited, and how each pass ended", async () => {
+    const seen: unknown[] = [];
+    const { clock, queue, end } = handHeld({
+      observer: {
+        added: (priority) => seen.push(["added", priority]),
+        started: (key, waitedMs) => seen.push(["started", key, waitedMs]),
+        finished: (key, result, tookMs) => seen.push(["finished", key, result, tookMs]),
+      },
+    });
+    queue.add("a");
+    await clock.advance(30);
+    queue.start();
+    await clock.advance(12);
+    await end("a", new Error("no"));
+    expect(seen).toEqual([
+      ["added", "change"],
+      ["started", "a", 30],
+      ["finished", "a", "failed", 12],
+    ]);
+  });
+});
