@@ -84,9 +84,10 @@ export class Transport {
     use: "requests" | "watches",
     read: (response: IncomingMessage) => Promise<T>,
   ): Promise<T> {
+    const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
     const credentials = await this.#credentials(call);
     if (call.signal?.aborted) throw aborted(call);
-    const request = this.#request(call, credentials, use);
+    const request = this.#request(call, body, credentials, use);
     const stop = { why: undefined as "Timeout" | "Aborted" | undefined };
     const end = (why: "Timeout" | "Aborted") => {
       stop.why = why;
@@ -96,7 +97,7 @@ export class Transport {
     const onAbort = () => end("Aborted");
     call.signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      return await read(await responseOf(request, call));
+      return await read(await responseOf(request, body));
     } catch (error) {
       request.destroy();
       throw explained(error, call, stop.why);
@@ -115,7 +116,12 @@ export class Transport {
     }
   }
 
-  #request(call: Call, credentials: Credentials, use: "requests" | "watches"): ClientRequest {
+  #request(
+    call: Call,
+    body: Buffer | undefined,
+    credentials: Credentials,
+    use: "requests" | "watches",
+  ): ClientRequest {
     const { server } = this.#connection;
     const secure = server.protocol === "https:";
     const headers: Record<string, string> = {
@@ -123,7 +129,11 @@ export class Transport {
       "user-agent": this.#userAgent,
       ...credentials.headers,
     };
-    if (call.body !== undefined) headers["content-type"] = call.contentType ?? "application/json";
+    if (body !== undefined) {
+      headers["content-type"] = call.contentType ?? "application/json";
+      // Node leaves it out of a DELETE, whose body would then be taken for the next request.
+      headers["content-length"] = String(body.length);
+    }
     return (secure ? httpsRequest : httpRequest)({
       protocol: server.protocol,
       hostname: server.hostname.replace(/^\[|\]$/g, ""),
@@ -174,11 +184,11 @@ export class Transport {
 
 type Sockets = { tls: Credentials["tls"]; requests: HttpAgent; watches: HttpAgent };
 
-function responseOf(request: ClientRequest, call: Call): Promise<IncomingMessage> {
+function responseOf(request: ClientRequest, body: Buffer | undefined): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     request.once("response", resolve);
     request.on("error", reject);
-    request.end(call.body === undefined ? undefined : JSON.stringify(call.body));
+    request.end(body);
   });
 }
 
