@@ -206,7 +206,8 @@ export const Rollout = Type.Object(
     }),
   },
   {
-    default: {},
+    // written out: the API server holds a default to the rule below before it fills in the defaults inside
+    default: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900 },
     description: "How pods are replaced when the model's settings change.",
     ...rules({
       rule: "!(string(self.maxSurge) in ['0', '0%'] && string(self.maxUnavailable) in ['0', '0%'])",

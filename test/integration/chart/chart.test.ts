@@ -1,0 +1,326 @@
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { children } from "../../../config/contract/names.ts";
+
+const chart = join(import.meta.dirname, "../../../charts/tts-operator");
+const kubernetes = ["1.30.0", "1.36.3"];
+const publicKey = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
+const jwks = JSON.stringify({ keys: [publicKey] });
+
+let work: string;
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), "svc-tts-chart-"));
+});
+afterAll(() => rm(work, { recursive: true, force: true }));
+
+const execute = promisify(execFile);
+const tool = (name: string, args: string[]) =>
+  execute(join(inject("controlPlane").binDirectory, name), args, { maxBuffer: 64 * 1024 * 1024 });
+
+interface Rendered {
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly labels: Record<string, string>;
+    readonly annotations?: Record<string, string>;
+  };
+  readonly data: Record<string, string>;
+  readonly spec: unknown;
+}
+
+interface PodSpec {
+  readonly securityContext: object;
+  readonly containers: readonly {
+    readonly env: readonly { readonly name: string; readonly value?: string }[];
+    readonly securityContext: object;
+  }[];
+}
+
+interface PodTemplate {
+  readonly metadata: { readonly annotations: Record<string, string> };
+  readonly spec: PodSpec;
+}
+
+interface Selecting {
+  readonly selector: Record<string, string>;
+}
+
+let files = 0;
+async function valuesFile(values: unknown): Promise<string> {
+  const path = join(work, `values-${files++}.json`);
+  await writeFile(path, JSON.stringify(values));
+  return path;
+}
+
+async function template(values: unknown = {}, kubeVersion = "1.36.3"): Promise<string> {
+  const flags = [
+    "--namespace",
+    "tts-system",
+    "--kube-version",
+    kubeVersion,
+    "--values",
+    await valuesFile(values),
+  ];
+  return (await tool("helm", ["template", "tts", chart, ...flags])).stdout;
+}
+
+async function render(values: unknown = {}): Promise<Rendered[]> {
+  return parseAllDocuments(await template(values))
+    .map((document) => document.toJS() as Rendered | null)
+    .filter((object) => object !== null);
+}
+
+function find(objects: readonly Rendered[], kind: string, name: string): Rendered {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  return found;
+}
+
+function operatorPod(objects: readonly Rendered[]): PodTemplate {
+  return (find(objects, "Deployment", "tts-tts-operator").spec as { template: PodTemplate }).template;
+}
+
+const everything = {
+  images: {
+    server: { digest: `sha256:${"a".repeat(64)}` },
+    operator: { repository: "registry.local:5000/x/op", tag: "1" },
+  },
+  imagePullSecrets: [{ name: "pull" }],
+  replicas: 3,
+  watchNamespaces: ["a", "b"],
+  license: { jwks, development: { enabled: true, jwks } },
+  nodeSelector: { pool: "system" },
+  tolerations: [{ key: "system", operator: "Exists" }],
+  affinity: { podAntiAffinity: {} },
+  priorityClassName: "system-cluster-critical",
+  podAnnotations: { note: "yes" },
+  podLabels: { team: "speech" },
+  serviceAccount: { name: "other", annotations: { note: "yes" } },
+  logLevel: "debug",
+  test: { endpoint: "http://demo-api.demo.svc:8000", apiKeySecret: { name: "key" } },
+};
+
+describe("the chart", () => {
+  it("passes helm lint --strict", async () => {
+    const { stdout } = await tool("helm", ["lint", "--strict", chart]);
+    expect(stdout).toContain("0 chart(s) failed");
+  });
+
+  it("has the version of package.json as its appVersion", async () => {
+    const { version } = JSON.parse(await readFile(join(chart, "../../package.json"), "utf8"));
+    expect(parse(await readFile(join(chart, "Chart.yaml"), "utf8")).appVersion).toBe(version);
+  });
+
+  it.each(
+    kubernetes.flatMap((version) => [
+      ["no values", {}, version] as const,
+      ["every value", everything, version] as const,
+    ]),
+  )("with %s renders valid objects of Kubernetes", async (_what, values, version) => {
+    const schemas = await offlineSchemas();
+    const manifest = join(work, "manifest.yaml");
+    await writeFile(manifest, await template(values, version));
+    const location = `${schemas}/{{.ResourceKind}}{{.KindSuffix}}.json`;
+    const { stdout } = await tool("kubeconform", [
+      "-strict",
+      "-summary",
+      "-schema-location",
+      location,
+      manifest,
+    ]);
+    expect(stdout).toMatch(/Invalid: 0, Errors: 0, Skipped: 0/);
+  });
+
+  it("hands every value to where it belongs", async () => {
+    const objects = await render(everything);
+    const { spec } = operatorPod(objects);
+    expect(spec).toMatchObject({
+      serviceAccountName: "other",
+      imagePullSecrets: [{ name: "pull" }],
+      nodeSelector: { pool: "system" },
+      priorityClassName: "system-cluster-critical",
+    });
+    const [operator] = spec.containers;
+    expect(operator).toMatchObject({ image: "registry.local:5000/x/op:1", args: ["run"] });
+    const environment = Object.fromEntries((operator?.env ?? []).map(({ name, value }) => [name, value]));
+    expect(environment).toMatchObject({
+      TTS_SERVER_IMAGE: `localhost/svc-tts/server@sha256:${"a".repeat(64)}`,
+      TTS_WATCH_NAMESPACES: "a,b",
+      TTS_DEVELOPMENT: "true",
+      TTS_LOG_LEVEL: "debug",
+    });
+    const keys = find(objects, "ConfigMap", "tts-tts-operator-license-keys").data;
+    expect(JSON.parse(keys["jwks.json"] ?? "")).toEqual({ keys: [publicKey] });
+    expect(environment.TTS_LICENSE_KEYS_FILE).toMatch(/\/jwks\.json$/);
+    expect(environment.TTS_DEVELOPMENT_KEYS_FILE).toMatch(/\/development-jwks\.json$/);
+    expect(Object.keys(keys)).toEqual(["jwks.json", "development-jwks.json"]);
+  });
+
+  it("starts new operator pods when the license keys change, and only then", async () => {
+    const hash = async (values: unknown) =>
+      operatorPod(await render(values)).metadata.annotations["checksum/license-keys"];
+    expect(await hash({ license: { jwks } })).not.toBe(await hash({}));
+    expect(await hash({ logLevel: "debug" })).toBe(await hash({}));
+  });
+
+  it("keeps to Pod Security restricted, also in its test", async () => {
+    const objects = await render();
+    const pods = [operatorPod(objects).spec, find(objects, "Pod", "tts-tts-operator-test").spec as PodSpec];
+    for (const { securityContext, containers } of pods) {
+      expect(securityContext).toMatchObject({
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      });
+      for (const container of containers) {
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          capabilities: { drop: ["ALL"] },
+          readOnlyRootFilesystem: true,
+        });
+      }
+    }
+  });
+
+  it("does not select its test's pod by the Service or the Deployment", async () => {
+    const objects = await render();
+    const { labels } = find(objects, "Pod", "tts-tts-operator-test").metadata;
+    const service = find(objects, "Service", "tts-tts-operator-metrics").spec as Selecting;
+    const deployment = find(objects, "Deployment", "tts-tts-operator").spec as {
+      selector: { matchLabels: Record<string, string> };
+    };
+    for (const selector of [service.selector, deployment.selector.matchLabels]) {
+      expect(Object.entries(selector).every(([key, value]) => labels[key] === value)).toBe(false);
+    }
+  });
+
+  it("leaves the CRDs out, or lets them go with the release, when told so", async () => {
+    const crds = async (values: unknown) =>
+      (await render(values)).filter(({ kind }) => kind === "CustomResourceDefinition");
+    const kept = await crds({});
+    expect(kept.length).toBeGreaterThan(0);
+    for (const { metadata } of kept)
+      expect(metadata.annotations).toHaveProperty(["helm.sh/resource-policy"], "keep");
+    for (const { metadata } of await crds({ crds: { keep: false } })) {
+      expect(metadata.annotations ?? {}).not.toHaveProperty(["helm.sh/resource-policy"]);
+    }
+    expect(await crds({ crds: { enabled: false } })).toEqual([]);
+  });
+
+  it("binds the operator in its watched namespaces alone, where some are named", async () => {
+    const kinds = async (values: unknown) => (await render(values)).map(({ kind }) => kind);
+    expect(await kinds({})).toContain("ClusterRole");
+    expect(await kinds({ watchNamespaces: ["a", "b"] })).not.toContain("ClusterRole");
+  });
+});
+
+describe("the chart refuses", () => {
+  it.each([
+    ["an unknown value", { replica: 2 }, "replica"],
+    ["an unknown image", { images: { sever: {} } }, "sever"],
+    ["text for a number", { replicas: "2" }, "replicas"],
+    ["fewer than no pods", { replicas: -1 }, "replicas"],
+    ["a pull policy that does not exist", { images: { server: { pullPolicy: "Sometimes" } } }, "pullPolicy"],
+    ["a log level that does not exist", { logLevel: "loud" }, "logLevel"],
+    ["a namespace that cannot be", { watchNamespaces: ["A_b"] }, "watchNamespaces"],
+    [
+      "an image with its tag in the name",
+      { images: { operator: { repository: "x/op latest" } } },
+      "repository",
+    ],
+    ["a digest that is none", { images: { operator: { digest: "sha256:12" } } }, "digest"],
+    ["an endpoint with a path", { test: { endpoint: "http://demo/v1/svc-tts" } }, "endpoint"],
+    ["a resource that is no quantity", { resources: { limits: { memory: "much" } } }, "memory"],
+    ["license keys that are no JSON", { license: { jwks: "----" } }, "license.jwks is not JSON"],
+    ["a single license key", { license: { jwks: JSON.stringify(publicKey) } }, "not a single key"],
+    [
+      "a private license key",
+      { license: { jwks: JSON.stringify({ keys: [{ ...publicKey, d: "x" }] }) } },
+      "private key",
+    ],
+    [
+      "development without keys",
+      { license: { development: { enabled: true } } },
+      "development.jwks is empty",
+    ],
+    ["no account", { serviceAccount: { create: false } }, "serviceAccount.name is empty"],
+  ])("%s", async (_what, values, why) => {
+    await expect(template(values)).rejects.toThrow(why);
+  });
+
+  it("a Kubernetes that is too old", async () => {
+    await expect(template({}, "1.29.0")).rejects.toThrow("1.30");
+  });
+});
+
+describe("the samples", () => {
+  it.each(["tts-deployment", "minimal", "mist-only"])("%s is taken by the API server", async (name) => {
+    const { kubeconfigPath } = inject("controlPlane");
+    const kubectl = (...args: string[]) => tool("kubectl", ["--kubeconfig", kubeconfigPath, ...args]);
+    await kubectl("apply", "--server-side", "--force-conflicts", "-f", join(chart, "../../crds"));
+    await kubectl("wait", "--for=condition=Established", "crd/ttsdeployments.tts.svc.dev", "--timeout=30s");
+    const sample = join(chart, `../../config/samples/${name}.yaml`);
+    const { stdout } = await kubectl("apply", "--dry-run=server", "-n", "default", "-f", sample);
+    expect(stdout).toContain("created (server dry run)");
+  });
+
+  it("are reached in NOTES by the names that the operator gives", async () => {
+    const notes = await readFile(join(chart, "templates/NOTES.txt"), "utf8");
+    expect(notes).toContain(`service/${children.apiService("demo")} `);
+  });
+});
+
+/** kubeconform's schemas, made once from the OpenAPI document of the very Kubernetes that the tests run. */
+let schemas: Promise<string> | undefined;
+function offlineSchemas(): Promise<string> {
+  schemas ??= writeSchemas();
+  return schemas;
+}
+
+async function writeSchemas(): Promise<string> {
+  const folder = join(work, "schemas");
+  await mkdir(folder);
+  const swagger = join(inject("controlPlane").binDirectory, "../swagger.json");
+  const { definitions } = JSON.parse(await readFile(swagger, "utf8")) as {
+    definitions: Record<string, Schema>;
+  };
+  // the API server takes both forms of these two, which OpenAPI 2 cannot say
+  for (const name of ["util.intstr.IntOrString", "api.resource.Quantity"]) {
+    definitions[`io.k8s.apimachinery.pkg.${name}`] = { oneOf: [{ type: "string" }, { type: "number" }] };
+  }
+  for (const schema of Object.values(definitions)) if (schema.properties) schema.additionalProperties = false;
+  for (const [name, schema] of Object.entries(definitions)) {
+    for (const { group, version, kind } of schema["x-kubernetes-group-version-kind"] ?? []) {
+      const suffix = `${group === "" ? "" : `-${group.split(".")[0]}`}-${version}`;
+      const text = JSON.stringify({ $ref: `#/definitions/${name}`, definitions: closure(definitions, name) });
+      await writeFile(join(folder, `${kind.toLowerCase()}${suffix}.json`), text);
+    }
+  }
+  return folder;
+}
+
+interface Schema {
+  properties?: object;
+  additionalProperties?: boolean;
+  oneOf?: object[];
+  "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
+}
+
+/** A definition and all that it refers to. */
+function closure(definitions: Record<string, Schema>, name: string): Record<string, Schema> {
+  const needed: Record<string, Schema> = {};
+  const open = [name];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const schema = definitions[next];
+    if (!schema || needed[next]) continue;
+    needed[next] = schema;
+    open.push(
+      ...[...JSON.stringify(schema).matchAll(/"#\/definitions\/([^"]+)"/g)].map(([, found]) => found ?? ""),
+    );
+  }
+  return needed;
+}
