@@ -15,10 +15,10 @@ const capacity = 10_000;
  * writers never chase each other.
  */
 export class Applier {
-  readonly #client: ClusterClient;
+  readonly #client: Pick<ClusterClient, "apply" | "applyStatus">;
   readonly #tried = new Map<string, string>();
 
-  constructor(client: ClusterClient) {
+  constructor(client: Pick<ClusterClient, "apply" | "applyStatus">) {
     this.#client = client;
   }
 

@@ -1,0 +1,204 @@
+/** The election and the event recorder on a real API server, which refuses malformed times and events. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from "vitest";
+import { ClusterClient } from "../../../operator/cluster/client.ts";
+import { EventRecorder, type Happening } from "../../../operator/cluster/events.ts";
+import { LeaderElection } from "../../../operator/cluster/lease.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { FaultProxy } from "../../support/fault-proxy.ts";
+
+let admin: ClusterClient;
+let namespace: string;
+
+beforeAll(async () => {
+  admin = await adminClient(inject("controlPlane"));
+});
+
+afterAll(() => admin.close());
+
+beforeEach(async () => {
+  namespace = await freshNamespace(admin, "election");
+});
+
+describe("two operators on one lease", () => {
+  let proxy: FaultProxy;
+  let behindProxy: ClusterClient;
+  let elections: LeaderElection[];
+  let leaders: Set<string>;
+  /** The largest number of leaders at any moment. */
+  let most: number;
+
+  beforeEach(async () => {
+    proxy = await FaultProxy.start(inject("controlPlane"));
+    behindProxy = new ClusterClient(proxy.connection());
+    elections = [];
+    leaders = new Set();
+    most = 0;
+  });
+
+  afterEach(async () => {
+    await Promise.all(elections.map((election) => election.stop()));
+    behindProxy.close();
+    await proxy[Symbol.asyncDispose]();
+  });
+
+  function run(client: ClusterClient, identity: string): LeaderElection {
+    const election = new LeaderElection({
+      client,
+      namespace,
+      name: "tts-operator",
+      identity,
+      onLeading: () => {
+        leaders.add(identity);
+        most = Math.max(most, leaders.size);
+      },
+      onLost: () => leaders.delete(identity),
+      leaseMs: 1_500,
+      renewDeadlineMs: 1_000,
+      retryMs: 200,
+    }).start();
+    elections.push(election);
+    return election;
+  }
+
+  const leaderIs = (identity: string, withinMs = 5_000) =>
+    vi.waitFor(() => expect([...leaders]).toEqual([identity]), { timeout: withinMs, interval: 10 });
+
+  test("write times that the server takes, and lead one after the other, never both", async () => {
+    run(behindProxy, "one");
+    await leaderIs("one");
+    run(admin, "two");
+    const lease = await admin.get({
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      namespace,
+      name: "tts-operator",
+    });
+    expect(lease?.spec).toMatchObject({
+      holderIdentity: "one",
+      renewTime: expect.stringMatching(/\.\d{6}Z$/),
+    });
+    proxy.rule = () => ({ kind: "hang" });
+    await leaderIs("two");
+    proxy.rule = () => undefined;
+    await vi.waitFor(() => expect(proxy.count("list")).toBeGreaterThan(5), { timeout: 5_000 });
+    expect([...leaders]).toEqual(["two"]);
+    expect(most).toBe(1);
+  });
+
+  test("that start at the same moment get one leader", async () => {
+    for (const identity of ["a", "b", "c", "d"]) run(admin, identity);
+    await vi.waitFor(() => expect(leaders.size).toBe(1));
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    expect(most).toBe(1);
+  });
+
+  test("hand the lease over at once when the leader stops", async () => {
+    const one = run(behindProxy, "one");
+    await leaderIs("one");
+    run(admin, "two");
+    await vi.waitFor(() => expect(proxy.count("write")).toBeGreaterThan(1));
+    await one.stop();
+    leaders.delete("one");
+    await leaderIs("two", 1_000);
+  });
+
+  test("keep their leader through refusals and cut connections that end before the deadline", async () => {
+    run(behindProxy, "one");
+    await leaderIs("one");
+    run(admin, "two");
+    let turn = 0;
+    proxy.rule = () => {
+      turn += 1;
+      if (turn > 6) return undefined;
+      return turn % 2 === 0 ? { kind: "answer", status: 500 } : { kind: "drop", when: "after" };
+    };
+    await vi.waitFor(() => expect(turn).toBeGreaterThan(10), { timeout: 5_000 });
+    expect([...leaders]).toEqual(["one"]);
+    expect(most).toBe(1);
+  });
+});
+
+describe("an event", () => {
+  let regarding: Manifest;
+  let clock: FakeClock;
+  let dropped: unknown[];
+
+  beforeEach(async () => {
+    const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "voice", namespace } };
+    regarding = await admin.apply(manifest);
+    clock = new FakeClock(Date.now());
+    dropped = [];
+  });
+
+  const recorder = (client: ClusterClient = admin) =>
+    new EventRecorder({
+      client,
+      clock,
+      instance: "operator-0",
+      onDropped: (_happening, reason) => dropped.push(reason),
+    });
+  const happening = (rest: Partial<Happening> = {}): Happening => ({
+    regarding,
+    type: "Warning",
+    reason: "LicenseExpired",
+    action: "HoldRollout",
+    note: "The license has expired; put a new one into Secret license.",
+    ...rest,
+  });
+  const written = () => admin.list("Event", { namespace });
+
+  test("is written as the server wants it", async () => {
+    const events = recorder();
+    events.record(happening());
+    await events.flush();
+    expect(await written()).toMatchObject([
+      {
+        type: "Warning",
+        reason: "LicenseExpired",
+        regarding: { name: "voice", uid: regarding.metadata.uid },
+      },
+    ]);
+    expect(dropped).toEqual([]);
+  });
+
+  test("that happens again and again becomes one object with a count, written once a minute", async () => {
+    const events = recorder();
+    for (let second = 0; second <= 120; second += 1) {
+      events.record(happening());
+      await clock.advance(1_000);
+    }
+    await events.flush();
+    expect(await written()).toMatchObject([{ series: { count: 121 } }]);
+    expect(dropped).toEqual([]);
+  });
+
+  test("of another note is another object, until there are too many of one object", async () => {
+    const events = recorder();
+    for (let number = 0; number < 40; number += 1)
+      events.record(happening({ note: `Pod ${number} failed.` }));
+    await events.flush();
+    expect(await written()).toHaveLength(25);
+    expect(dropped).toHaveLength(15);
+  });
+
+  test("with a note of any length and script is cut and written", async () => {
+    const events = recorder();
+    events.record(happening({ note: "ü".repeat(2_000) }));
+    await events.flush();
+    const [event] = await written();
+    expect(Buffer.byteLength(String(event?.note))).toBeLessThanOrEqual(1_024);
+    expect(String(event?.note)).toMatch(/^ü+…$/);
+  });
+
+  test("that cannot be written is dropped and told, and breaks nothing", async () => {
+    const events = recorder();
+    const elsewhere = { ...regarding, metadata: { ...regarding.metadata, namespace: "there-is-none" } };
+    events.record(happening({ regarding: elsewhere }));
+    events.record(happening());
+    await events.flush();
+    expect(dropped).toMatchObject([{ status: 404 }]);
+    expect(await written()).toHaveLength(1);
+  });
+});
