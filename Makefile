@@ -54,3 +54,15 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 test-integration: node_modules/.installed ## the operator against a real API server (programs are built once: 8 minutes)
 	@test/cluster/tools.sh >/dev/null
 	@$(BIN)/vitest run --project integration
+
+.PHONY: up
+up: node_modules/.installed ## a real Kubernetes node on this machine (needs root)
+	@test/cluster/up.sh
+
+.PHONY: down
+down: ## stop it and leave nothing behind
+	@test/cluster/down.sh
+
+.PHONY: kubeconfig
+kubeconfig: ## the line that points kubectl at it: eval "$$(make -s kubeconfig)"
+	@test/cluster/kubeconfig.sh
