@@ -24,6 +24,7 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(BIN)/tsc -p .
 	@$(BIN)/biome check --error-on-warnings .
 	@$(NODE) test/check/main.ts
+	@test/check/shell.sh
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test
