@@ -25,6 +25,8 @@ export type {
   V1Service,
   V1ServiceAccount,
   V1Toleration,
+  V1Volume,
+  V1VolumeMount,
 } from "@kubernetes/client-node";
 
 export type OwnerReference = {

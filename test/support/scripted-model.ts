@@ -90,11 +90,8 @@ function createCall(invocation: Invocation, request: IncomingMessage, response: 
     const flowing = response.write(encodeFrame(frame));
     if (flowing) return;
     await new Promise<void>((resolve) => {
-      const go = () => {
-        response.off("drain", go).off("close", go);
-        resolve();
-      };
-      response.on("drain", go).on("close", go);
+      response.once("drain", resolve);
+      response.once("close", resolve);
     });
   };
   return {

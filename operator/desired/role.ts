@@ -1,0 +1,19 @@
+import { children } from "../../config/contract/names.ts";
+import type { V1Role } from "../manifest.ts";
+import type { TtsDeployment } from "../observed.ts";
+import { type Child, childMetadata } from "./metadata.ts";
+
+/** What API pods may do: follow their own routing table, and the endpoints of the Services beside them. */
+export function apiRole(owner: TtsDeployment): Child<Pick<V1Role, "rules">> {
+  const { name } = owner.metadata;
+  const verbs = ["get", "list", "watch"];
+  return {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "Role",
+    metadata: childMetadata(owner, children.apiServiceAccount(name), "api"),
+    rules: [
+      { apiGroups: [""], resources: ["configmaps"], resourceNames: [children.routing(name)], verbs },
+      { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs },
+    ],
+  };
+}

@@ -1,0 +1,23 @@
+import { children } from "../../config/contract/names.ts";
+import type { Manifest } from "../manifest.ts";
+import type { TtsDeployment } from "../observed.ts";
+import { childMetadata } from "./metadata.ts";
+
+/** API pods talk to the API server (routing table, endpoints). */
+export function apiServiceAccount(owner: TtsDeployment): Manifest {
+  return serviceAccount(owner, children.apiServiceAccount(owner.metadata.name), "api");
+}
+
+/** Model pods never do: they run under an account without rights and without a token. */
+export function modelServiceAccount(owner: TtsDeployment): Manifest {
+  return serviceAccount(owner, children.modelServiceAccount(owner.metadata.name), "model");
+}
+
+function serviceAccount(owner: TtsDeployment, name: string, component: "api" | "model"): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: childMetadata(owner, name, component),
+    automountServiceAccountToken: false,
+  };
+}

@@ -1,0 +1,36 @@
+import { children, ports } from "../../config/contract/names.ts";
+import type { V1Service } from "../manifest.ts";
+import type { TtsDeployment, TtsModelPool } from "../observed.ts";
+import { apiSelector, modelSelector } from "./deployment.ts";
+import { type Child, childMetadata, poolLabels } from "./metadata.ts";
+
+type Service = Child<Pick<V1Service, "spec">>;
+
+/** What callers talk to. */
+export function apiService(owner: TtsDeployment): Service {
+  const { type, annotations } = owner.spec.api.service;
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: childMetadata(owner, children.apiService(owner.metadata.name), "api", { annotations }),
+    spec: {
+      type,
+      selector: apiSelector(owner),
+      ports: [{ name: "http", port: ports.api, targetPort: "http", protocol: "TCP" }],
+    },
+  };
+}
+
+/** What API pods reach one pool by; they pick a pod from its endpoints themselves. */
+export function modelService(owner: TtsModelPool): Service {
+  return {
+    apiVersion: "v1",
+    kind: "Service",
+    metadata: childMetadata(owner, owner.metadata.name, "model", { labels: poolLabels(owner) }),
+    spec: {
+      type: "ClusterIP",
+      selector: modelSelector(owner),
+      ports: [{ name: "http", port: ports.model, targetPort: "http", protocol: "TCP" }],
+    },
+  };
+}

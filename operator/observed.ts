@@ -1,0 +1,78 @@
+import type { LicenseVerdict } from "../config/contract/license.ts";
+import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../crds/tts-deployment.ts";
+import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../crds/tts-model-pool.ts";
+import type { Manifest, ManifestMetadata, V1Deployment, V1Pod } from "./manifest.ts";
+
+/** What a pass knows: plain values, gathered once by `observe.ts` and judged by pure functions. */
+
+export type OwnerMetadata = ManifestMetadata & { namespace: string; uid: string; generation: number };
+
+export type TtsDeployment = Manifest & {
+  metadata: OwnerMetadata;
+  spec: TtsDeploymentSpec;
+  status?: TtsDeploymentStatus;
+};
+
+export type TtsModelPool = Manifest & {
+  metadata: OwnerMetadata;
+  spec: TtsModelPoolSpec;
+  status?: TtsModelPoolStatus;
+};
+
+export type Deployment = Manifest & Pick<V1Deployment, "spec" | "status">;
+export type Pod = Manifest & Pick<V1Pod, "spec" | "status">;
+
+/** A Deployment of ours and its pods. `undefined`: it does not exist yet. */
+export interface Workload {
+  readonly deployment: Deployment | undefined;
+  readonly pods: readonly Pod[];
+}
+
+/** A pool that is there, whether the spec still names it or not. */
+export interface ObservedPool {
+  readonly pool: TtsModelPool;
+  readonly workload: Workload;
+}
+
+export interface ObservedDeployment {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly deployment: TtsDeployment;
+  /** Content of the license Secret; never leaves the pass. */
+  readonly licenseToken: string | undefined;
+  /** Whether the Secret with API keys is there; `undefined` when the spec names none. */
+  readonly keysSecretExists: boolean | undefined;
+  readonly api: Workload;
+  readonly pools: readonly ObservedPool[];
+}
+
+/** How much of a workload the license lets run. */
+export interface Grant {
+  /** The pod template stays as it is. */
+  readonly held: boolean;
+  readonly replicas: number;
+}
+
+/** What the license says about one TtsDeployment, and what follows for its pods. */
+export interface Judgement {
+  readonly verdict: LicenseVerdict;
+  /** `LicenseValid`. */
+  readonly valid: boolean;
+  readonly reason: string;
+  readonly message: string;
+  /** When it turned missing or invalid while serving, milliseconds since the epoch. */
+  readonly failedAt: number | undefined;
+  readonly api: Grant;
+  /** By name of the pool. */
+  readonly pools: ReadonlyMap<string, Grant>;
+  /** When the verdict will change by itself, milliseconds since the epoch. */
+  readonly changesAt: number | undefined;
+}
+
+/** What kept a pass from doing all it wanted. */
+export interface Problem {
+  readonly reason: string;
+  readonly message: string;
+  /** Nothing gets better until a person changes something. */
+  readonly stalled: boolean;
+}

@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { OperatorMetrics } from "./metrics.ts";
+import type { Operator } from "./start.ts";
+
+export interface ProbeOptions {
+  /** 0 takes any free port. */
+  readonly probePort: number;
+  readonly metricsPort: number;
+  readonly metrics: OperatorMetrics;
+  /** `undefined` until the operator knows the cluster. */
+  readonly operator: () => Operator | undefined;
+}
+
+export interface Probes {
+  readonly probePort: number;
+  readonly metricsPort: number;
+  close(): Promise<void>;
+}
+
+/** `/healthz`: the process answers. `/readyz`: it knows the cluster, leading or not. `/metrics` on a port of its own. */
+export async function serveProbes(options: ProbeOptions): Promise<Probes> {
+  const probes = await listen(options.probePort, (request, response) => {
+    const ready = options.operator() !== undefined;
+    if (request.url === "/healthz") response.end("ok\n");
+    else if (request.url === "/readyz" && ready) response.end("ok\n");
+    else if (request.url === "/readyz") response.writeHead(503).end("the cluster is not known yet\n");
+    else response.writeHead(404).end("try /healthz or /readyz\n");
+  });
+  const metrics = await listen(options.metricsPort, (request, response) => {
+    if (request.url !== "/metrics") {
+      response.writeHead(404).end("try /metrics\n");
+      return;
+    }
+    const { registry } = options.metrics;
+    registry.metrics().then(
+      (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
+      (error: unknown) => response.writeHead(500).end(`${String(error)}\n`),
+    );
+  });
+  return {
+    probePort: portOf(probes),
+    metricsPort: portOf(metrics),
+    async close() {
+      await Promise.all([closed(probes), closed(metrics)]);
+    },
+  };
+}
+
+async function listen(port: number, listener: RequestListener): Promise<Server> {
+  const server = createServer(listener).listen(port);
+  await once(server, "listening");
+  return server;
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port;
+}
+
+async function closed(server: Server): Promise<void> {
+  server.close();
+  server.closeAllConnections();
+  await once(server, "close");
+}

@@ -1,0 +1,202 @@
+import { randomBytes } from "node:crypto";
+import { children, labels } from "../config/contract/names.ts";
+import type { ClusterClient } from "./cluster/client.ts";
+import { EventRecorder } from "./cluster/events.ts";
+import { LeaderElection } from "./cluster/lease.ts";
+import type { ReflectorObserver } from "./cluster/watch.ts";
+import type { Settings } from "./desired/children.ts";
+import { type Clock, systemClock } from "./loop/clock.ts";
+import { type QueueObserver, WorkQueue } from "./loop/queue.ts";
+import type { Manifest } from "./manifest.ts";
+import { controllerOf } from "./observe.ts";
+import type { Outcome } from "./outcome.ts";
+import { type Hands, reconcileDeployment, reconcilePool, untilOwnerGoes } from "./reconcile.ts";
+import { TokenKeeper } from "./token.ts";
+import { ClusterView } from "./view.ts";
+import { Writer } from "./write.ts";
+
+/** Fields first, sentence second, as pino has it. Never a Secret's content. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface OperatorOptions {
+  readonly client: ClusterClient;
+  readonly settings: Settings;
+  /** Where TtsDeployments are served; empty is everywhere. */
+  readonly namespaces: readonly string[];
+  /** Name of this process, as in events. */
+  readonly instance: string;
+  /** Where the Lease is; without it this process works alone. */
+  readonly election?: { readonly namespace: string; readonly name: string };
+  readonly log: Log;
+  /** Another leads now: this process must not write any more. */
+  readonly onLost: (reason: string) => void;
+  readonly workers?: number;
+  readonly clock?: Clock;
+  readonly queueObserver?: QueueObserver;
+}
+
+/** A running operator. */
+export interface Operator {
+  leading(): boolean;
+  /** Ends passes, watches and the lead, in this order. */
+  stop(): Promise<void>;
+}
+
+/** Passes at once: they wait for the API server most of their time. */
+const defaultWorkers = 8;
+const tokenBytes = 32;
+
+/** Builds an operator and starts it; resolves when it knows the cluster. */
+export async function startOperator(options: OperatorOptions): Promise<Operator> {
+  const { client, log, settings, clock = systemClock } = options;
+  const view = new ClusterView({ client, namespaces: options.namespaces, clock, observer: watchLog(log) });
+  const hands: Hands = {
+    client,
+    clock,
+    view,
+    settings,
+    writer: new Writer(client, view),
+    tokens: new TokenKeeper(client, () => randomBytes(tokenBytes).toString("base64url")),
+    events: new EventRecorder({
+      client,
+      clock,
+      instance: options.instance,
+      onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "an event was dropped"),
+    }),
+  };
+  const queue = new WorkQueue({
+    clock,
+    workers: options.workers ?? defaultWorkers,
+    pass: (key) => untilOwnerGoes(passOver(hands, key)),
+    observer: queueLog(log, options.queueObserver),
+  });
+  view.onChange((change) => {
+    for (const key of keysOf(view, change)) queue.add(key);
+  });
+  const stopEarly = async (error: unknown) => {
+    await view.stop();
+    throw error;
+  };
+  await view.start().catch(stopEarly);
+  const election = lead(options, queue, clock);
+  return {
+    leading: () => election?.leading ?? true,
+    async stop() {
+      await queue.stop();
+      await hands.events.flush();
+      await election?.stop();
+      await view.stop();
+    },
+  };
+}
+
+function lead(options: OperatorOptions, queue: WorkQueue, clock: Clock): LeaderElection | undefined {
+  const { client, election, log, instance, onLost } = options;
+  if (election === undefined) {
+    queue.start();
+    return undefined;
+  }
+  return new LeaderElection({
+    client,
+    clock,
+    ...election,
+    identity: `${instance}_${randomBytes(6).toString("hex")}`,
+    onLeading: () => {
+      log.info({ lease: election.name }, "leading");
+      queue.start();
+    },
+    onLost,
+    onError: (error) => log.warn({ error: String(error) }, "the lease could not be read or written"),
+  }).start();
+}
+
+function passOver(hands: Hands, key: string): Promise<Outcome> {
+  const [kind = "", ...rest] = key.split("/");
+  return kind === "TtsModelPool"
+    ? reconcilePool(hands, rest.join("/"))
+    : reconcileDeployment(hands, rest.join("/"));
+}
+
+interface Change {
+  readonly kind: string;
+  readonly key: string;
+  readonly object: Manifest;
+}
+
+/** Whose pass a change calls for. */
+function keysOf(view: ClusterView, change: Change): string[] {
+  const { kind, key, object } = change;
+  switch (kind) {
+    case "TtsDeployment":
+      return [deploymentKey(key), ...poolKeys(view, key)];
+    case "TtsModelPool":
+      return withSiblings(view, object, poolKey(key));
+    case "Pod":
+      return podKeys(object);
+    case "Secret":
+      return view.followersOf(key).flatMap((owner) => [deploymentKey(owner), ...poolKeys(view, owner)]);
+    default:
+      return ownerKeys(object);
+  }
+}
+
+function deploymentKey(key: string): string {
+  return `TtsDeployment/${key}`;
+}
+
+function poolKey(key: string): string {
+  return `TtsModelPool/${key}`;
+}
+
+function poolKeys(view: ClusterView, deployment: string): string[] {
+  return view
+    .group("TtsModelPool", deployment)
+    .map(({ metadata }) => poolKey(`${metadata.namespace}/${metadata.name}`));
+}
+
+/** Pools share one license: what one gives back another may take. */
+function withSiblings(view: ClusterView, pool: Manifest, own: string): string[] {
+  const deployment = `${pool.metadata.namespace}/${pool.metadata.labels?.[labels.deployment] ?? ""}`;
+  return [...new Set([own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
+}
+
+function podKeys({ metadata }: Manifest): string[] {
+  const { [labels.deployment]: deployment = "", [labels.pool]: pool } = metadata.labels ?? {};
+  if (pool === undefined) return [deploymentKey(`${metadata.namespace}/${deployment}`)];
+  return [poolKey(`${metadata.namespace}/${children.pool(deployment, pool)}`)];
+}
+
+function ownerKeys(child: Manifest): string[] {
+  const owner = controllerOf(child);
+  return owner === undefined ? [] : [`${owner.kind}/${child.metadata.namespace}/${owner.name}`];
+}
+
+function watchLog(log: Log): ReflectorObserver {
+  return {
+    listed: (kind, objects) => log.debug({ kind, objects }, "listed"),
+    interrupted: (kind, error, retryMs) => {
+      if (error !== undefined) log.warn({ kind, error: String(error), retryMs }, "a watch was interrupted");
+    },
+    listenerFailed: (kind, key, error) =>
+      log.error({ kind, key, error: String(error) }, "a change was not understood"),
+  };
+}
+
+function queueLog(log: Log, more: QueueObserver = {}): QueueObserver {
+  return {
+    ...more,
+    finished: (key, result, tookMs) => {
+      log.debug({ key, result, tookMs }, "pass");
+      more.finished?.(key, result, tookMs);
+    },
+    failed: (key, error, failures, retryMs) => {
+      log.warn({ key, error: String(error), failures, retryMs }, "a pass failed and is tried again");
+      more.failed?.(key, error, failures, retryMs);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import type { Condition } from "../../crds/tts-deployment.ts";
+
+/** A condition before it is compared with what stood there. */
+export interface Finding {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Kubernetes' limit for a condition's message (API conventions, "Typical status properties"). */
+const longestMessage = 32_768;
+
+/** `lastTransitionTime` moves only when `status` does, so that a pass that finds nothing new writes nothing. */
+export function settleConditions(
+  before: readonly Condition[] | undefined,
+  findings: readonly Finding[],
+  about: { observedGeneration: number; now: number },
+): Condition[] {
+  return findings.map(({ message, ...finding }) => {
+    const known = before?.find(({ type }) => type === finding.type);
+    const since = known?.status === finding.status ? known.lastTransitionTime : isoSeconds(about.now);
+    return {
+      ...finding,
+      message: message.slice(0, longestMessage),
+      observedGeneration: about.observedGeneration,
+      lastTransitionTime: since,
+    };
+  });
+}
+
+/** RFC 3339 without fractions, as `metav1.Time` is written. */
+export function isoSeconds(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
+
+export interface Transition {
+  readonly condition: Condition;
+  readonly worse: boolean;
+}
+
+/** Conditions with a negative meaning: True is the bad news. */
+const abnormalTrue = new Set(["Stalled"]);
+/** Progress is shown in the status; an event for each step would drown the rest. */
+const quiet = new Set(["Reconciling"]);
+
+/** What changed in a way that a person may want to read about: another status, or another reason for a bad one. */
+export function transitions(
+  before: readonly Condition[] | undefined,
+  after: readonly Condition[],
+): Transition[] {
+  return after
+    .filter((condition) => !quiet.has(condition.type) && isNews(before, condition))
+    .map((condition) => ({ condition, worse: isBad(condition) }));
+}
+
+function isBad({ type, status }: Condition): boolean {
+  return abnormalTrue.has(type) ? status === "True" : status === "False";
+}
+
+function isNews(before: readonly Condition[] | undefined, after: Condition): boolean {
+  const known = before?.find(({ type }) => type === after.type);
+  if (known === undefined) return isBad(after);
+  return known.status !== after.status || (isBad(after) && known.reason !== after.reason);
+}

@@ -1,0 +1,214 @@
+import { mayServe } from "../../config/contract/license.ts";
+import { children, ports } from "../../config/contract/names.ts";
+import type { Condition, ModelSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
+import { apiSettings } from "../desired/deployment.ts";
+import type { Deployment, Judgement, ObservedDeployment, Problem, TtsModelPool } from "../observed.ts";
+import { type Finding, isoSeconds, settleConditions } from "./conditions.ts";
+import type { Diagnosis } from "./pods.ts";
+import { type WorkloadState, workloadState } from "./workload.ts";
+
+/** The status of a TtsDeployment, from what a pass saw, judged and could not do. */
+export function deploymentStatus(
+  observed: ObservedDeployment,
+  judgement: Judgement,
+  problem: Problem | undefined,
+): TtsDeploymentStatus {
+  const { metadata, spec, status } = observed.deployment;
+  const pools = spec.models.map((model) => ({ model, pool: poolOf(observed, model) }));
+  const states = pools.map(({ model, pool }) => ({ name: `pool ${model.name}`, state: poolState(pool) }));
+  const models = pools.map(({ model, pool }) => modelFigures(model, pool));
+  const ready = states.filter(({ state }) => state.kind === "ready").length;
+  const version = versionOf(observed.api.deployment);
+  return {
+    observedGeneration: metadata.generation,
+    endpoint: `http://${children.apiService(metadata.name)}.${metadata.namespace}.svc:${ports.api}`,
+    ...(version !== undefined && { version }),
+    summary: {
+      models: `${ready}/${states.length}`,
+      streams: String(models.reduce((sum, { capacity }) => sum + capacity.streams, 0)),
+    },
+    conditions: settleConditions(
+      status?.conditions,
+      findings(judgement, apiState(observed, judgement), states, problem),
+      {
+        observedGeneration: metadata.generation,
+        now: observed.now,
+      },
+    ),
+    models,
+    license: licenseFigures(judgement),
+  };
+}
+
+/** Nothing was looked at: everything stands as it was last found, and Ready is nobody's promise. */
+export function suspendedStatus({
+  deployment,
+  now,
+}: Pick<ObservedDeployment, "deployment" | "now">): TtsDeploymentStatus {
+  const { metadata, spec, status } = deployment;
+  const observedGeneration = metadata.generation;
+  const reason = "Suspended";
+  const message = "spec.suspend is true: everything is left as it is.";
+  const findings: Finding[] = [
+    { type: "Ready", status: "Unknown", reason, message },
+    { type: "Reconciling", status: "False", reason, message },
+    { type: "Stalled", status: "False", reason, message },
+  ];
+  const found = new Set(findings.map(({ type }) => type));
+  const kept = (status?.conditions ?? []).filter(({ type }) => !found.has(type));
+  const before = status ?? {
+    summary: { models: `0/${spec.models.length}`, streams: "0" },
+    models: [],
+    license: { state: "missing" },
+  };
+  return {
+    ...before,
+    observedGeneration,
+    conditions: [...settleConditions(status?.conditions, findings, { observedGeneration, now }), ...kept],
+  };
+}
+
+type NamedState = { readonly name: string; readonly state: WorkloadState };
+
+function poolOf({ pools }: ObservedDeployment, model: ModelSpec): TtsModelPool | undefined {
+  return pools.find(({ pool }) => pool.spec.pool === model.name)?.pool;
+}
+
+/** A pool speaks for itself, once it has seen its current generation. */
+function poolState(pool: TtsModelPool | undefined): WorkloadState {
+  const ready = conditionOf(pool, "Ready");
+  if (!pool || !ready || pool.status?.observedGeneration !== pool.metadata.generation) {
+    return { kind: "progressing", problem: { reason: "Creating", message: "The pool is being taken up." } };
+  }
+  if (ready.status === "True") return { kind: "ready" };
+  const kind = conditionOf(pool, "Stalled")?.status === "True" ? "stalled" : "failing";
+  return { kind, problem: { reason: ready.reason, message: ready.message } };
+}
+
+function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | undefined {
+  return pool?.status?.conditions.find((condition) => condition.type === type);
+}
+
+function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadState {
+  const { deployment, api, keysSecretExists } = observed;
+  const wish = { replicas: deployment.spec.api.replicas, settings: apiSettings(deployment) };
+  const state = workloadState(api, judgement.api, wish);
+  if (state.kind !== "ready" || keysSecretExists !== false) return state;
+  const secret = `${deployment.metadata.namespace}/${deployment.spec.api.keys?.secretRef.name}`;
+  const message = `Nobody can call: Secret ${secret} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
+  return { kind: "stalled", problem: { reason: "KeysSecretMissing", message } };
+}
+
+function modelFigures(
+  { name }: ModelSpec,
+  pool: TtsModelPool | undefined,
+): TtsDeploymentStatus["models"][number] {
+  const { replicas = 0, readyReplicas = 0, currentRevision, updateRevision, capacity } = pool?.status ?? {};
+  return {
+    name,
+    replicas,
+    readyReplicas,
+    ...(currentRevision !== undefined && { currentRevision }),
+    ...(updateRevision !== undefined && { updateRevision }),
+    capacity: capacity ?? { streams: 0 },
+  };
+}
+
+function licenseFigures({ verdict, failedAt }: Judgement): TtsDeploymentStatus["license"] {
+  return {
+    state: verdict.state,
+    ...(verdict.claims && {
+      licensee: verdict.claims.sub.slice(0, 512),
+      expiresAt: isoSeconds(verdict.claims.exp * 1000),
+    }),
+    ...(failedAt !== undefined && { failedAt: isoSeconds(failedAt) }),
+  };
+}
+
+/** Tag of the API image that runs, or its digest where there is no tag. */
+function versionOf(deployment: Deployment | undefined): string | undefined {
+  const image = deployment?.spec?.template.spec?.containers[0]?.image;
+  if (image === undefined) return undefined;
+  const [name = "", digest] = image.split("@");
+  const tag = /:([^:/]+)$/.exec(name)?.[1];
+  return tag ?? digest?.slice(0, 19) ?? "latest";
+}
+
+function findings(
+  judgement: Judgement,
+  api: WorkloadState,
+  pools: readonly NamedState[],
+  problem: Problem | undefined,
+): Finding[] {
+  const parts = [{ name: "api", state: api }, ...pools];
+  const blocked = blockage(judgement, parts, problem);
+  const { valid, reason, message } = judgement;
+  return [
+    blocked
+      ? { type: "Ready", status: "False", reason: blocked.reason, message: blocked.message }
+      : { type: "Ready", status: "True", reason: "Serving", message: "API and models serve as specified." },
+    ...progress(blocked),
+    { type: "LicenseValid", status: valid ? "True" : "False", reason, message },
+    partFinding("ModelsReady", pools, "Every pool serves with its current settings."),
+    partFinding("ApiReady", [{ name: "api", state: api }], "Every API pod serves with its current settings."),
+    rolloutFinding(parts),
+  ];
+}
+
+/** The one thing that most keeps it from being ready: our own failure, the license, then what is stuck, then what only takes time. */
+function blockage(
+  { verdict, reason, message }: Judgement,
+  parts: readonly NamedState[],
+  problem: Problem | undefined,
+): Problem | undefined {
+  if (problem) return problem;
+  if (!mayServe(verdict)) return { reason: `License${reason}`, message, stalled: true };
+  const worst = worstOf(parts);
+  return worst && { ...worst.problem, stalled: worst.kind === "stalled" };
+}
+
+function progress(blocked: Problem | undefined): Finding[] {
+  const settled = { reason: "Settled", message: "Nothing is left to do." };
+  if (blocked === undefined) {
+    return [
+      { type: "Reconciling", status: "False", ...settled },
+      { type: "Stalled", status: "False", ...settled },
+    ];
+  }
+  const { reason, message, stalled } = blocked;
+  const idle = { reason: "Stalled", message: "Waiting for a person; see Stalled." };
+  const busy = { reason: "Progressing", message: "Nothing is in the way for good." };
+  return [
+    { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
+    { type: "Stalled", status: stalled ? "True" : "False", ...(stalled ? { reason, message } : busy) },
+  ];
+}
+
+function partFinding(type: string, parts: readonly NamedState[], good: string): Finding {
+  const worst = worstOf(parts);
+  if (worst === undefined) return { type, status: "True", reason: "Serving", message: good };
+  return { type, status: "False", ...worst.problem };
+}
+
+function rolloutFinding(parts: readonly NamedState[]): Finding {
+  const type = "RolloutHealthy";
+  const stuck = worstOf(parts.filter(({ state }) => state.kind === "stalled"));
+  if (stuck) return { type, status: "False", ...stuck.problem };
+  const busy = worstOf(parts);
+  if (busy) return { type, status: "True", reason: "Progressing", message: "A rollout is on its way." };
+  return { type, status: "True", reason: "Complete", message: "Every pod has its current settings." };
+}
+
+const severity = { stalled: 0, failing: 1, progressing: 2 } as const;
+
+/** Reason of the worst part; the message tells of every part that is not ready. */
+function worstOf(
+  parts: readonly NamedState[],
+): { kind: keyof typeof severity; problem: Diagnosis } | undefined {
+  const bad = parts.flatMap(({ name, state }) => (state.kind === "ready" ? [] : [{ name, ...state }]));
+  bad.sort((a, b) => severity[a.kind] - severity[b.kind]);
+  const [worst] = bad;
+  if (worst === undefined) return undefined;
+  const message = bad.map(({ name, problem }) => `${name}: ${problem.message}`).join(" ");
+  return { kind: worst.kind, problem: { reason: worst.problem.reason, message } };
+}

@@ -1,0 +1,271 @@
+import { join } from "node:path";
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
+
+const address = inject("controlPlane");
+const namespace = "crds";
+
+beforeAll(async () => {
+  await installCrds(address);
+  await kubectlOrThrow(address, ["create", "namespace", namespace]);
+});
+
+type Json = { [name: string]: unknown };
+
+function deployment(spec: Json = {}, model: Json = {}, name = "demo"): Json {
+  return {
+    apiVersion: "tts.svc.dev/v1alpha1",
+    kind: "TtsDeployment",
+    metadata: { name, namespace },
+    spec: {
+      license: { secretRef: { name: "license" } },
+      models: [{ name: "mist", kind: "mist", ...model }],
+      ...spec,
+    },
+  };
+}
+
+const dryRun = (object: Json) =>
+  kubectl(address, ["create", "--dry-run=server", "-o", "json", "-f", "-"], JSON.stringify(object));
+
+describe("the CRDs", () => {
+  it("are taken by client-side apply too, and applying them again changes nothing", async () => {
+    const crds = join(import.meta.dirname, "../../../crds");
+    await kubectlOrThrow(address, ["apply", "-f", crds]);
+    const again = await kubectlOrThrow(address, ["apply", "-f", crds]);
+    expect(again).toMatch(/ttsdeployments.tts.svc.dev unchanged[\s\S]*ttsmodelpools.tts.svc.dev unchanged/);
+  });
+
+  it("are structural, by the API server's own word", async () => {
+    const crds = JSON.parse(await kubectlOrThrow(address, ["get", "crd", "-o", "json"]));
+    const ours = crds.items.filter((crd: { spec: { group: string } }) => crd.spec.group === "tts.svc.dev");
+    expect(ours).toHaveLength(2);
+    for (const crd of ours) {
+      const types = crd.status.conditions.filter(({ status }: { status: string }) => status === "True");
+      expect(types.map(({ type }: { type: string }) => type).sort()).toEqual([
+        "Established",
+        "NamesAccepted",
+      ]);
+    }
+  });
+
+  it("fill in every default of a deployment that says only what it must", async () => {
+    const { stdout, stderr } = await dryRun(deployment({}, { accelerator: {} }));
+    expect(stderr).toBe("");
+    expect(JSON.parse(stdout).spec).toEqual({
+      suspend: false,
+      profile: "self-hosted",
+      api: {
+        replicas: 1,
+        resources: { requests: { cpu: "100m", memory: "128Mi" } },
+        drain: { maxStreamSeconds: 300, endpointDelaySeconds: 5 },
+        service: { type: "ClusterIP", annotations: {} },
+      },
+      license: { secretRef: { name: "license", key: "license.jwt" }, gracePeriod: "72h" },
+      models: [
+        {
+          name: "mist",
+          kind: "mist",
+          accelerator: { resourceName: "nvidia.com/gpu", count: 1, nodeSelector: {}, tolerations: [] },
+          resources: { requests: { cpu: "100m", memory: "256Mi" } },
+          maxConcurrentStreams: 16,
+          rollout: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900 },
+          drain: { maxStreamSeconds: 300, endpointDelaySeconds: 5 },
+          probes: {
+            startup: { initialDelaySeconds: 0, periodSeconds: 2, failureThreshold: 300, timeoutSeconds: 5 },
+            readiness: { initialDelaySeconds: 0, periodSeconds: 3, failureThreshold: 2, timeoutSeconds: 3 },
+            liveness: { initialDelaySeconds: 0, periodSeconds: 10, failureThreshold: 3, timeoutSeconds: 5 },
+          },
+        },
+      ],
+    });
+  });
+
+  it.each([
+    ["replicas at zero", {}, { replicas: 0 }],
+    ["surge in percent", {}, { rollout: { maxSurge: "25%", maxUnavailable: "0%" } }],
+    ["no surge where one may be missing", {}, { rollout: { maxSurge: 0, maxUnavailable: 1 } }],
+    ["an hour of drain", {}, { drain: { maxStreamSeconds: 3600 } }],
+    [
+      "a variable from a Secret",
+      {},
+      { env: [{ name: "A", valueFrom: { secretKeyRef: { name: "s", key: "k" } } }] },
+    ],
+    ["a toleration of everything", {}, { accelerator: { tolerations: [{ operator: "Exists" }] } }],
+    [
+      "whole and written-out quantities",
+      {},
+      { resources: { requests: { cpu: 1 }, limits: { cpu: "1000m" } } },
+    ],
+    ["a grace of 90 days", { license: { secretRef: { name: "l" }, gracePeriod: "2160h" } }, {}],
+  ])("accept %s", async (_what, spec, model) => {
+    const { stderr, code } = await dryRun(deployment(spec, model));
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+  });
+
+  it.each<[string, Json, Json, RegExp]>([
+    ["no model", { models: [] }, {}, /spec.models.*at least 1 item/],
+    [
+      "two pools of one name",
+      {
+        models: [
+          { name: "a", kind: "mist" },
+          { name: "a", kind: "arcana" },
+        ],
+      },
+      {},
+      /spec\.models\[1\]: Duplicate value.*"a"/,
+    ],
+    [
+      "an unknown kind",
+      {},
+      { kind: "opera" },
+      /spec\.models\[0\]\.kind: Unsupported value: "opera".*"mist", "arcana"/,
+    ],
+    ["a pool named api", {}, { name: "api" }, /models\[\]\.name must not be `api`/],
+    ["a long pool name", {}, { name: "a".repeat(21) }, /models\[0\]\.name.*may not be (longer|more) than 20/],
+    ["no license", { license: undefined }, {}, /spec\.license: Required value/],
+    [
+      "a grace of 91 days",
+      { license: { secretRef: { name: "l" }, gracePeriod: "2184h" } },
+      {},
+      /at most 2160h \(90 days\)/,
+    ],
+    [
+      "a grace in days",
+      { license: { secretRef: { name: "l" }, gracePeriod: "3d" } },
+      {},
+      /gracePeriod.*should match/,
+    ],
+    [
+      "neither surge nor a missing pod",
+      {},
+      { rollout: { maxSurge: 0, maxUnavailable: 0 } },
+      /spec\.models\[0\]\.rollout\.maxSurge: Invalid value.*must not both be zero/,
+    ],
+    ["the same in percent", {}, { rollout: { maxSurge: "0%", maxUnavailable: 0 } }, /must not both be zero/],
+    ["a surge above all", {}, { rollout: { maxSurge: "101%" } }, /maxSurge.*should match/],
+    [
+      "drain above an hour",
+      {},
+      { drain: { maxStreamSeconds: 3601 } },
+      /drain\.maxStreamSeconds.*less than or equal to 3600/,
+    ],
+    [
+      "no replica of the API",
+      { api: { replicas: 0 } },
+      {},
+      /spec\.api\.replicas.*greater than or equal to 1/,
+    ],
+    [
+      "a request above its limit",
+      {},
+      { resources: { requests: { cpu: "2" }, limits: { cpu: "500m" } } },
+      /resources\.requests must not exceed/,
+    ],
+    ["no quantity", {}, { resources: { limits: { cpu: "much" } } }, /resources\.limits\.cpu.*should match/],
+    [
+      "a device without a vendor",
+      {},
+      { accelerator: { resourceName: "gpu" } },
+      /accelerator\.resourceName.*should match/,
+    ],
+    ["no device at all", {}, { accelerator: { count: 0 } }, /accelerator\.count.*greater than or equal to 1/],
+    [
+      "a variable of the operator's",
+      {},
+      { env: [{ name: "SVC_TTS_PORT", value: "1" }] },
+      /env must not set a variable that the operator sets/,
+    ],
+    [
+      "a variable twice",
+      {},
+      {
+        env: [
+          { name: "A", value: "1" },
+          { name: "A", value: "2" },
+        ],
+      },
+      /env\[1\]: Duplicate value/,
+    ],
+    [
+      "two sources of one variable",
+      {},
+      { env: [{ name: "A", value: "1", valueFrom: { secretKeyRef: { name: "s", key: "k" } } }] },
+      /env takes value or valueFrom, not both/,
+    ],
+    [
+      "no source of a variable",
+      {},
+      { env: [{ name: "A", valueFrom: {} }] },
+      /exactly one of secretKeyRef and configMapKeyRef/,
+    ],
+    [
+      "a toleration of nothing",
+      {},
+      { accelerator: { tolerations: [{ effect: "NoSchedule" }] } },
+      /tolerations without a key must have operator Exists/,
+    ],
+    [
+      "a toleration of a value and of all",
+      {},
+      { accelerator: { tolerations: [{ key: "a", operator: "Exists", value: "b" }] } },
+      /operator Exists must have no value/,
+    ],
+    [
+      "a toleration for a while of what is no eviction",
+      {},
+      { accelerator: { tolerations: [{ key: "a", operator: "Exists", tolerationSeconds: 5 }] } },
+      /tolerationSeconds needs effect NoExecute/,
+    ],
+    ["a blank image", {}, { image: "my image" }, /image.*should match/],
+    ["a field that does not exist", { replica: 3 }, {}, /unknown field "spec.replica"/],
+  ])("refuse %s", async (_what, spec, model, message) => {
+    const { stderr, code } = await dryRun(deployment(spec, model));
+    expect(stderr).toMatch(message);
+    expect(code).not.toBe(0);
+  });
+
+  it.each(["a".repeat(41), "1st", "a.b"])("refuse the name %s", async (name) => {
+    const { stderr } = await dryRun(deployment({}, {}, name));
+    expect(stderr).toMatch(
+      /metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter/,
+    );
+  });
+
+  it("let a pool's kind stay as it was made", async () => {
+    await kubectlOrThrow(address, ["apply", "-f", "-"], JSON.stringify(deployment({}, {}, "kind")));
+    const changed = JSON.stringify(deployment({}, { kind: "arcana" }, "kind"));
+    const { stderr } = await kubectl(address, ["apply", "-f", "-"], changed);
+    expect(stderr).toMatch(/kind of a pool must not change/);
+  });
+
+  it("show every field's description", async () => {
+    const said = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
+    expect(said).toContain("How many pods beyond `replicas` a rollout may start");
+  });
+
+  it("give a pool its scale", async () => {
+    const pool = {
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsModelPool",
+      metadata: { name: "scaled", namespace },
+      spec: { deployment: "demo", pool: "mist", kind: "mist" },
+    };
+    await kubectlOrThrow(address, ["create", "-f", "-"], JSON.stringify(pool));
+    await kubectlOrThrow(address, ["scale", "-n", namespace, "ttsmp/scaled", "--replicas=3"]);
+    const replicas = ["get", "-n", namespace, "ttsmp/scaled", "-o", "jsonpath={.spec.replicas}"];
+    expect(await kubectlOrThrow(address, replicas)).toBe("3");
+  });
+
+  it("answer to their short names and the category", async () => {
+    const columns = await kubectlOrThrow(address, ["get", "-n", namespace, "ttsd", "-o", "wide"]);
+    expect(columns.split("\n")[0]).toMatch(
+      /^NAME\s+READY\s+LICENSE\s+MODELS\s+STREAMS\s+VERSION\s+AGE\s+ENDPOINT\s+REASON$/,
+    );
+    expect(await kubectlOrThrow(address, ["get", "-n", namespace, "tts", "-o", "name"])).toContain(
+      "ttsdeployment",
+    );
+  });
+});

@@ -1,0 +1,533 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import type { RoutingTable } from "../../../config/contract/routing.ts";
+import type { Deployment } from "../../../operator/observed.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+let house: OperatorHouse;
+
+beforeAll(() => installCrds(inject("controlPlane")));
+
+beforeEach(async () => {
+  house = await OperatorHouse.open();
+});
+
+afterEach(async () => {
+  await house[Symbol.asyncDispose]();
+});
+
+const children = [
+  ["ServiceAccount", "demo-api"],
+  ["ServiceAccount", "demo-model"],
+  ["Role", "demo-api"],
+  ["RoleBinding", "demo-api"],
+  ["ConfigMap", "demo-routing"],
+  ["Secret", "demo-token"],
+  ["Service", "demo-api"],
+  ["Service", "demo-mist"],
+  ["Deployment", "demo-api"],
+  ["Deployment", "demo-mist"],
+  ["TtsModelPool", "demo-mist"],
+] as const;
+
+async function routing(): Promise<RoutingTable> {
+  const { data } = await house.mustGet("ConfigMap", "demo-routing");
+  return JSON.parse((data as Record<string, string>)["routing.json"] ?? "");
+}
+
+async function replicas(name: string): Promise<number | undefined> {
+  const { spec } = ((await house.get("Deployment", name)) ?? {}) as Partial<Deployment>;
+  return spec?.replicas;
+}
+
+describe("one TtsDeployment", () => {
+  it("becomes its children, and ready when their pods are", async () => {
+    await house.ready();
+    for (const [kind, name] of children) await house.mustGet(kind, name);
+    const { status } = await house.deployment();
+    expect(status).toMatchObject({
+      observedGeneration: 1,
+      endpoint: `http://demo-api.${house.namespace}.svc:8000`,
+      version: "0.1.0",
+      summary: { models: "1/1", streams: "16" },
+      license: { state: "valid", licensee: "Example GmbH" },
+      models: [{ name: "mist", replicas: 1, readyReplicas: 1, capacity: { streams: 16 } }],
+    });
+    const states = status?.conditions.map(({ type, status }) => `${type}=${status}`);
+    expect(states).toEqual([
+      "Ready=True",
+      "Reconciling=False",
+      "Stalled=False",
+      "LicenseValid=True",
+      "ModelsReady=True",
+      "ApiReady=True",
+      "RolloutHealthy=True",
+    ]);
+    expect((await routing()).models.mistv2).toEqual([
+      { pool: "mist", service: "http://demo-mist:8080", weight: 100, idle: false },
+    ]);
+    const address = inject("controlPlane");
+    const table = await kubectlOrThrow(address, ["get", "ttsd", "-n", house.namespace]);
+    expect(table).toMatch(/^demo\s+True\s+valid\s+1\/1\s+16\s+0\.1\.0\s+/m);
+  });
+
+  it("costs no write at rest, also when it is looked at again", async () => {
+    await house.ready();
+    await house.settled();
+    const writes = house.proxy.count("write");
+    const live = await house.deployment();
+    await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
+    await house.settled(1_500);
+    expect(house.proxy.count("write")).toBe(writes);
+  });
+
+  it.each(children)("gets a deleted %s %s back within a second", async (kind, name) => {
+    await house.ready();
+    await house.settled();
+    const before = await house.mustGet(kind, name);
+    const start = performance.now();
+    await house.remove(kind, name);
+    await house.until(async () => {
+      const now = await house.get(kind, name);
+      return now !== undefined && now.metadata.uid !== before.metadata.uid;
+    }, "the child");
+    expect(performance.now() - start).toBeLessThan(1_000);
+  });
+
+  it("keeps its internal token when the Secret is deleted and when the operator starts again", async () => {
+    await house.ready();
+    const { data } = await house.mustGet("Secret", "demo-token");
+    const uid = (await house.mustGet("Secret", "demo-token")).metadata.uid;
+    await house.remove("Secret", "demo-token");
+    await house.until(async () => {
+      const now = await house.get("Secret", "demo-token");
+      return now !== undefined && now.metadata.uid !== uid;
+    }, "the token");
+    await house.stopOperator();
+    await house.startOperator();
+    await house.settled();
+    expect((await house.mustGet("Secret", "demo-token")).data).toEqual(data);
+    expect(house.lines.join("\n")).not.toContain(String((data as Record<string, string>).token));
+  });
+
+  it("has its drift repaired", async () => {
+    await house.ready();
+    const service = await house.mustGet("Service", "demo-mist");
+    await house.admin.replace({
+      ...service,
+      spec: { ...(service.spec as object), selector: { stolen: "yes" } },
+    });
+    await house.until(async () => {
+      const { spec } = await house.mustGet("Service", "demo-mist");
+      return JSON.stringify(spec).includes("tts.svc.dev/pool") && !JSON.stringify(spec).includes("stolen");
+    }, "the selector");
+  });
+
+  it("tells of changes in events, for `kubectl describe`", async () => {
+    await house.ready();
+    await house.until(async () => {
+      const events = await house.admin.list("Event", { namespace: house.namespace });
+      return events.some((event) => event.reason === "Serving" && event.type === "Normal");
+    }, "the event");
+  });
+});
+
+describe("pools", () => {
+  it("are scaled by kubectl where the spec names no replicas, and counted", async () => {
+    await house.ready();
+    const address = inject("controlPlane");
+    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=3"]);
+    await house.until(async () => (await replicas("demo-mist")) === 3, "three replicas");
+    await house.until(async () => (await house.condition("Ready")).startsWith("False"), "not ready");
+    await house.serve("demo-mist");
+    await house.until(async () => (await house.deployment()).status?.summary.streams === "48", "48 streams");
+    expect(await house.condition("Ready")).toMatch(/^True/);
+  });
+
+  it("are held to the spec's replicas where it names some", async () => {
+    await house.ready({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
+    const address = inject("controlPlane");
+    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=5"]);
+    await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 2, "two replicas");
+    expect(await replicas("demo-mist")).toBe(2);
+  });
+
+  it("at zero are idle and ready", async () => {
+    await house.ready({}, [{ name: "mist", kind: "mist", replicas: 0 }]);
+    expect((await routing()).models.mist).toMatchObject([{ pool: "mist", idle: true }]);
+  });
+
+  it("that leave the spec are pruned, with their route gone first", async () => {
+    await house.ready({}, [
+      { name: "mist", kind: "mist" },
+      { name: "second", kind: "mist" },
+    ]);
+    await house.putDeployment();
+    await house.until(
+      async () => (await house.get("TtsModelPool", "demo-second")) === undefined,
+      "the end of it",
+    );
+    await house.until(
+      async () => (await house.get("Deployment", "demo-second")) === undefined,
+      "its Deployment's",
+    );
+    expect((await routing()).models.mist).toMatchObject([{ pool: "mist" }]);
+    const writes = house.proxy.requests.filter(({ method }) => method === "PATCH" || method === "DELETE");
+    const removal = writes.findIndex(
+      ({ method, path }) => method === "DELETE" && path.endsWith("demo-second"),
+    );
+    const lastRoute = writes.findLastIndex(({ path }) => path.endsWith("demo-routing"));
+    expect(lastRoute).toBeLessThan(removal);
+  });
+
+  it("take no new requests before a sibling of theirs has a ready pod", async () => {
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment({}, [
+      { name: "mist", kind: "mist" },
+      { name: "second", kind: "mist" },
+    ]);
+    await house.serve("demo-second");
+    await house.until(async () => {
+      const routes = (await routing()).models.mist ?? [];
+      return routes.map(({ pool, weight }) => `${pool} ${weight}`).join() === "mist 0,second 100";
+    }, "the weights");
+  });
+});
+
+describe("the license", () => {
+  it("that is missing starts no pod, says so, and is noticed when it comes", async () => {
+    await house.putDeployment();
+    await house.until(
+      async () => (await house.condition("LicenseValid")).startsWith("False Missing"),
+      "Missing",
+    );
+    await house.settled();
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+    expect(await house.get("Deployment", "demo-mist")).toBeUndefined();
+    expect(await house.condition("LicenseValid")).toContain(
+      `Secret ${house.namespace}/license, key license.jwt`,
+    );
+    expect(await house.condition("Ready")).toMatch(/^False LicenseMissing/);
+    expect(await house.condition("Stalled")).toMatch(/^True LicenseMissing/);
+    await house.putLicense(await house.issuer.issue());
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  });
+
+  it("that is forged starts no pod", async () => {
+    const [head, , signature] = (await house.issuer.issue()).split(".");
+    const claims = Buffer.from(JSON.stringify({ sub: "me" })).toString("base64url");
+    await house.putLicense(`${head}.${claims}.${signature}`);
+    await house.putDeployment();
+    await house.until(
+      async () => (await house.condition("LicenseValid")).startsWith("False Invalid"),
+      "Invalid",
+    );
+    await house.settled();
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+  });
+
+  it("that expires while serving counts down its grace, then holds rollouts and scale-ups but no pod", async () => {
+    const exp = Math.floor(Date.now() / 1000) + 5;
+    await house.putLicense(await house.issuer.issue({ exp, graceDays: 5 / 86_400 }));
+    await house.putDeployment();
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+
+    await house.until(async () => (await house.deployment()).status?.license.state === "grace", "grace");
+    expect(await house.condition("LicenseValid")).toMatch(/^False Expired: .*serving goes on until/);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+
+    await house.until(async () => (await house.deployment()).status?.license.state === "expired", "expired");
+    await house.putDeployment({ api: { replicas: 3 } }, [
+      { name: "mist", kind: "mist", replicas: 4, env: [{ name: "NEW", value: "1" }] },
+    ]);
+    await house.until(
+      async () => (await house.deployment()).status?.observedGeneration === 2,
+      "the new generation",
+    );
+    await house.settled();
+    expect(await replicas("demo-api")).toBe(1);
+    expect(await replicas("demo-mist")).toBe(1);
+    expect(JSON.stringify((await house.workload("demo-mist")).spec)).not.toContain("NEW");
+    expect(await house.condition("Ready")).toMatch(/^False LicenseExpired/);
+    const held = async () => (await house.condition("RolloutHealthy")).startsWith("False LicenseHold");
+    await house.until(held, "the hold");
+
+    await house.putLicense(await house.issuer.issue());
+    await house.until(async () => (await replicas("demo-mist")) === 4, "the scale-up");
+    expect(JSON.stringify((await house.workload("demo-mist")).spec)).toContain("NEW");
+    await house.until(async () => (await replicas("demo-api")) === 3, "the API's");
+  });
+
+  it("that vanishes while serving starts its grace, which API pods are told of", async () => {
+    await house.ready();
+    await house.remove("Secret", "license");
+    await house.until(
+      async () => (await house.condition("LicenseValid")).startsWith("False Missing"),
+      "Missing",
+    );
+    const { status } = await house.deployment();
+    expect(status?.license.state).toBe("grace");
+    expect(Date.now() - Date.parse(status?.license.failedAt ?? "")).toBeLessThan(10_000);
+    await house.until(async () => (await routing()).licenseFailedAt !== undefined, "the routing table");
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    await house.settled();
+    const failedAt = (await house.deployment()).status?.license.failedAt;
+    await house.putLicense(await house.issuer.issue());
+    await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "Valid");
+    expect(failedAt).toBe(status?.license.failedAt);
+    expect((await routing()).licenseFailedAt).toBeUndefined();
+  });
+
+  it("that does not cover a model keeps that pool alone from starting", async () => {
+    await house.putLicense(await house.issuer.issue({ models: ["mist", "mistv2"] }));
+    await house.putDeployment({}, [
+      { name: "mist", kind: "mist" },
+      { name: "arcana", kind: "arcana" },
+    ]);
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.deployment()).status?.summary.models === "1/2", "one of two");
+    expect(await house.condition("LicenseValid")).toMatch(/^False ModelNotLicensed: .*arcana \(arcana\)/);
+    const held = async () =>
+      (await house.condition("ModelsReady")).startsWith("False LicenseHold: pool arcana");
+    await house.until(held, "the hold");
+    expect(await house.get("Deployment", "demo-arcana")).toBeUndefined();
+  });
+
+  it("that allows fewer GPUs than are asked for lets as many run as it allows", async () => {
+    await house.putLicense(await house.issuer.issue({ maxGpus: 3 }));
+    await house.putDeployment({}, [
+      { name: "arcana", kind: "arcana", replicas: 2, accelerator: { count: 2 } },
+    ]);
+    await house.until(
+      async () => (await house.condition("LicenseValid")).startsWith("False TooManyGpus"),
+      "TooManyGpus",
+    );
+    expect(await house.condition("LicenseValid")).toContain("allows 3 GPUs and 4 are asked for");
+    await house.until(async () => (await replicas("demo-arcana")) === 1, "one replica");
+  });
+
+  it("that allows fewer streams holds back a scale-up at once", async () => {
+    await house.putLicense(await house.issuer.issue({ maxStreams: 40 }));
+    await house.putDeployment();
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    const address = inject("controlPlane");
+    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=3"]);
+    await house.until(
+      async () => (await house.condition("LicenseValid")).startsWith("False TooManyStreams"),
+      "TooManyStreams",
+    );
+    await house.settled();
+    expect(await replicas("demo-mist")).toBe(2);
+  });
+});
+
+describe("what goes wrong with pods", () => {
+  async function podOf(pool: string, status: object): Promise<void> {
+    const metadata = {
+      name: `demo-${pool}-abc`,
+      namespace: house.namespace,
+      labels: { "tts.svc.dev/deployment": "demo", "tts.svc.dev/pool": pool },
+    };
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata,
+      spec: { containers: [{ name: "mist", image: "i:1" }] },
+    };
+    await house.setStatus(await house.admin.create(pod), { ...status });
+  }
+
+  const container = {
+    name: "mist",
+    image: "registry.example/tts:9",
+    imageID: "",
+    ready: false,
+    restartCount: 4,
+  };
+
+  it.each([
+    [
+      "an image that cannot be pulled",
+      {
+        containerStatuses: [
+          { ...container, state: { waiting: { reason: "ImagePullBackOff", message: "not found" } } },
+        ],
+      },
+      /^False ImagePullFailed: pool mist: .*registry.example\/tts:9.*not found.*imagePullSecrets/,
+    ],
+    [
+      "a crash loop",
+      {
+        containerStatuses: [
+          {
+            ...container,
+            state: { waiting: { reason: "CrashLoopBackOff" } },
+            lastState: { terminated: { exitCode: 3, reason: "Error" } },
+          },
+        ],
+      },
+      /^False CrashLoop: pool mist: Container mist of pod demo-mist-abc ended with exit code 3, 4 times/,
+    ],
+    [
+      "too little GPU",
+      {
+        conditions: [
+          {
+            type: "PodScheduled",
+            status: "False",
+            reason: "Unschedulable",
+            message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+          },
+        ],
+      },
+      /^False NoGpu: pool mist: .*0\/1 nodes are available: 1 Insufficient nvidia.com\/gpu/,
+    ],
+    [
+      "no fitting node",
+      {
+        conditions: [
+          {
+            type: "PodScheduled",
+            status: "False",
+            reason: "Unschedulable",
+            message: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+          },
+        ],
+      },
+      /^False Unschedulable: pool mist: .*node affinity\/selector/,
+    ],
+  ])("%s is in the conditions at once", async (_what, status, expected) => {
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment();
+    await house.until(async () => (await house.get("Deployment", "demo-mist")) !== undefined, "the pool");
+    await podOf("mist", status);
+    await house.until(async () => expected.test(await house.condition("ModelsReady")), String(expected));
+    expect(await house.condition("Ready")).toMatch(/^False/);
+  });
+
+  it.each([
+    [
+      "ReplicaFailure",
+      "True",
+      'pods "x" is forbidden: exceeded quota: small',
+      /^False QuotaExceeded: .*exceeded quota/,
+    ],
+    ["Progressing", "False", "no progress", /^False ProgressDeadlineExceeded: .*900 seconds/],
+  ])("a Deployment's %s=%s is in the conditions", async (type, status, message, expected) => {
+    await house.ready();
+    const live = await house.workload("demo-mist");
+    const reason = type === "Progressing" ? "ProgressDeadlineExceeded" : "FailedCreate";
+    await house.setStatus(live, {
+      observedGeneration: live.metadata.generation,
+      replicas: 1,
+      conditions: [{ type, status, reason, message }],
+    });
+    await house.until(async () => expected.test(await house.condition("ModelsReady")), String(expected));
+  });
+
+  it("keys that are missing are named, and noticed when they come", async () => {
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
+    await house.serve("demo-api", "demo-mist");
+    await house.until(
+      async () => (await house.condition("ApiReady")).startsWith("False KeysSecretMissing"),
+      "it",
+    );
+    expect(await house.condition("ApiReady")).toContain(`${house.namespace}/keys`);
+    const metadata = { name: "keys", namespace: house.namespace };
+    await house.admin.create({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata,
+      stringData: { "keys.yaml": "keys: []" },
+    });
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  });
+});
+
+describe("the operator", () => {
+  it("never takes over an object of somebody else", async () => {
+    const metadata = { name: "demo-mist", namespace: house.namespace };
+    const foreign = { apiVersion: "v1", kind: "Service", metadata, spec: { ports: [{ port: 1 }] } };
+    const before = await house.admin.create(foreign);
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment();
+    await house.until(
+      async () => (await house.condition("Stalled")).startsWith("True NameTaken"),
+      "NameTaken",
+    );
+    expect(await house.condition("Stalled")).toContain(`Service ${house.namespace}/demo-mist`);
+    expect((await house.mustGet("Service", "demo-mist")).metadata.resourceVersion).toBe(
+      before.metadata.resourceVersion,
+    );
+  });
+
+  it("leaves everything alone while suspended, also what drifts", async () => {
+    await house.ready();
+    await house.putDeployment({ suspend: true });
+    await house.until(
+      async () => (await house.condition("Reconciling")).startsWith("False Suspended"),
+      "Suspended",
+    );
+    await house.settled();
+    const writes = house.proxy.count("write");
+    await house.remove("Service", "demo-mist");
+    await house.remove("Service", "demo-api");
+    await house.settled(1_500);
+    expect(house.proxy.count("write")).toBe(writes);
+    await house.putDeployment({ suspend: false });
+    await house.until(async () => (await house.get("Service", "demo-mist")) !== undefined, "the Service");
+  });
+
+  it("recreates nothing in a foreground deletion", async () => {
+    await house.ready();
+    await house.settled();
+    const writes = house.proxy.count("write");
+    const address = inject("controlPlane");
+    const wait = ["--cascade=foreground", "--timeout=30s"];
+    await kubectlOrThrow(address, ["delete", "ttsd", "demo", "-n", house.namespace, ...wait]);
+    for (const [kind, name] of children)
+      expect([kind, await house.get(kind, name)]).toEqual([kind, undefined]);
+    await house.settled();
+    expect(house.proxy.count("write")).toBe(writes);
+  });
+
+  it("rolls nothing when it is upgraded, until the settings change", async () => {
+    await house.ready();
+    await house.stopOperator();
+    const before = await house.workload("demo-mist");
+    await house.startOperator("registry.example/svc-tts/server:0.2.0");
+    await house.settled();
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
+    expect((await house.deployment()).status?.version).toBe("0.1.0");
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", maxConcurrentStreams: 4 }]);
+    await house.until(async () => {
+      const text = JSON.stringify((await house.workload("demo-mist")).spec);
+      return text.includes("server:0.2.0") && text.includes('"value":"4"');
+    }, "the rollout");
+  });
+
+  it("says what the API server refused, and goes on when it no longer does", async () => {
+    house.proxy.rule = ({ method, path }) =>
+      method === "PATCH" && path.endsWith("/services/demo-api")
+        ? {
+            kind: "answer",
+            status: 403,
+            body: { kind: "Status", reason: "Forbidden", message: "exceeded quota: services" },
+          }
+        : undefined;
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment();
+    await house.until(
+      async () => (await house.condition("Ready")).startsWith("False QuotaExceeded"),
+      "QuotaExceeded",
+    );
+    expect(await house.condition("Ready")).toContain("exceeded quota: services");
+    house.proxy.rule = () => undefined;
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  });
+});

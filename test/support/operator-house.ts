@@ -1,0 +1,185 @@
+import { inject, vi } from "vitest";
+import { ClusterClient } from "../../operator/cluster/client.ts";
+import { resourceOf } from "../../operator/cluster/resources.ts";
+import type { Manifest } from "../../operator/manifest.ts";
+import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/observed.ts";
+import { type Operator, startOperator } from "../../operator/start.ts";
+import { adminClient, freshNamespace } from "./cluster-namespace.ts";
+import { FaultProxy } from "./fault-proxy.ts";
+import { type Issuer, licenseIssuer } from "./licenses.ts";
+
+type Json = { [name: string]: unknown };
+export const serverImage = "registry.example/svc-tts/server:0.1.0";
+
+/**
+ * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached through a proxy that counts and can
+ * misbehave. No controller runs pods here: `serve` plays the Deployment controller.
+ */
+export class OperatorHouse implements AsyncDisposable {
+  readonly namespace: string;
+  readonly proxy: FaultProxy;
+  readonly issuer: Issuer;
+  readonly admin: ClusterClient;
+  readonly lines: string[] = [];
+  #operator: Operator | undefined;
+  #client: ClusterClient | undefined;
+
+  private constructor(namespace: string, proxy: FaultProxy, issuer: Issuer, admin: ClusterClient) {
+    this.namespace = namespace;
+    this.proxy = proxy;
+    this.issuer = issuer;
+    this.admin = admin;
+  }
+
+  static async open(): Promise<OperatorHouse> {
+    const address = inject("controlPlane");
+    const admin = await adminClient(address);
+    const namespace = await freshNamespace(admin, "operator");
+    const house = new OperatorHouse(namespace, await FaultProxy.start(address), await licenseIssuer(), admin);
+    await house.startOperator();
+    return house;
+  }
+
+  async startOperator(image = serverImage): Promise<void> {
+    const line = (fields: object, message: string) => {
+      this.lines.push(`${message} ${JSON.stringify(fields)}`);
+    };
+    this.#client = new ClusterClient(this.proxy.connection());
+    this.#operator = await startOperator({
+      client: this.#client,
+      settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
+      namespaces: [this.namespace],
+      instance: "test",
+      log: { debug: line, info: line, warn: line, error: line },
+      onLost: (reason) => line({ reason }, "lost"),
+    });
+  }
+
+  async stopOperator(): Promise<void> {
+    await this.#operator?.stop();
+    this.#client?.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stopOperator();
+    await this.proxy[Symbol.asyncDispose]();
+    this.admin.close();
+  }
+
+  get(kind: string, name: string): Promise<Manifest | undefined> {
+    const { apiVersion } = resourceOf(kind);
+    return this.admin.get({ apiVersion, kind, namespace: this.namespace, name });
+  }
+
+  async mustGet(kind: string, name: string): Promise<Manifest> {
+    const found = await this.get(kind, name);
+    if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+    return found;
+  }
+
+  async deployment(name = "demo"): Promise<TtsDeployment> {
+    return (await this.mustGet("TtsDeployment", name)) as TtsDeployment;
+  }
+
+  async pool(name: string): Promise<TtsModelPool> {
+    return (await this.mustGet("TtsModelPool", name)) as TtsModelPool;
+  }
+
+  async workload(name: string): Promise<Deployment> {
+    return (await this.mustGet("Deployment", name)) as Deployment;
+  }
+
+  /** One condition as `Status Reason: message`. */
+  async condition(type: string, name = "demo"): Promise<string> {
+    const { status } = await this.deployment(name);
+    const found = status?.conditions.find((condition) => condition.type === type);
+    return found ? `${found.status} ${found.reason}: ${found.message}` : "absent";
+  }
+
+  async putLicense(token: string, name = "license"): Promise<void> {
+    await this.#replaceOrCreate({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace: this.namespace },
+      stringData: { "license.jwt": token },
+    });
+  }
+
+  remove(kind: string, name: string): Promise<boolean> {
+    const { apiVersion } = resourceOf(kind);
+    return this.admin.remove({ apiVersion, kind, namespace: this.namespace, name });
+  }
+
+  async putDeployment(spec: Json = {}, models: Json[] = [{ name: "mist", kind: "mist" }]): Promise<void> {
+    await this.#replaceOrCreate({
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsDeployment",
+      metadata: { name: "demo", namespace: this.namespace },
+      spec: { license: { secretRef: { name: "license" } }, models, ...spec },
+    });
+  }
+
+  /** As the Deployment controller would, once all pods run. */
+  async serve(...names: string[]): Promise<void> {
+    for (const name of names) {
+      const live = await vi.waitFor(() => this.workload(name), { timeout: 10_000 });
+      const replicas = live.spec?.replicas ?? 0;
+      await this.setStatus(live, {
+        observedGeneration: live.metadata.generation,
+        replicas,
+        updatedReplicas: replicas,
+        readyReplicas: replicas,
+        availableReplicas: replicas,
+        conditions: [],
+      });
+    }
+  }
+
+  async setStatus(object: Manifest, status: Json): Promise<void> {
+    const { apiVersion, kind, metadata } = object;
+    const { name, namespace = this.namespace } = metadata;
+    await this.admin.applyStatus({ apiVersion, kind, metadata: { name, namespace }, status });
+  }
+
+  /** A valid license and a deployment that is ready. */
+  async ready(spec: Json = {}, models?: Json[]): Promise<void> {
+    await this.putLicense(await this.issuer.issue());
+    await this.putDeployment(spec, models);
+    const pools = (models ?? [{ name: "mist" }]).map(({ name }) => `demo-${name}`);
+    await this.serve("demo-api", ...pools);
+    await this.until(async () => (await this.condition("Ready")).startsWith("True"), "Ready");
+  }
+
+  /** Waits for a fact; fails with the conditions as they stand. */
+  async until(fact: () => Promise<boolean>, what: string, timeout = 15_000): Promise<void> {
+    const deadline = Date.now() + timeout;
+    while (!(await fact())) {
+      if (Date.now() > deadline) throw new Error(`${what} did not come about: ${await this.#report()}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  /** Waits until passes and watches have nothing more to do: no write for `quietMs`. */
+  async settled(quietMs = 700): Promise<void> {
+    let writes = -1;
+    while (writes !== this.proxy.count("write")) {
+      writes = this.proxy.count("write");
+      await new Promise((resolve) => setTimeout(resolve, quietMs));
+    }
+  }
+
+  async #report(): Promise<string> {
+    const found = await this.get("TtsDeployment", "demo");
+    return JSON.stringify(
+      [found?.status, this.lines.filter((line) => !line.startsWith("pass")).slice(-10)],
+      null,
+      1,
+    );
+  }
+
+  async #replaceOrCreate(manifest: Manifest): Promise<void> {
+    const live = await this.get(manifest.kind, manifest.metadata.name);
+    if (live === undefined) await this.admin.create(manifest);
+    else await this.admin.replace({ ...live, ...manifest, metadata: live.metadata });
+  }
+}
