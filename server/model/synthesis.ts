@@ -33,49 +33,46 @@ export function prepareSpeech(invocation: Invocation, voice: Voice, engines: Eng
   };
 }
 
-export interface StartedSpeech {
-  /** The wire bytes, from the head to the end or error. */
-  readonly bytes: AsyncGenerator<Buffer, void, void>;
-}
-
 /**
- * Speaks until the first audio is there, and gives back the whole stream.
+ * Speaks until the first audio is there, and gives back the whole stream of wire bytes, from the head to the end or
+ * error; undefined when the caller is gone.
  * @throws Failure when it fails before any audio; later failures become an error frame and go to `onFailure`.
  */
 export async function startSpeech(
   speech: Speech,
   signal: AbortSignal,
   onFailure: (failure: Failure) => void,
-): Promise<StartedSpeech> {
+): Promise<AsyncGenerator<Buffer, void, void> | undefined> {
   const frames = speak(speech, signal);
   const early: Frame[] = [];
-  for (;;) {
-    const next = await frames.next();
-    if (next.done) break;
+  for (let next = await frames.next(); !next.done; next = await frames.next()) {
     early.push(next.value);
     if (next.value.samples.length > 0) break;
   }
-  return { bytes: encodeSpeech(speech, early, frames, onFailure) };
+  if (signal.reason instanceof Failure) throw signal.reason;
+  return signal.aborted ? undefined : encodeSpeech(speech, early, frames, signal, onFailure);
 }
 
 async function* encodeSpeech(
   { speaker: { engine } }: Speech,
   early: readonly Frame[],
   rest: AsyncGenerator<Frame, void, void>,
+  signal: AbortSignal,
   onFailure: (failure: Failure) => void,
 ): AsyncGenerator<Buffer, void, void> {
   let samples = 0;
   try {
     const head = encodeFrame({ kind: "head", rate: engine.rate, engine: engine.name });
-    const first = early.map((frame) => encodeSpoken(frame));
     for (const frame of early) samples += frame.samples.length;
-    yield Buffer.concat([head, ...first]); // in one write with the first audio
+    yield Buffer.concat([head, ...early.map(encodeSpoken)]); // in one write with the first audio
     for await (const frame of rest) {
       samples += frame.samples.length;
       yield encodeSpoken(frame);
     }
+    signal.throwIfAborted(); // an engine ends early on an abort: that is no end of the speech
     yield encodeFrame({ kind: "end", samples });
   } catch (error) {
+    if (error === signal.reason && !(error instanceof Failure)) return; // the caller is gone
     const failure = asFailure(error);
     onFailure(failure);
     yield encodeFrame({ kind: "error", failure });

@@ -10,7 +10,7 @@ import Fastify, {
   type RawRequestDefaultExpression,
 } from "fastify";
 import type { Tier } from "../../config/contract/models.ts";
-import type { EngineLog } from "../engine/engine.ts";
+import { type EngineLog, EngineMissing } from "../engine/engine.ts";
 import { Engines } from "../engine/engines.ts";
 import { Failure, toProblem } from "../errors.ts";
 import { wireType } from "../wire.ts";
@@ -40,7 +40,7 @@ export interface ModelTierOptions {
 
 export interface RunningTier {
   readonly url: string;
-  /** Resolves once a phrase has been spoken by every engine that this machine has. */
+  /** Resolves once a phrase has been spoken by every engine that this machine has; rejects when none can. */
   readonly warmed: Promise<void>;
   /** Takes no more requests, lets running streams finish up to `drainSeconds`, and closes. */
   stop(): Promise<void>;
@@ -80,6 +80,7 @@ class ModelTier {
   readonly #tokens: AcceptedTokens;
   readonly #stopping = new AbortController();
   #engines: Engines | undefined;
+  #opening: Promise<void> | undefined;
   #state: TierState = "starting";
 
   constructor(options: ModelTierOptions, app: FastifyInstance) {
@@ -96,19 +97,20 @@ class ModelTier {
     );
   }
 
-  async openEngines(): Promise<void> {
+  /** @throws EngineMissing when no engine is installed, Failure when one makes no audio; this tier stays not ready. */
+  openEngines(): Promise<void> {
+    this.#opening = this.#openEngines();
+    this.#opening.catch((error) => this.#app.log.error({ err: error }, "this tier cannot speak"));
+    return this.#opening;
+  }
+
+  async #openEngines(): Promise<void> {
     const engines = await Engines.open({
       processes: this.#options.engineProcesses ?? availableParallelism(),
       log: this.#app.log satisfies EngineLog,
     });
     this.#engines = engines;
-    if (engines.all().length === 0) {
-      this.#app.log.error(
-        { missing: engines.missing },
-        "no speech engine is installed: this tier cannot serve",
-      );
-      return;
-    }
+    if (engines.all().length === 0) throw new EngineMissing(engines.missing.join("\n"));
     await warmUp(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
     this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to speak");
@@ -118,11 +120,12 @@ class ModelTier {
     if (this.#state === "draining") return;
     this.#state = "draining";
     this.#app.log.info({ streams: this.#admission.speaking }, "draining");
-    const timer = setTimeout(() => this.#stopping.abort(), this.#options.drainSeconds * 1000);
+    const timer = setTimeout(() => this.#stopping.abort(draining()), this.#options.drainSeconds * 1000);
     await this.#admission.idle();
     clearTimeout(timer);
-    this.#stopping.abort();
+    this.#stopping.abort(draining());
     await this.#app.close();
+    await this.#opening?.catch(() => undefined); // its failure is with whoever awaits `warmed`
     await this.#engines?.close();
   }
 
@@ -182,27 +185,29 @@ class ModelTier {
     const arrivedAt = performance.now();
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
     const release = await this.#admission.enter(signal);
-    if (!release) return reply.hijack();
+    if (!release) return this.#giveUp(reply);
+    // the place is free again when the last byte is with the caller, or the caller is gone
+    if (reply.raw.closed) release();
+    else reply.raw.once("close", release);
     this.#metrics.waited(secondsSince(arrivedAt));
-    try {
-      const { bytes } = await startSpeech(speech, signal, (failure) =>
-        this.#report(failure, request, answered(request, reply)),
-      );
-      this.#metrics.firstAudio(invocation.modelId, secondsSince(arrivedAt));
-      const body = Readable.from(bytes, { objectMode: false, highWaterMark: 16 * 1024 });
-      body.once("close", release);
-      return reply.type(wireType).header(orcaHeader, orcaReport(this.#admission)).send(body);
-    } catch (error) {
-      release();
-      throw error;
-    }
+    const bytes = await startSpeech(speech, signal, (failure) =>
+      this.#report(failure, request, answered(request, reply)),
+    );
+    if (!bytes) return this.#giveUp(reply);
+    this.#metrics.firstAudio(invocation.modelId, secondsSince(arrivedAt));
+    const body = Readable.from(bytes, { objectMode: false, highWaterMark: 16 * 1024 });
+    return reply.type(wireType).header(orcaHeader, orcaReport(this.#admission)).send(body);
+  }
+
+  /** The wait ended without a turn: this replica stops, or nobody is there to answer. */
+  #giveUp(reply: FastifyReply): FastifyReply {
+    if (this.#stopping.signal.aborted) throw this.#stopping.signal.reason;
+    return reply.hijack();
   }
 
   #servingEngines(): Engines {
     if (this.#state === "draining") {
-      throw new Failure("draining", "This replica is shutting down; send the request to another.", {
-        retryAfterSeconds: 1,
-      });
+      throw draining();
     }
     if (this.#state === "starting" || !this.#engines) {
       throw new Failure("model_unreachable", "The speech engines are starting; try again in a moment.", {
@@ -243,6 +248,12 @@ function requestId({ headers }: RawRequestDefaultExpression): string {
 
 function answered(request: FastifyRequest, reply: FastifyReply) {
   return { endpoint: request.routeOptions.url, method: request.method, status: reply.statusCode };
+}
+
+function draining(): Failure {
+  return new Failure("draining", "This replica is shutting down; send the request again.", {
+    retryAfterSeconds: 1,
+  });
 }
 
 /** Aborts when the caller hangs up. */

@@ -7,12 +7,14 @@ import { toSsml } from "./ssml.ts";
 const normalRate = 175;
 const minRate = 80;
 const maxRate = 450;
+const shortestPauseSeconds = 0.02;
 
 export function espeakSynthesizer(espeak: EspeakWorker): Synthesize {
   return (utterance, sink) => {
     if (utterance.voice.kind !== "espeak") throw new Error(`eSpeak NG has no ${utterance.voice.kind} voices`);
     if (utterance.tokens.length === 0) return;
-    espeak.set_voice(utterance.voice.voice);
+    const status = espeak.set_voice(utterance.voice.voice);
+    if (status !== 0) throw new Error(`eSpeak NG has no voice ${utterance.voice.voice} (status ${status})`);
     espeak.set_pitch(clamp(Math.round(utterance.voice.pitch * utterance.pitch), 0, 99));
     espeak.set_rate(clamp(Math.round(normalRate / wholeStretch(utterance)), minRate, maxRate));
     const listener = new Listener(sink, espeak.get_samplerate());
@@ -42,11 +44,13 @@ class Listener {
   /** Samples of silence held back: they end the utterance unless speech follows. */
   #silence = 0;
   #open: { token: number; start: number } | undefined;
+  readonly #pauses: Pauses;
   #stopped = false;
 
   constructor(sink: Sink, rate: number) {
     this.#sink = sink;
     this.#rate = rate;
+    this.#pauses = new Pauses(Math.round(shortestPauseSeconds * rate));
   }
 
   /** Returns true to stop, as eSpeak NG wants it. */
@@ -62,6 +66,7 @@ class Listener {
   }
 
   #hearAudio(audio: Int16Array): void {
+    this.#pauses.hear(audio);
     const end = lastSound(audio);
     if (end < 0) {
       this.#addSilence(audio.length);
@@ -90,9 +95,14 @@ class Listener {
   }
 
   #hearMark({ audio_position, id }: EspeakEvent): void {
-    const start = Math.max(0, audio_position / 1000 - this.#skipped / this.#rate);
-    this.#close(start);
-    this.#open = { token: Number(id), start };
+    const position = Math.round((audio_position / 1000) * this.#rate);
+    this.#close(this.#inSpeech(this.#pauses.beginOfPauseAt(position)));
+    this.#open = { token: Number(id), start: this.#inSpeech(position) };
+  }
+
+  /** A place in eSpeak NG's audio as seconds of what is sent. */
+  #inSpeech(position: number): number {
+    return Math.max(0, position - this.#skipped) / this.#rate;
   }
 
   #close(end: number): void {
@@ -100,6 +110,40 @@ class Listener {
     const times: TokenTime[] = [{ ...this.#open, end: Math.max(end, this.#open.start) }];
     this.#open = undefined;
     this.#stopped ||= !this.#sink.times(times);
+  }
+}
+
+/** Where a comma's pause lies: the word before it ends where the pause begins. */
+class Pauses {
+  readonly #shortest: number;
+  #heard = 0;
+  #silentFrom: number | undefined;
+  #last = { from: 0, to: 0 };
+
+  constructor(shortestSamples: number) {
+    this.#shortest = shortestSamples;
+  }
+
+  hear(audio: Int16Array): void {
+    for (const sample of audio) {
+      if (sample === 0) this.#silentFrom ??= this.#heard;
+      else if (this.#silentFrom !== undefined) this.#end();
+      this.#heard++;
+    }
+  }
+
+  /** The begin of the pause that ends at a place (marks are a millisecond or two off), or the place itself. */
+  beginOfPauseAt(place: number): number {
+    const open = this.#silentFrom;
+    if (open !== undefined && this.#heard - open >= this.#shortest && open < place) return open;
+    const near = Math.abs(this.#last.to - place) <= this.#shortest;
+    return near && this.#last.from < place ? this.#last.from : place;
+  }
+
+  #end(): void {
+    const from = this.#silentFrom ?? this.#heard;
+    if (this.#heard - from >= this.#shortest) this.#last = { from, to: this.#heard };
+    this.#silentFrom = undefined;
   }
 }
 
