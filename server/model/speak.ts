@@ -56,21 +56,20 @@ async function* phrase(
   yield* silence((pauseMs / 1000) * stretch * manner.pause, speaker.engine);
 }
 
+/** Cuts the audio at a length, and with it the words that are not heard any more. */
 async function* atMost(
   frames: AsyncIterable<EngineFrame>,
   seconds: number,
 ): AsyncGenerator<EngineFrame, void, void> {
-  let left = Number.POSITIVE_INFINITY;
-  let started = false;
-  for await (const frame of frames) {
-    if (!started) left = Math.round(seconds * frame.rate);
-    started = true;
-    if (frame.samples.length > left) {
-      yield { ...frame, samples: frame.samples.subarray(0, left), times: frame.times };
-      return;
-    }
-    left -= frame.samples.length;
-    yield frame;
+  let sent = 0;
+  for await (const { samples, rate, times } of frames) {
+    const left = Math.round(seconds * rate) - sent;
+    sent += samples.length;
+    const heard = times
+      .filter(({ start }) => start < seconds)
+      .map((time) => ({ ...time, end: Math.min(time.end, seconds) }));
+    yield { samples: samples.length > left ? samples.subarray(0, left) : samples, rate, times: heard };
+    if (samples.length > left) return;
   }
 }
 

@@ -36,6 +36,8 @@ export interface ModelTierOptions {
   readonly logLevel: string;
   /** Engine processes of each kind; as many as the machine has cores unless given. */
   readonly engineProcesses?: number;
+  /** Longest wait for a stream; 5 s unless given. */
+  readonly queueDeadlineMs?: number;
 }
 
 export interface RunningTier {
@@ -48,7 +50,7 @@ export interface RunningTier {
 
 /** arcana takes texts of any length; the API tier bounds what its callers may send. */
 const maxBodyBytes = 64 * 1024 * 1024;
-const queueDeadlineMs = 5_000;
+const defaultQueueDeadlineMs = 5_000;
 
 type TierState = "starting" | "serving" | "draining";
 
@@ -89,7 +91,7 @@ class ModelTier {
     this.#admission = new Admission({
       maxStreams: options.maxConcurrentStreams,
       maxQueued: options.maxConcurrentStreams,
-      deadlineMs: queueDeadlineMs,
+      deadlineMs: options.queueDeadlineMs ?? defaultQueueDeadlineMs,
     });
     this.#metrics = new TierMetrics(this.#admission);
     this.#tokens = new AcceptedTokens(options.tokens, (error) =>

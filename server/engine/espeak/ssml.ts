@@ -18,11 +18,16 @@ export function escapeSsml(text: string): string {
 /** One mark in front of each token: its name comes back with the time. */
 export function toSsml(tokens: readonly Token[]): string {
   const words = tokens.map((token, index) => {
-    const spoken = token.phonemes ? `[[${toEspeakMnemonics(token.phonemes)}]]` : escapeSsml(token.text);
-    const heard = `${escapeSsml(token.before)}${spoken}${escapeSsml(token.after)}`;
-    return `<mark name="${index}"/>${stretched(heard, token.stretch)}`;
+    return `<mark name="${index}"/>${stretched(readable(token), token.stretch)}`;
   });
   return `<speak>${words.join(" ")}</speak>`;
+}
+
+function readable({ text, before, after, phonemes }: Token): string {
+  // escaped as one: a bracket at the end of one part and the begin of the next make a pair
+  if (!phonemes) return escapeSsml(`${before}${text}${after}`);
+  const aside = (punctuation: string) => escapeSsml(punctuation.replace(/[[\]]/g, ""));
+  return `${aside(before)}[[${toEspeakMnemonics(phonemes)}]]${aside(after)}`;
 }
 
 function stretched(heard: string, stretch: number): string {

@@ -42,19 +42,28 @@ export interface FliteLibrary extends ReturnType<typeof bind> {
   voice(name: keyof typeof voiceLibraries): Pointer;
 }
 
+/** Handles and types stay here for good: what the collector takes, koffi unloads, with the voice's data in it. */
+const kept: object[] = [];
+
+function load(name: string, options: { global: boolean } = { global: false }): LibraryHandle {
+  const handle = koffi.load(name, options);
+  kept.push(handle);
+  return handle;
+}
+
 /** @throws Error when the library is not on this machine. */
 export function loadFlite(): FliteLibrary {
-  const library = koffi.load("libflite.so.1");
-  koffi.load("libflite_usenglish.so.1", { global: true });
-  koffi.load("libflite_cmulex.so.1", { global: true });
+  const library = load("libflite.so.1");
+  load("libflite_usenglish.so.1", { global: true });
+  load("libflite_cmulex.so.1", { global: true });
   library.func("int flite_init()")();
   const voices = new Map<string, Pointer>();
   const voice = (name: keyof typeof voiceLibraries): Pointer => {
     const known = voices.get(name);
     if (known) return known;
-    const made = koffi
-      .load(`libflite_${voiceLibraries[name]}.so.1`)
-      .func(`void *register_${voiceLibraries[name]}(const char *)`)(null) as Pointer;
+    const made = load(`libflite_${voiceLibraries[name]}.so.1`).func(
+      `void *register_${voiceLibraries[name]}(const char *)`,
+    )(null) as Pointer;
     voices.set(name, made);
     return made;
   };
@@ -73,14 +82,16 @@ function bind(library: LibraryHandle) {
   const newStreamingInfo = c("void *new_audio_streaming_info()");
   const streamingValue = c("void *audio_streaming_info_val(void *)");
   const featuresOf = (utt: Pointer): Pointer => koffi.decode(utt, utterance).features;
+  const streamType = koffi.pointer(koffi.proto("int audio_stream(void *, int, int, int, void *)"));
+  kept.push(streamType);
   let listener: OnAudio = () => false;
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
-      const read = () => new Int16Array(koffi.view(samples + BigInt(start * 2), size * 2)).slice();
+      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // a copy
       return listener(read, sampleRate, koffi.decode(info, streamingInfo).utterance) ? 0 : -1;
     },
-    koffi.pointer(koffi.proto("int audio_stream(void *, int, int, int, void *)")),
+    streamType,
   );
   return {
     newUtterance: c("void *new_utterance()") as () => Pointer,
@@ -119,7 +130,7 @@ function bind(library: LibraryHandle) {
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
     /** Flite's mixed excitation draws its noise from `rand`. */
-    seedNoise: koffi.load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
+    seedNoise: load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
   };
 }
 

@@ -1,0 +1,283 @@
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type EngineVoice, voices } from "../../../config/contract/voices.ts";
+import { type EngineLog, EngineMissing } from "../../../server/engine/engine.ts";
+import { Engines } from "../../../server/engine/engines.ts";
+import { ProcessPool } from "../../../server/engine/process-pool.ts";
+import type { EngineFrame, Token, TokenTime, Utterance } from "../../../server/speech.ts";
+import { processGone } from "../../support/processes.ts";
+
+const flite: EngineVoice = { kind: "flite", voice: "awb", pitch: 1, stretch: 1 };
+const espeak: EngineVoice = { kind: "espeak", voice: "de", pitch: 50, stretch: 1 };
+const quiet: EngineLog = { info: () => undefined, warn: () => undefined };
+const never = new AbortController().signal;
+
+function program(engine: "flite" | "espeak") {
+  const file = fileURLToPath(new URL(`../../../server/engine/${engine}/main.ts`, import.meta.url));
+  return { name: engine, rate: engine === "flite" ? 16_000 : 22_050, file };
+}
+
+function utterance(voice: EngineVoice, text: string, change: Partial<Utterance> = {}): Utterance {
+  const tokens = text.split(" ").map((written): Token => {
+    const [, word = "", after = ""] = /^(.*?)([.,!?]*)$/.exec(written) ?? [];
+    return { text: word, before: "", after, stretch: 1 };
+  });
+  return { voice, tokens, stretch: 1, pitch: 1, ...change };
+}
+
+interface Heard {
+  readonly samples: Int16Array;
+  readonly times: readonly TokenTime[];
+}
+
+async function hear(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
+  const samples: number[] = [];
+  const times: TokenTime[] = [];
+  for await (const frame of frames) {
+    samples.push(...frame.samples);
+    times.push(...frame.times);
+  }
+  return { samples: Int16Array.from(samples), times };
+}
+
+/** Samples and times in one line: a difference of a million samples is no reading matter. */
+function digest({ samples, times }: Heard): string {
+  return createHash("sha256").update(samples).update(JSON.stringify(times)).digest("hex");
+}
+
+const long = `${"the quick brown fox jumps over the lazy dog and ".repeat(3)}rests.`;
+
+describe.each([
+  ["flite", flite],
+  ["espeak", espeak],
+] as const)("%s", (name, voice) => {
+  let pool: ProcessPool;
+  beforeAll(async () => {
+    pool = await ProcessPool.open(program(name), { processes: 2, log: quiet });
+  });
+  afterAll(() => pool.close());
+  const say = (text: string, change?: Partial<Utterance>) =>
+    hear(pool.speak(utterance(voice, text, change), never));
+
+  test("times each token in order, inside the audio", async () => {
+    const { samples, times } = await say("one two three, four five six.");
+    expect(times.map(({ token }) => token)).toEqual([0, 1, 2, 3, 4, 5]);
+    let last = 0;
+    for (const { start, end } of times) {
+      expect(start).toBeGreaterThanOrEqual(last - 0.001);
+      expect(end).toBeGreaterThan(start);
+      last = end;
+    }
+    expect(last).toBeLessThanOrEqual(samples.length / pool.rate + 0.001);
+  });
+
+  test("begins and ends with speech, not with silence", async () => {
+    const { samples } = await say("one two three.");
+    const edge = Math.round(0.06 * pool.rate);
+    const loudest = (part: Int16Array) => part.reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
+    expect(loudest(samples.subarray(0, edge))).toBeGreaterThan(20);
+    expect(loudest(samples.subarray(-edge))).toBeGreaterThan(20);
+  });
+
+  test("stretches the whole, and one word alone", async () => {
+    const plain = await say("we really like it.");
+    const slow = await say("we really like it.", { stretch: 1.6 });
+    expect(slow.samples.length / plain.samples.length).toBeGreaterThan(1.4);
+    const { tokens } = utterance(voice, "we really like it.");
+    const one = await say("", {
+      tokens: tokens.map((token, i) => (i === 1 ? { ...token, stretch: 2 } : token)),
+    });
+    const length = ({ times }: Heard, index: number) => (times[index]?.end ?? 0) - (times[index]?.start ?? 0);
+    expect(length(one, 1) / length(plain, 1)).toBeGreaterThan(1.5);
+    expect(length(one, 3) / length(plain, 3)).toBeLessThan(1.3);
+  });
+
+  test("does nothing for an utterance without a word", async () => {
+    expect(await hear(pool.speak({ ...utterance(voice, ""), tokens: [] }, never))).toEqual({
+      samples: new Int16Array(0),
+      times: [],
+    });
+  });
+
+  test("stops when the caller does, and is free for the next", async () => {
+    const rounds = 20;
+    for (let round = 0; round < rounds; round++) {
+      const stop = new AbortController();
+      for await (const _frame of pool.speak(utterance(voice, long), stop.signal)) {
+        if (round % 2 === 0) break;
+        stop.abort();
+      }
+    }
+    expect((await say("still here.")).samples.length).toBeGreaterThan(0);
+    expect(pool.pids()).toHaveLength(2);
+  });
+
+  test("a process that dies before it was heard costs the caller nothing, nor its neighbour", async () => {
+    const expected = (await say(long)).samples.length;
+    const pids = pool.pids();
+    for (const pid of pids) process.kill(pid, "SIGSTOP");
+    const speaking = [say(long), say(long), say(long)];
+    const [victim = 0, other = 0] = pids;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    process.kill(victim, "SIGKILL");
+    process.kill(other, "SIGCONT");
+    for (const { samples, times } of await Promise.all(speaking)) {
+      expect(Math.abs(samples.length - expected)).toBeLessThan(pool.rate / 10); // once, and whole
+      expect(times.map(({ token }) => token)).toEqual(utterance(voice, long).tokens.map((_, index) => index));
+    }
+    expect(pool.pids()).not.toContain(victim);
+    expect(pool.healthy()).toBe(true);
+  });
+
+  test("a process that dies while it is heard fails that caller alone, and others take its place", async () => {
+    const frames = pool.speak(utterance(voice, long), never)[Symbol.asyncIterator]();
+    expect((await frames.next()).value?.samples.length).toBeGreaterThan(0);
+    const unheard = say("and still here.");
+    for (const pid of pool.pids()) process.kill(pid, "SIGKILL");
+    const rest = async () => {
+      for (let next = await frames.next(); !next.done; next = await frames.next());
+    };
+    await expect(rest()).rejects.toMatchObject({ code: "model_failed" });
+    expect((await unheard).times).toHaveLength(3);
+    await expect.poll(() => pool.pids().length, { timeout: 10_000 }).toBe(2);
+  });
+
+  test("any text is spoken or left out, and no process dies of it", async () => {
+    const pids = pool.pids();
+    const strange = [
+      "\u0000\u0007",
+      "\ud800",
+      "%s%n%x",
+      "😀👩‍👩‍👧",
+      "שלום",
+      "مرحبا",
+      "a\u0301\u0301\u0301",
+      "....",
+      "''''",
+      "$",
+      "$1,234.50",
+      "12/05/2024",
+      "9".repeat(60),
+      "http://a.b/c?d=e&f=<g>",
+      "-",
+      "[[",
+      "]]>",
+      "<!--",
+      "&#x0;",
+      "x".repeat(60),
+      "McDonald's",
+      "1st",
+      "XIV",
+      "\\",
+      "{}",
+      "1990s",
+      "3:45pm",
+      "½",
+      "日本語",
+    ];
+    for (const text of strange) {
+      const token = { text, before: '"(', after: ")...", stretch: 1 };
+      await hear(pool.speak({ ...utterance(voice, ""), tokens: [token, token] }, never));
+    }
+    expect(pool.pids()).toEqual(pids);
+  });
+});
+
+describe("flite", () => {
+  let pool: ProcessPool;
+  beforeAll(async () => {
+    pool = await ProcessPool.open(program("flite"), { processes: 1, log: quiet });
+  });
+  afterAll(() => pool.close());
+
+  test("says the same bytes for the same utterance", async () => {
+    const say = async () => digest(await hear(pool.speak(utterance(flite, long), never)));
+    expect(await say()).toBe(await say());
+  });
+
+  test("speaks given phonemes as it speaks the word itself", async () => {
+    const token = (change: Partial<Token>): Token => ({
+      text: "world",
+      before: "",
+      after: ".",
+      stretch: 1,
+      ...change,
+    });
+    const phonemes = [
+      { symbol: "w", stress: undefined },
+      { symbol: "R", stress: 1 as const },
+      { symbol: "l", stress: undefined },
+      { symbol: "d", stress: undefined },
+    ];
+    const spoken = (tokens: Token[]) =>
+      hear(pool.speak({ ...utterance(flite, ""), tokens }, never)).then(digest);
+    const byWord = await spoken([token({})]);
+    expect(await spoken([token({ text: "{w1Rld}", phonemes })])).toBe(byWord);
+    expect(await spoken([token({ text: "word" })])).not.toBe(byWord);
+  });
+
+  test("sends its first audio long before it has all", async () => {
+    const frames = pool.speak(utterance(flite, long), never)[Symbol.asyncIterator]();
+    const startedAt = performance.now();
+    await frames.next();
+    const firstMs = performance.now() - startedAt;
+    for (let next = await frames.next(); !next.done; next = await frames.next());
+    expect(firstMs).toBeLessThan((performance.now() - startedAt) * 0.8);
+  });
+});
+
+test("every voice of the catalogue is spoken by its engine", async () => {
+  const engines = await Engines.open({ processes: 1, log: quiet });
+  try {
+    for (const { id, engine: own } of voices) {
+      const { engine, voice } = engines.speakerFor(own);
+      expect(engine.name, id).toBe(own.kind);
+      const { samples } = await hear(engine.speak(utterance(voice, "1 2."), never));
+      expect(samples.length, id).toBeGreaterThan(engine.rate / 4);
+    }
+  } finally {
+    await engines.close();
+  }
+});
+
+test("where Flite is missing, eSpeak NG speaks English; where both are, a voice says what is wrong", async () => {
+  const pool = await ProcessPool.open(program("espeak"), { processes: 1, log: quiet });
+  try {
+    const engines = new Engines(new Map([["espeak", pool]]), ["install libflite1"]);
+    for (const { engine: own } of voices.filter(({ engine }) => engine.kind === "flite")) {
+      const { engine, voice } = engines.speakerFor(own);
+      const { samples } = await hear(engine.speak(utterance(voice, "hello there."), never));
+      expect(samples.length).toBeGreaterThan(engine.rate / 4);
+    }
+    const none = new Engines(new Map(), []);
+    expect(() => none.speakerFor(flite)).toThrow(expect.objectContaining({ code: "model_unreachable" }));
+    expect(none.healthy()).toBe(false);
+  } finally {
+    await pool.close();
+  }
+});
+
+test("an engine whose library is absent says what to install", async () => {
+  const file = fileURLToPath(new URL("../../support/absent-engine.ts", import.meta.url));
+  const opening = ProcessPool.open({ name: "absent", rate: 1, file }, { processes: 2, log: quiet });
+  await expect(opening).rejects.toThrow(EngineMissing);
+  await expect(opening).rejects.toThrow("apt-get install the-library");
+});
+
+test("no engine process outlives its owner, even one that is killed", async () => {
+  const owner = spawn(
+    process.execPath,
+    [fileURLToPath(new URL("../../support/engine-owner.ts", import.meta.url))],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const [line] = (await once(owner.stdout, "data")) as [Buffer];
+  const pids = JSON.parse(line.toString()) as number[];
+  expect(pids).toHaveLength(2);
+  owner.kill("SIGKILL");
+  for (const pid of pids) await expect.poll(() => processGone(pid), { timeout: 5_000 }).toBe(true);
+});

@@ -1,0 +1,384 @@
+import { createHash } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { RunningTier } from "../../../server/model/tier.ts";
+import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
+
+const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
+const silence = { repetitionPenalty: 1.5, temperature: 0, topP: 1, maxTokens: 1200 };
+
+function digest(samples: Int16Array): string {
+  return createHash("sha256").update(samples).digest("hex");
+}
+
+async function get(tier: RunningTier, path: string): Promise<[number, string]> {
+  const response = await fetch(`${tier.url}${path}`);
+  return [response.status, await response.text()];
+}
+
+/** The value of a metric's line that begins so. */
+async function metric(tier: RunningTier, line: string): Promise<number> {
+  const [, text] = await get(tier, "/metrics");
+  const found = text.split("\n").find((candidate) => candidate.startsWith(line));
+  return found === undefined ? 0 : Number(found.slice(found.lastIndexOf(" ")));
+}
+
+describe("the mist tier", () => {
+  let tier: RunningTier;
+  beforeAll(async () => {
+    tier = await modelTier({ maxConcurrentStreams: 4 });
+  });
+  afterAll(() => tier.stop());
+
+  test("answers the probes", async () => {
+    expect(await get(tier, "/ping")).toEqual([200, "pong"]);
+    expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
+    expect(await get(tier, "/ready")).toEqual([200, "ready"]);
+  });
+
+  test("speaks English, every written word once, in order and inside the audio", async () => {
+    const text = "Dr. Smith paid $5, in 1999 — really! U.S. prices (all) rose.";
+    const { samples, rate, words, engine } = await hear(tier.url, { text });
+    expect(engine).toBe("flite");
+    expect(words.map(({ word }) => word)).toEqual(
+      "Dr Smith paid $5 in 1999 really U.S. prices all rose".split(" "),
+    );
+    words.forEach(({ start, end }, index) => {
+      expect(start).toBeGreaterThanOrEqual((words[index - 1]?.end ?? 0) - 0.001);
+      expect(end).toBeGreaterThan(start);
+    });
+    expect(words.at(-1)?.end).toBeLessThanOrEqual(samples.length / rate + 0.001);
+  });
+
+  test.each([
+    ["deu", "greta", "Guten Morgen, wie geht es Ihnen?"],
+    ["fra", "claire", "Bonjour tout le monde."],
+    ["rus", "irina", "Привет, мир."],
+    ["hin", "anjali", "नमस्ते दुनिया।"],
+    ["ara", "karim", "مرحبا بالعالم."],
+  ])("speaks %s by eSpeak NG, word by word", async (lang, speaker, text) => {
+    const { samples, rate, words, engine } = await hear(tier.url, { lang, speaker, text });
+    expect(engine).toBe("espeak");
+    expect(words.map(({ word }) => word)).toEqual(text.replace(/[.,?।]/g, "").split(" "));
+    expect(samples.length / rate).toBeGreaterThan(0.5);
+  });
+
+  test.each(["alan", "greta"])("a pause is digital silence to the sample (%s)", async (speaker) => {
+    const lang = speaker === "alan" ? "eng" : "deu";
+    const { samples, rate, words } = await hear(tier.url, {
+      speaker,
+      lang,
+      text: "one. <500> two <250><250> three",
+      pauseBetweenBrackets: true,
+    });
+    const pause = rate / 2;
+    const runs = silentRuns(samples).filter(({ length }) => length >= pause / 2);
+    expect(runs).toHaveLength(2);
+    runs.forEach(({ start, length }, index) => {
+      expect(length).toBeGreaterThanOrEqual(pause);
+      expect(length).toBeLessThanOrEqual(pause + rate / 500); // a sample of the speech may be zero at its edge
+      expect(words[index]?.end).toBeLessThanOrEqual((start + 1) / rate);
+      expect(words[index + 1]?.start).toBeGreaterThanOrEqual((start + pause) / rate - 0.001);
+    });
+  });
+
+  test("speaks a bracketed word slower, and the whole as slow as it is told", async () => {
+    const text = "we [really] like it";
+    const seconds = async (change: object) => {
+      const { samples, rate } = await hear(tier.url, { text, ...change });
+      return samples.length / rate;
+    };
+    const plain = await seconds({ inlineStretch: [1] });
+    expect(await seconds({ inlineStretch: [2] })).toBeGreaterThan(plain * 1.1);
+    expect((await seconds({ inlineStretch: [1], stretch: 2 })) / plain).toBeCloseTo(2, 0);
+  });
+
+  test("text without a word is a whole stream without audio", async () => {
+    const { samples, rate, words } = await hear(tier.url, { text: " … " });
+    expect({ length: samples.length, rate, words }).toEqual({ length: 0, rate: 16_000, words: [] });
+  });
+
+  test("reports its load on every answer", async () => {
+    const response = await invoke(tier.url, {});
+    await response.arrayBuffer();
+    expect(response.headers.get("endpoint-load-metrics")).toMatch(
+      /^TEXT application_utilization=0\.250, named_metrics\.streams=1, named_metrics\.capacity=4, named_metrics\.queue=0$/,
+    );
+  });
+
+  test.each([
+    ["a body that is no object", "7", "invalid_request", ""],
+    ["no JSON", "{", "malformed_json", undefined],
+    ["a wrong type", '{"modelId":"mist","text":7}', "invalid_request", ""],
+  ])("refuses %s with problem details", async (_what, body, code, pointer) => {
+    const response = await fetch(`${tier.url}/invocations`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${internalToken}`, "content-type": "application/json" },
+      body,
+    });
+    expect(response.status).toBe(400);
+    expect(response.headers.get("content-type")).toContain("application/problem+json");
+    const problem = (await response.json()) as { code: string; errors?: { pointer: string }[] };
+    expect(problem.code).toBe(code);
+    if (pointer !== undefined) expect(problem.errors?.map((error) => error.pointer)).toContain(pointer);
+  });
+
+  test.each([
+    [{ speaker: "nobody" }, "/speaker"],
+    [{ speaker: "luna" }, "/speaker"],
+    [{ lang: "deu" }, "/lang"],
+    [{ modelId: "arcana" as const, speaker: "luna" }, "/modelId"],
+    [{ stretch: 0 }, "/stretch"],
+    [{ text: "{q!}", phonemizeBetweenBrackets: true }, "/text"],
+    [{ text: "none", inlineStretch: [2] }, "/inlineSpeedAlpha"],
+  ])("refuses %j and names the field", async (change, pointer) => {
+    const response = await invoke(tier.url, change);
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
+  });
+
+  test("counts requests and errors under bounded labels", async () => {
+    const line = (status: number) =>
+      `http_requests_total{endpoint="/invocations",http_status="${status}",method="POST"}`;
+    const [, text] = await get(tier, "/metrics");
+    const counter = (status: number) =>
+      text
+        .split("\n")
+        .find(
+          (candidate) => candidate.startsWith("http_requests_total") && sameLabels(candidate, line(status)),
+        );
+    expect(counter(200)).toBeDefined();
+    expect(text).toMatch(/http_errors_total\{[^}]*error_message="invalid_request"[^}]*\} \d+/);
+    await fetch(`${tier.url}/no/such/${"x".repeat(50)}`, { method: "PURGE" });
+    await fetch(`${tier.url}/nowhere?secret=1`);
+    const [, after] = await get(tier, "/metrics");
+    expect(after).not.toMatch(/nowhere|xxxx|PURGE|secret/);
+    expect(after).toMatch(/http_errors_total\{[^}]*endpoint="other"[^}]*error_message="not_found"/);
+  });
+
+  test("takes no request without the internal token, and tells nothing about why", async () => {
+    const bodies = new Set<string>();
+    for (const authorization of [
+      undefined,
+      "Bearer wrong",
+      `Basic ${internalToken}`,
+      `Bearer ${internalToken}x`,
+    ]) {
+      const response = await fetch(`${tier.url}/invocations`, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...(authorization && { authorization }) },
+        body: "{}",
+      });
+      expect(response.status).toBe(401);
+      expect(response.headers.get("www-authenticate")).toBe("Bearer");
+      bodies.add(((await response.json()) as { detail: string }).detail);
+    }
+    expect(bodies.size).toBe(1);
+  });
+
+  test("a caller who hangs up gives the place back at once", async () => {
+    for (let round = 0; round < 12; round++) {
+      const hangUp = new AbortController();
+      const response = await invoke(tier.url, { text: sentence.repeat(20) }, hangUp.signal);
+      expect(response.status).toBe(200);
+      const frames = framesOf(response);
+      await frames.next();
+      hangUp.abort();
+      await frames.next().catch(() => undefined); // the connection is gone: that is the point
+    }
+    await expect.poll(() => metric(tier, "svc_streams_in_flight"), { timeout: 2_000 }).toBe(0);
+    expect((await hear(tier.url, {})).words).toHaveLength(1);
+  });
+
+  test("a caller who does not listen holds the engine back, and others speak on", async () => {
+    const lazy = await invoke(tier.url, { text: sentence.repeat(500) });
+    const { samples } = await hear(tier.url, { text: sentence });
+    expect(samples.length).toBeGreaterThan(16_000);
+    expect(await metric(tier, "svc_streams_in_flight")).toBe(1); // unread, so unfinished
+    await lazy.body?.cancel();
+    await expect.poll(() => metric(tier, "svc_streams_in_flight"), { timeout: 2_000 }).toBe(0);
+  });
+
+  test("probes answer while every engine process is busy", async () => {
+    const busy = Array.from({ length: 4 }, () => hear(tier.url, { text: sentence.repeat(4) }));
+    for (let round = 0; round < 5; round++) {
+      const startedAt = performance.now();
+      expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
+      expect(performance.now() - startedAt).toBeLessThan(1_000);
+    }
+    await Promise.all(busy);
+  });
+});
+
+test("the arcana tier samples its manner, and at temperature 0 says the same bytes each time", async () => {
+  const tier = await modelTier({ tier: "arcana" });
+  try {
+    const say = async (sampling: object) => {
+      const arcana = { modelId: "arcana", speaker: "luna", text: sentence.repeat(2) } as const;
+      return digest((await hear(tier.url, { ...arcana, sampling: { ...silence, ...sampling } })).samples);
+    };
+    const greedy = await say({ temperature: 0 });
+    expect(await say({ temperature: 0 })).toBe(greedy);
+    const sampled = await Promise.all([1, 2, 3, 4].map(() => say({ temperature: 1 })));
+    expect(new Set(sampled).size).toBeGreaterThan(1);
+  } finally {
+    await tier.stop();
+  }
+});
+
+test("max_tokens bounds the audio of a phrase, at 82 tokens a second", async () => {
+  const tier = await modelTier({ tier: "arcana" });
+  try {
+    const text = "one two three four five six seven eight nine ten eleven twelve";
+    const arcana = { modelId: "arcana", speaker: "moss", text } as const;
+    const whole = await hear(tier.url, { ...arcana, sampling: silence });
+    const cut = await hear(tier.url, { ...arcana, sampling: { ...silence, maxTokens: 200 } });
+    expect(whole.samples.length / whole.rate).toBeGreaterThan(3);
+    expect(cut.samples.length).toBe(Math.round((200 / 82) * cut.rate));
+    expect(cut.words.at(-1)?.end).toBeLessThanOrEqual(200 / 82);
+    expect(cut.words.length).toBeLessThan(12);
+  } finally {
+    await tier.stop();
+  }
+});
+
+test("beyond its streams it queues, and beyond its queue it refuses with a time to come back", async () => {
+  const tier = await modelTier({ maxConcurrentStreams: 2 });
+  const unread: Response[] = [];
+  try {
+    const hold = async () => unread.push(await invoke(tier.url, { text: sentence.repeat(500) }));
+    await hold();
+    await hold();
+    const queued = [hear(tier.url, {}), hear(tier.url, {})];
+    await expect.poll(() => metric(tier, "svc_queue_depth")).toBe(2);
+    const refused = await invoke(tier.url, {});
+    expect(refused.status).toBe(503);
+    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+    expect(await refused.json()).toMatchObject({ code: "saturated" });
+    await unread.pop()?.body?.cancel();
+    for (const { words } of await Promise.all(queued)) expect(words).toHaveLength(1);
+  } finally {
+    for (const response of unread) await response.body?.cancel();
+    await tier.stop();
+  }
+});
+
+test("a queued request that cannot be served by its deadline is refused", async () => {
+  const tier = await modelTier({ maxConcurrentStreams: 1, queueDeadlineMs: 200 });
+  const held = await invoke(tier.url, { text: sentence.repeat(500) });
+  try {
+    const startedAt = performance.now();
+    const late = await invoke(tier.url, {});
+    expect(await late.json()).toMatchObject({ status: 503, code: "saturated" });
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(190);
+  } finally {
+    await held.body?.cancel();
+    await tier.stop();
+  }
+});
+
+test("while it drains, running speech ends whole and new requests go elsewhere", async () => {
+  const tier = await modelTier();
+  const { samples: whole } = await hear(tier.url, { text: sentence.repeat(30) });
+  const response = await invoke(tier.url, { text: sentence.repeat(30) });
+  const stopping = tier.stop();
+  expect((await get(tier, "/ready"))[0]).toBe(503);
+  expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
+  expect((await invoke(tier.url, {})).status).toBe(503);
+  let samples = 0;
+  let ending = "";
+  for await (const frame of framesOf(response)) {
+    if (frame.kind === "audio") samples += frame.samples.length;
+    ending = frame.kind;
+  }
+  expect({ samples, ending }).toEqual({ samples: whole.length, ending: "end" });
+  await stopping;
+  await expect(fetch(`${tier.url}/ping`)).rejects.toThrow();
+});
+
+test("speech that outlasts the drain ends with an error, never as if it were complete", async () => {
+  const tier = await modelTier({ drainSeconds: 0.3 });
+  const frames = framesOf(await invoke(tier.url, { text: sentence.repeat(2_000) }));
+  await frames.next();
+  const stopping = tier.stop();
+  const last = async () => {
+    let kind = "";
+    for await (const frame of frames) kind = frame.kind;
+    return kind;
+  };
+  expect(await last().catch(() => "cut")).toMatch(/^(error|cut)$/);
+  await stopping;
+});
+
+test("tokens are read again when their file changes, and an absent file opens nothing", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-token-"));
+  const tier = await modelTier({ tokens: { kind: "folder", path: folder } });
+  try {
+    const status = async () => (await invoke(tier.url, { text: "" })).status;
+    expect(await status()).toBe(401);
+    await writeFile(join(folder, "accepted"), `an-older-one\n${internalToken}\n`);
+    await expect.poll(status, { timeout: 3_000 }).toBe(200);
+    await writeFile(join(folder, "accepted"), "an-older-one\n");
+    await expect.poll(status, { timeout: 3_000 }).toBe(401);
+  } finally {
+    await tier.stop();
+    await rm(folder, { recursive: true });
+  }
+});
+
+test("a megabyte of text streams with flat memory", async () => {
+  const tier = await modelTier({ tier: "arcana" });
+  try {
+    const text = sentence.repeat(Math.ceil(1_000_000 / sentence.length));
+    const before = process.memoryUsage().rss;
+    const hangUp = new AbortController();
+    const response = await invoke(
+      tier.url,
+      { modelId: "arcana", speaker: "eucalyptus", text, sampling: silence }, // Flite's quickest voice
+      hangUp.signal,
+    );
+    let seconds = 0;
+    let peak = 0;
+    for await (const frame of framesOf(response)) {
+      if (frame.kind === "error") throw frame.failure;
+      if (frame.kind !== "audio") continue;
+      seconds += frame.samples.length / 16_000;
+      peak = Math.max(peak, process.memoryUsage().rss - before);
+      if (seconds > 1_500) break;
+    }
+    hangUp.abort();
+    expect(seconds).toBeGreaterThan(1_500);
+    expect(peak).toBeLessThan(150e6); // client and server share this process
+  } finally {
+    await tier.stop();
+  }
+});
+
+interface Run {
+  readonly start: number;
+  readonly length: number;
+}
+
+function silentRuns(samples: Int16Array): Run[] {
+  const runs: Run[] = [];
+  let start: number | undefined;
+  for (let at = 0; at <= samples.length; at++) {
+    if (samples[at] === 0) start ??= at;
+    else if (start !== undefined) {
+      runs.push({ start, length: at - start });
+      start = undefined;
+    }
+  }
+  return runs;
+}
+
+function sameLabels(a: string, b: string): boolean {
+  const labels = (line: string) =>
+    [...line.matchAll(/\w+="[^"]*"/g)]
+      .map(([label]) => label)
+      .sort()
+      .join();
+  return labels(a) === labels(b);
+}

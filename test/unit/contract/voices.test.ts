@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import {
+  type EngineVoice,
+  findVoice,
+  languageOf,
+  languages,
+  voices,
+  voicesOf,
+} from "../../../config/contract/voices.ts";
+
+test("no two voices share an id, and every id is found", () => {
+  expect(new Set(voices.map(({ id }) => id)).size).toBe(voices.length);
+  for (const voice of voices) expect(findVoice(voice.id)).toBe(voice);
+  expect(findVoice("nobody")).toBeUndefined();
+});
+
+test("arcana has exactly the sixteen voices of specification 2.1", () => {
+  const names =
+    "luna astra sirius estelle lyra vespera walnut eliphas arcade atrium eucalyptus fern stucco transom oculus moss";
+  expect(
+    voicesOf("arcana")
+      .map(({ id }) => id)
+      .sort(),
+  ).toEqual(names.split(" ").sort());
+});
+
+test("no two voices of a model sound alike by engine voice, pitch and length", () => {
+  const key = ({ kind, voice, pitch, stretch }: EngineVoice) => `${kind} ${voice} ${pitch} ${stretch}`;
+  for (const model of ["mist", "arcana"] as const) {
+    const keys = voicesOf(model).map(({ engine }) => key(engine));
+    expect(new Set(keys).size).toBe(keys.length);
+  }
+});
+
+test("mist and mistv2 speak the same voices, in at least twelve languages", () => {
+  expect(voicesOf("mistv2")).toEqual(voicesOf("mist"));
+  expect(new Set(voicesOf("mist").map(({ language }) => language)).size).toBeGreaterThanOrEqual(12);
+});
+
+test("the first English voice is one that telephones carry well", () => {
+  expect(voicesOf("mist").find(({ language }) => language === "eng")?.engine.voice).toMatch(/^(awb|rms)$/);
+});
+
+test("each voice's language is known by both codes, and no language is without a voice", () => {
+  const spoken = new Set(voices.map(({ language }) => language));
+  expect([...spoken].sort()).toEqual(Object.keys(languages).sort());
+  expect(languageOf("en")).toBe("eng");
+  expect(languageOf("eng")).toBe("eng");
+  expect(languageOf("de")).toBe("deu");
+  expect(languageOf("tlh")).toBeUndefined();
+  expect(languageOf("constructor")).toBeUndefined();
+});
+
+test("each voice says under which license its source is", () => {
+  for (const { license } of voices) expect(license).toMatch(/BSD|GPL/);
+});
