@@ -15,8 +15,16 @@ node_modules/.installed: package.json package-lock.json
 	npm ci --no-fund --no-audit --loglevel=error
 	@touch $@
 
+.PHONY: deps
+deps: ## install libflite1, which speaks English (Debian and its kin, as root); without it eSpeak NG does
+	@if PATH="$$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libflite\.so\.1 '; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "==> installing libflite1"; \
+		{ apt-get install -y -qq libflite1 || { apt-get update -qq && apt-get install -y -qq libflite1; }; } >/dev/null; \
+	else echo "==> libflite1 is missing, so English is spoken by eSpeak NG; for better English: sudo apt-get install libflite1"; fi
+
 .PHONY: run
-run: node_modules/.installed ## the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1)
+run: node_modules/.installed deps ## the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1)
 	@$(NODE) server/main.ts all
 
 .PHONY: check
@@ -27,7 +35,7 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test
-test: node_modules/.installed ## every check and suite, in order, with a count at the end
+test: node_modules/.installed deps ## every check and suite, in order, with a count at the end
 	@$(NODE) test/run/main.ts
 
 .PHONY: test-unit
@@ -51,6 +59,6 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 		{ git --no-pager diff --stat -- $(generated); echo "==> generated files were out of date; they are written now: look at them and commit them"; exit 1; }
 
 .PHONY: test-integration
-test-integration: node_modules/.installed ## the operator against a real API server (programs are built once: 8 minutes)
+test-integration: node_modules/.installed deps ## the operator against a real API server (programs are built once: 8 minutes)
 	@test/cluster/tools.sh >/dev/null
 	@$(BIN)/vitest run --project integration
