@@ -16,6 +16,7 @@ process.on("SIGINT", () => {
 });
 // The channel to `svc-tts all` closes when that process is gone, however it went.
 process.once("disconnect", () => stop.abort());
+if (process.connected === false) stop.abort(); // gone before we looked; undefined where there never was a channel
 
 const shell: Shell = {
   env: process.env,

@@ -2,7 +2,7 @@
  * The base language of a tag as ISO 639-1 where there is one, so that `en`, `eng` and `en-US` are the same; undefined
  * when the text is no language tag.
  */
-export function baseLanguage(tag: string): string | undefined {
+function baseLanguage(tag: string): string | undefined {
   try {
     return new Intl.Locale(tag).language;
   } catch {

@@ -25,7 +25,7 @@ const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /** Every failure as the caller sees it; one that nobody foresaw is `internal` and tells nothing of the inside. */
-export function toFailure(error: unknown): Failure {
+function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
   if (known) return new Failure(known[0], known[1], { cause: error });

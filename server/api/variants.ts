@@ -72,7 +72,7 @@ const knownElsewhere = ["text/event-stream"];
 
 const jsonFallback: Variant = { form: "json", formatRequired: false };
 
-export const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
+const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
 
 /**
  * Names the form of the answer.
@@ -111,7 +111,7 @@ export type RateRule =
   | { readonly kind: "list"; readonly rates: readonly number[] };
 
 /** Highest rate that a self-hosted arcana takes; the specification says "any value". */
-export const highestRate = 384_000;
+const highestRate = 384_000;
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 const opusRates = [8000, 12_000, 16_000, 24_000];
 

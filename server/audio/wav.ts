@@ -1,7 +1,7 @@
 import { type Encoder, noBytes } from "./encoder.ts";
 import { pcmBytes } from "./pcm.ts";
 
-export const wavHeaderBytes = 44;
+const wavHeaderBytes = 44;
 /** What a stream of unknown length says: FFmpeg, SoX, browsers and OpenAI's service all read or write it so. */
 const unknownSize = 0xffff_ffff;
 

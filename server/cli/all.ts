@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { watch } from "node:fs";
 import { createServer } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import type { Tier } from "../../config/contract/models.ts";
 import { env as names, ports } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
@@ -21,6 +23,11 @@ const drainSeconds = 5;
 /** Past the drain, a part that still runs is killed. */
 const killAfterMs = (drainSeconds + 5) * 1000;
 const readyWithinMs = 120_000;
+const sourceFolders = ["../", "../../config/contract"].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+);
+/** Editors write a file in several steps. */
+const settleMs = 300;
 
 export const allCommand: Command = {
   name: "all",
@@ -49,40 +56,95 @@ async function runAll(shell: Shell): Promise<number> {
 
   const stop = new AbortController();
   const signal = AbortSignal.any([shell.signal, stop.signal]);
-  const children = parts.map((part) => startPart(shell, part, shifted[part], files));
+  const running = parts.map(
+    (part) => new RunningPart(shell, part, partEnvironment(shell.env, shifted[part], files)),
+  );
+  const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
-    const died = Promise.race(children.map(async ({ part, exited }) => ({ part, how: await exited })));
+    const died = Promise.race(running.map(async ({ part, died: how }) => ({ part, how: await how })));
     const told = tellWhenReady(shell, shifted, files, signal);
     const first = await Promise.race([died, onceAborted(shell.signal), told.then(() => died)]);
     if (first === undefined || shell.signal.aborted) return 0;
     shell.complain(`==> ${first.part} ended (${first.how}); its last words are above. Stopping the others.`);
     return 1;
   } finally {
+    unwatch();
     stop.abort();
-    await stopParts(shell, children);
+    shell.print("==> stopping");
+    await Promise.all(running.map((part) => part.stop()));
+    shell.print("==> stopped");
   }
 }
 
-interface RunningPart {
+/** A process of its own, told to stop by a signal or by the loss of its parent (the closed channel). */
+class RunningPart {
   readonly part: Part;
-  readonly child: ChildProcess;
-  /** How it ended: `code 1` or `SIGKILL`. */
-  readonly exited: Promise<string>;
+  /** How it ended (`code 1` or `SIGKILL`), when nobody here asked it to. */
+  readonly died: Promise<string>;
+  readonly #start: () => ChildProcess;
+  readonly #tellDeath: (how: string) => void;
+  #child: ChildProcess;
+  #exited: Promise<void>;
+  #isMeantToEnd = false;
+
+  constructor(shell: Shell, part: Part, environment: Environment) {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const [runtime, ...rest] = shell.program;
+    this.part = part;
+    this.died = promise;
+    this.#tellDeath = resolve;
+    this.#start = () =>
+      spawn(runtime, [...rest, part], { env: environment, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    this.#child = this.#start();
+    this.#exited = this.#watch(this.#child);
+  }
+
+  async restart(): Promise<void> {
+    await this.stop();
+    this.#isMeantToEnd = false;
+    this.#child = this.#start();
+    this.#exited = this.#watch(this.#child);
+  }
+
+  async stop(): Promise<void> {
+    this.#isMeantToEnd = true;
+    const child = this.#child;
+    child.kill("SIGTERM");
+    const kill = setTimeout(() => child.kill("SIGKILL"), killAfterMs);
+    await this.#exited;
+    clearTimeout(kill);
+  }
+
+  #watch(child: ChildProcess): Promise<void> {
+    return new Promise((resolve) => {
+      const end = (how: string) => {
+        if (!this.#isMeantToEnd) this.#tellDeath(how);
+        resolve();
+      };
+      child.once("error", (error) => end(error.message));
+      child.once("exit", (code, signal) => end(signal ?? `code ${code}`));
+    });
+  }
 }
 
-/** A process of its own, told to stop by a signal or by the loss of its parent (the closed channel). */
-function startPart(shell: Shell, part: Part, port: number, files: RunFiles): RunningPart {
-  const [runtime, ...rest] = shell.program;
-  const watch = shell.env.DEV ? ["--watch", "--watch-preserve-output"] : [];
-  const child = spawn(runtime, [...watch, ...rest, part], {
-    env: partEnvironment(shell.env, port, files),
-    stdio: ["ignore", "inherit", "inherit", "ipc"],
-  });
-  const exited = new Promise<string>((resolve) => {
-    child.once("error", (error) => resolve(error.message));
-    child.once("exit", (code, signal) => resolve(signal ?? `code ${code}`));
-  });
-  return { part, child, exited };
+/** Restarts the tiers when a source changes. @returns a function that stops watching. */
+function restartOnSave(shell: Shell, running: readonly RunningPart[]): () => void {
+  let pending: NodeJS.Timeout | undefined;
+  let restarted: Promise<unknown> = Promise.resolve();
+  const restart = () => {
+    shell.print("==> a source changed; restarting");
+    restarted = restarted.then(() => Promise.all(running.map((part) => part.restart())));
+  };
+  const watchers = sourceFolders.map((folder) =>
+    watch(folder, { recursive: true }, () => {
+      clearTimeout(pending);
+      pending = setTimeout(restart, settleMs);
+    }),
+  );
+  return () => {
+    clearTimeout(pending);
+    for (const watcher of watchers) watcher.close();
+  };
 }
 
 function partEnvironment(inherited: Environment, port: number, files: RunFiles): Environment {
@@ -99,19 +161,6 @@ function partEnvironment(inherited: Environment, port: number, files: RunFiles):
     [names.routingFile]: files.routingFile,
     [names.routingConfigMap]: "",
   };
-}
-
-async function stopParts(shell: Shell, children: readonly RunningPart[]): Promise<void> {
-  const running = children.filter(({ child }) => child.exitCode === null && child.signalCode === null);
-  if (running.length === 0) return;
-  shell.print("==> stopping");
-  for (const { child } of running) child.kill("SIGTERM");
-  const kill = setTimeout(() => {
-    for (const { child } of running) child.kill("SIGKILL");
-  }, killAfterMs);
-  await Promise.all(running.map(({ exited }) => exited));
-  clearTimeout(kill);
-  shell.print("==> stopped");
 }
 
 async function onceAborted(signal: AbortSignal): Promise<undefined> {

@@ -50,7 +50,7 @@ export async function startScriptedModel(script: ScriptedModel["script"]): Promi
   return model;
 }
 
-export function sine(count: number, rate: number, from = 0): Int16Array {
+function sine(count: number, rate: number, from = 0): Int16Array {
   return Int16Array.from({ length: count }, (_, i) =>
     Math.round(12_000 * Math.sin((2 * Math.PI * 440 * (from + i)) / rate)),
   );

@@ -1,0 +1,145 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, utimesSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../support/api-tier.ts";
+
+const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
+/** Away from a `make run` that someone has open. */
+const offset = 21_000;
+const sentence = "This machine can speak now";
+
+let home: string;
+let run: { child: ChildProcess; said: () => string; ended: Promise<number | null> };
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "svc-tts-run-"));
+});
+
+afterEach(async () => {
+  run.child.kill("SIGKILL");
+  await run.ended;
+  await eventually("nothing is left", () => ourProcesses().length === 0, 15_000);
+  rmSync(home, { recursive: true });
+}, 30_000);
+
+function start(environment: Record<string, string> = {}): void {
+  const child = spawn(process.execPath, [main, "all"], {
+    env: { ...process.env, HOME: home, PORT_OFFSET: String(offset), DEV: "", ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const pieces: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (piece) => pieces.push(piece));
+  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  run = { child, said: () => Buffer.concat(pieces).toString(), ended };
+}
+
+const speaking = () =>
+  eventually(`it speaks: ${run.said()}`, () => run.said().includes("==> speaking"), 60_000);
+
+/** Everything whose home is this test's folder: the tiers and their engines, whoever their parent is. */
+function ourProcesses(): { pid: number; command: string }[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((name) => {
+      try {
+        readlinkSync(`/proc/${name}/exe`);
+        const isOurs = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(`HOME=${home}`);
+        return isOurs ? [{ pid: Number(name), command: readFileSync(`/proc/${name}/cmdline`, "utf8") }] : [];
+      } catch {
+        return []; // it ended meanwhile, or is not ours to look at
+      }
+    });
+}
+
+function curlLine(): string {
+  return (
+    run
+      .said()
+      .split("\n")
+      .find((line) => line.startsWith("curl ")) ?? ""
+  );
+}
+
+describe("svc-tts all", () => {
+  it("prints a curl line that speaks as it is pasted, and a signal stops everything", async () => {
+    start();
+    await speaking();
+    expect(curlLine()).toContain(sentence);
+    await promisify(execFile)("bash", ["-c", curlLine()], { cwd: home });
+    const wav = readFileSync(join(home, "speech.wav"));
+    expect(wav.subarray(0, 4).toString()).toBe("RIFF");
+    const seconds = (wav.length - 44) / 2 / wav.readUInt32LE(24);
+    expect(seconds).toBeGreaterThan(1);
+    expect(seconds).toBeLessThan(6);
+
+    run.child.kill("SIGTERM");
+    expect(await run.ended).toBe(0);
+    expect(ourProcesses()).toEqual([]);
+  });
+
+  it("accepts SVC_TTS_API_KEY as one more key", async () => {
+    start({ SVC_TTS_API_KEY: "my-own-key" });
+    await speaking();
+    for (const [key, status] of [
+      ["my-own-key", 200],
+      [readFileSync(join(home, ".cache/svc-tts/run/key"), "utf8"), 200],
+      ["another", 401],
+    ] as const) {
+      const answer = await fetch(`http://127.0.0.1:${8000 + offset}/v1/svc-tts`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/pcm" },
+        body: JSON.stringify({ speaker: "alan", text: "Good morning." }),
+      });
+      await answer.arrayBuffer();
+      expect(answer.status).toBe(status);
+    }
+  });
+
+  it("says which tier died, stops the others and fails", async () => {
+    start();
+    await speaking();
+    const arcana = ourProcesses().find(({ command }) => command.endsWith("\0arcana\0"));
+    process.kill(arcana?.pid ?? 0, "SIGKILL");
+    expect(await run.ended).toBe(1);
+    expect(run.said()).toContain("arcana ended (SIGKILL)");
+  });
+
+  it("leaves nothing behind when it is killed itself", async () => {
+    start();
+    await speaking();
+    run.child.kill("SIGKILL");
+    await eventually("the tiers end too", () => ourProcesses().length === 0, 15_000);
+  });
+
+  it("restarts the tiers on save with DEV=1, and leaves nothing behind then either", async () => {
+    start({ DEV: "1" });
+    await speaking();
+    const before = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
+    utimesSync(main, new Date(), new Date());
+    await eventually(
+      "the API is another process",
+      () => {
+        const now = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
+        return now !== undefined && now !== before;
+      },
+      20_000,
+    );
+    run.child.kill("SIGKILL");
+    await eventually("the tiers end too", () => ourProcesses().length === 0, 20_000);
+  });
+
+  it("names the port that is taken, and how to shift all three", async () => {
+    const taken = createServer();
+    await new Promise<void>((resolve) => taken.listen(8080 + offset, "127.0.0.1", resolve));
+    start();
+    expect(await run.ended).toBe(2);
+    expect(run.said()).toContain(`Port ${8080 + offset}, which mist needs, is taken.`);
+    expect(run.said()).toContain("PORT_OFFSET=");
+    await new Promise((resolve) => taken.close(resolve));
+  });
+});
