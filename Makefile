@@ -32,6 +32,7 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(BIN)/tsc -p .
 	@$(BIN)/biome check --error-on-warnings .
 	@$(NODE) test/check/main.ts
+	@test/check/shell.sh
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test
@@ -62,3 +63,15 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 test-integration: node_modules/.installed deps ## the operator against a real API server (programs are built once: 8 minutes)
 	@test/cluster/tools.sh >/dev/null
 	@$(BIN)/vitest run --project integration
+
+.PHONY: up
+up: node_modules/.installed ## a real Kubernetes node on this machine (needs root)
+	@test/cluster/up.sh
+
+.PHONY: down
+down: ## stop it and leave nothing behind
+	@test/cluster/down.sh
+
+.PHONY: kubeconfig
+kubeconfig: ## the line that points kubectl at it: eval "$$(make -s kubeconfig)"
+	@test/cluster/kubeconfig.sh

@@ -1,54 +1,76 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { CallObserver } from "./cluster/client.ts";
 import type { QueueObserver } from "./loop/queue.ts";
 
-const passSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+/** controller-runtime's own, so that dashboards and alerts made for it fit. */
+const passSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60];
+const queueSeconds = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000];
 
-/** What the operator counts, under the names that dashboards for controllers know. */
-export class OperatorMetrics {
-  readonly registry = new Registry();
-  readonly queue: QueueObserver;
-  readonly call: CallObserver;
+/** How a pass ended, in controller-runtime's words. */
+const results = {
+  settled: "success",
+  stalled: "success",
+  waiting: "requeue_after",
+  failed: "error",
+} as const;
 
-  constructor() {
-    const registers = [this.registry];
-    collectDefaultMetrics({ register: this.registry });
-    const passes = new Counter({
-      name: "controller_runtime_reconcile_total",
-      help: "Passes, by kind and how they ended",
-      labelNames: ["controller", "result"],
-      registers,
-    });
-    const took = new Histogram({
-      name: "controller_runtime_reconcile_time_seconds",
-      help: "Time of a pass",
-      labelNames: ["controller"],
-      buckets: passSeconds,
-      registers,
-    });
-    const waiting = new Gauge({ name: "workqueue_depth", help: "Keys that wait for a pass", registers });
-    const running = new Gauge({
-      name: "controller_runtime_active_workers",
-      help: "Passes under way",
-      registers,
-    });
-    const calls = new Counter({
-      name: "rest_client_requests_total",
-      help: "Requests to the API server; code 0 is no answer",
-      labelNames: ["method", "kind", "code"],
-      registers,
-    });
-    this.queue = {
-      depth: (keys, passesNow) => {
-        waiting.set(keys);
-        running.set(passesNow);
-      },
-      finished: (key, result, tookMs) => {
-        const controller = key.split("/")[0] ?? "";
-        passes.inc({ controller, result });
-        took.observe({ controller }, tookMs / 1000);
-      },
-    };
-    this.call = ({ method, kind, status }) => calls.inc({ method, kind, code: String(status) });
-  }
+/** Metrics of a queue and its passes under the names of controller-runtime and client-go (`workqueue_*`, `controller_runtime_*`). */
+export function queueMetrics(registry: Registry, controller: string): QueueObserver {
+  const registers = [registry];
+  const labelNames = ["controller"];
+  /** client-go's dashboards ask by `name`, controller-runtime's by `controller`. */
+  const named = ["name"];
+  const queue = { name: controller, controller };
+  const counter = (name: string, help: string, more: readonly string[] = []) =>
+    new Counter({ name, help, registers, labelNames: [...labelNames, ...more] });
+  const gauge = (name: string, help: string, more: readonly string[] = []) =>
+    new Gauge({ name, help, registers, labelNames: [...labelNames, ...more] });
+  const histogram = (name: string, help: string, buckets: number[], more: readonly string[] = []) =>
+    new Histogram({ name, help, registers, buckets, labelNames: [...labelNames, ...more] });
+  const adds = counter("workqueue_adds_total", "Keys added to the queue, waiting already or not", named);
+  const retries = counter("workqueue_retries_total", "Passes that are tried again after a failure", named);
+  const depth = gauge("workqueue_depth", "Keys that wait for a pass", named);
+  const waited = histogram(
+    "workqueue_queue_duration_seconds",
+    "How long keys waited for their pass",
+    queueSeconds,
+    named,
+  );
+  const worked = histogram("workqueue_work_duration_seconds", "How long passes took", queueSeconds, named);
+  const passes = counter("controller_runtime_reconcile_total", "Passes by how they ended", ["result"]);
+  const errors = counter("controller_runtime_reconcile_errors_total", "Passes that failed");
+  const active = gauge("controller_runtime_active_workers", "Passes that run now");
+  const took = histogram("controller_runtime_reconcile_time_seconds", "How long passes took", passSeconds);
+  for (const result of new Set(Object.values(results))) passes.inc({ controller, result }, 0);
+  errors.inc({ controller }, 0);
+  return {
+    added: () => adds.inc(queue),
+    depth(waiting, running) {
+      depth.set(queue, waiting);
+      active.set({ controller }, running);
+    },
+    started: (_key, waitedMs) => waited.observe(queue, waitedMs / 1000),
+    finished(_key, result, tookMs) {
+      passes.inc({ controller, result: results[result] });
+      worked.observe(queue, tookMs / 1000);
+      took.observe({ controller }, tookMs / 1000);
+    },
+    failed() {
+      errors.inc({ controller });
+      retries.inc(queue);
+    },
+  };
+}
+
+/** `rest_client_requests_total` of client-go; `code` is `<error>` when no answer came. */
+export function callMetrics(registry: Registry, host: string): CallObserver {
+  const requests = new Counter({
+    name: "rest_client_requests_total",
+    help: "Requests to the API server by status, method and host",
+    registers: [registry],
+    labelNames: ["code", "method", "host"],
+  });
+  return ({ method, status }) => {
+    requests.inc({ code: status === 0 ? "<error>" : String(status), method, host });
+  };
 }

@@ -12,6 +12,7 @@ export function createFileDirectory(path: string, log: Log): Directory {
     whenAbsent: "keep",
     onError: (error) => log.error({ err: error }, "the routing file is wrong; the last good one stays"),
   });
+  if (!file.current()) log.warn({ path }, "the routing file is not there yet; waiting for it");
   return {
     table: () => file.current(),
     replicas: (route) => (route.idle ? [] : [new URL(route.service).origin]),

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import type { Tier } from "../../config/contract/models.ts";
-import { env as names, paths, ports, tokenKey } from "../../config/contract/names.ts";
+import { jwksKey, env as names, paths, ports, tokenKey } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
 import { podAccess, serviceAccountDir } from "../api/kubernetes/connection.ts";
 import type { ApiSettings, RoutingSource } from "../api/start.ts";
@@ -14,14 +14,14 @@ const day = 86_400;
 
 /** @throws UsageError naming the variable, its value and what is allowed. */
 export function readApiSettings(environment: Environment): ApiSettings {
-  const { text, integer, file } = readers(environment);
+  const { text, integer } = readers(environment);
   return {
     host: text(names.host) ?? "0.0.0.0",
     port: integer(names.port, ports.api, 0, 65_535),
     routing: readRouting(environment),
     tokenFile: `${text(names.tokenDir) ?? paths.token}/${tokenKey}`,
     licenseFile: text(names.licenseFile) ?? `${paths.license}/license.jwt`,
-    licenseKeysFile: file(names.licenseKeysFile),
+    licenseKeysFile: text(names.licenseKeysFile) ?? `${paths.licenseKeys}/${jwksKey}`,
     licenseGraceSeconds: integer(names.licenseGraceSeconds, 0, 0, 3650 * day),
     keysFile: text(names.keysFile),
     apiKey: text(names.apiKey),
@@ -96,13 +96,6 @@ function readers(environment: Environment) {
       const given = text(name) ?? fallback;
       if (allowed.includes(given)) return given;
       throw new UsageError(`${name} must be one of ${allowed.join(", ")}; it is ${JSON.stringify(given)}.`);
-    },
-    /** A file that must be there when it is named. */
-    file(name: string): string | undefined {
-      const path = text(name);
-      if (path !== undefined && !existsSync(path))
-        throw new UsageError(`${name} names ${path}, which is not there.`);
-      return path;
     },
   };
 }

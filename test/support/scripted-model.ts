@@ -90,8 +90,11 @@ function createCall(invocation: Invocation, request: IncomingMessage, response: 
     const flowing = response.write(encodeFrame(frame));
     if (flowing) return;
     await new Promise<void>((resolve) => {
-      response.once("drain", resolve);
-      response.once("close", resolve);
+      const go = () => {
+        response.off("drain", go).off("close", go);
+        resolve();
+      };
+      response.on("drain", go).on("close", go);
     });
   };
   return {

@@ -413,8 +413,10 @@ describe("watching one Secret", () => {
     const other = secret("other");
     await admin.apply({ ...other, metadata: { ...other.metadata, name: "other" } });
     await followSecret().synced();
-    await expectNoticed();
+    expect(reflector.get(`${namespace}/license`)?.metadata.resourceVersion).toBe(await versionInCluster());
+    await untilWatching();
     expect([...told.keys()]).toEqual([`${namespace}/license`]);
+    expect(tellings).toBe(1);
   });
 
   test("notices what happened while it was cut off, a deletion included, though its version is forgotten", async () => {

@@ -1,0 +1,59 @@
+/**
+ * Run inside the image build as `role-packages.ts ROLE=PACKAGE,PACKAGE…`: copies the installed packages that a role needs,
+ * with what those depend on, to /roles/ROLE/node_modules, leaving out what only people and compilers read.
+ */
+import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+interface Manifest {
+  readonly dependencies?: Record<string, string>;
+  readonly optionalDependencies?: Record<string, string>;
+}
+
+const INSTALLED = join(process.cwd(), "node_modules");
+const FOR_PEOPLE =
+  /\.(d\.[cm]?ts|[cm]?ts|map|md|markdown|flow|html|png|yml)$|\/(\.github|docs?|examples?|tests?|__tests__|benchmarks?|coverage|man)$/i;
+/** licenses stay, and so does a folder that code lives in although its name says otherwise */
+const ALWAYS = /\/(licen[cs]e|copying|notice)[^/]*$|\/yaml\/dist\/doc$/i;
+
+/** The folder of a dependency, looked up from the package that needs it as Node does. */
+function locate(name: string, from: string): string | undefined {
+  for (let folder = from; folder.length >= dirname(INSTALLED).length; folder = dirname(folder)) {
+    const candidate = join(folder, "node_modules", name);
+    if (existsSync(join(candidate, "package.json"))) return candidate;
+  }
+  return undefined;
+}
+
+function closure(folder: string, found: Set<string>): void {
+  if (found.has(folder)) return;
+  found.add(folder);
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
+  for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
+    const dependency = locate(name, folder);
+    if (dependency) closure(dependency, found);
+    else if (!manifest.optionalDependencies?.[name]) throw new Error(`${folder} needs ${name}, which is not installed`);
+  }
+}
+
+function keep(path: string): boolean {
+  return ALWAYS.test(path) || !FOR_PEOPLE.test(path);
+}
+
+for (const argument of process.argv.slice(2)) {
+  const [role, list] = argument.split("=");
+  if (!role || !list) throw new Error(`ROLE=PACKAGE,PACKAGE… expected, not "${argument}"`);
+  const packages = new Set<string>();
+  for (const name of list.split(",")) {
+    const folder = locate(name, process.cwd());
+    // an optional dependency may be missing on purpose: English then speaks alone
+    if (folder) closure(folder, packages);
+  }
+  for (const folder of packages) {
+    const target = join("/roles", role, "node_modules", folder.slice(INSTALLED.length + 1));
+    mkdirSync(dirname(target), { recursive: true });
+    // a package inside another is copied when its own turn comes
+    cpSync(folder, target, { recursive: true, filter: (path) => keep(path) && !path.slice(folder.length).includes("/node_modules") });
+  }
+  console.log(`${role}: ${packages.size} packages`);
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Changes how many GPUs the running local cluster's node offers, and waits until the node says so.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=state.sh
+source "$CLUSTER_DIR/state.sh"
+
+usage() { echo "usage: gpus.sh N   the node offers N of nvidia.com/gpu from now on (0 takes them all away); pods that hold one keep it"; }
+
+allocatable() { kube get node "$NODE" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}'; }
+
+main() {
+  case ${1:-} in -h | --help | '') usage && exit 0 ;; esac
+  [[ $1 =~ ^[0-9]+$ ]] || fail "the number of GPUs must be 0 or more, not '$1'" "for example: gpus.sh 4"
+  [ -e "$RUN/complete" ] || fail "no local cluster is running" "start it with make up"
+  TOOLS=$("$CLUSTER_DIR/tools.sh" --path)
+  echo "$1" >"$STATE/gpus.new"
+  mv "$STATE/gpus.new" "$STATE/gpus"
+  local deadline=$((SECONDS + 30))
+  until [ "$(allocatable)" = "$1" ]; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "the node still offers $(allocatable) GPUs after 30 s" "see $LOGS/deviceplugin.log and $LOGS/kubelet.log"
+    sleep 0.2
+  done
+  say "node $NODE offers $1 GPUs"
+}
+
+main "$@"

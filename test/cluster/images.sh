@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# Builds the server and operator images from the Containerfile with Docker, Podman or Buildah, and writes down their names.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+  cat <<'T'
+usage: images.sh [--push]
+  Builds the images `server` and `operator`. A tag is the version and a hash of everything that goes in, so an unchanged
+  tree builds nothing. Names and archives are written to ~/.cache/svc-tts/images/current.env.
+  --push   push them too (to SVC_TTS_IMAGE_REPOSITORY)
+  SVC_TTS_IMAGE_REPOSITORY   where the images are to live (default ghcr.io/svc-tts)
+  SVC_TTS_BUILDER            docker, podman or buildah (default: the first that answers)
+  SVC_TTS_BASE=debian        make the base from Debian and npm packages even where a registry answers
+T
+}
+
+IMAGES="$CACHE/images"
+REPOSITORY="${SVC_TTS_IMAGE_REPOSITORY:-ghcr.io/svc-tts}"
+ROLES=(server operator)
+# an archive a role, kept for going back to a tree that was built before
+ARCHIVES_KEPT=3
+SPACE_MIB=4096
+
+version() { sed -nE 's/^  "version": "([^"]+)".*/\1/p' "$REPO_DIR/package.json"; }
+node_version() { sed -nE 's/^    "node": "([0-9][^"]*)".*/\1/p' "$REPO_DIR/package.json"; }
+
+inputs_of() { # ROLE: every file that may end in its image
+  cd "$REPO_DIR" || exit 1
+  echo Containerfile
+  echo .dockerignore
+  echo package.json
+  echo package-lock.json
+  echo .npmrc
+  find config/contract config/images "$1" -type f
+  if [ "$1" = operator ]; then find crds -name '*.ts' -type f; fi
+}
+
+tag_of() { # ROLE
+  local files
+  mapfile -t files < <(inputs_of "$1" | LC_ALL=C sort)
+  printf '%s-%s' "$(version)" "$(cd "$REPO_DIR" && hash_of_files "${files[@]}")"
+}
+
+registry_answers() { timeout 5 bash -c '</dev/tcp/registry-1.docker.io/443' 2>/dev/null; }
+
+# A docker program without its engine is common; only one that answers counts.
+choose_builder() {
+  local builder=${SVC_TTS_BUILDER:-}
+  if [ -z "$builder" ]; then
+    if timeout 5 docker info >/dev/null 2>&1; then builder=docker; elif timeout 5 podman info >/dev/null 2>&1; then builder=podman; else builder=buildah; fi
+  fi
+  case $builder in docker | podman | buildah) echo "$builder" ;; *) fail "SVC_TTS_BUILDER must be docker, podman or buildah, not '$builder'" ;; esac
+}
+
+need_packages() { # PROGRAM=PACKAGE...
+  local pair missing=()
+  for pair in "$@"; do command -v "${pair%%=*}" >/dev/null || missing+=("${pair##*=}"); done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  command -v apt-get >/dev/null || fail "these programs are missing: ${missing[*]}" "install them with this system's package manager, or use Docker or Podman"
+  [ "$(id -u)" = 0 ] || fail "these Debian packages are missing: ${missing[*]}" "install them (sudo apt-get install --no-install-recommends ${missing[*]}) and run this again"
+  say "installing Debian packages: ${missing[*]}"
+  with_progress "apt-get update" "$IMAGES/apt.log" apt-get update || { show_log "$IMAGES/apt.log" && fail "apt-get update failed"; }
+  DEBIAN_FRONTEND=noninteractive with_progress "apt-get install" "$IMAGES/apt.log" apt-get install --yes --no-install-recommends "${missing[@]}" ||
+    { show_log "$IMAGES/apt.log" && fail "apt-get could not install: ${missing[*]}" "see $IMAGES/apt.log"; }
+}
+
+# Buildah with storage of its own in the cache: copy-on-write where the kernel allows it, plain folders elsewhere.
+buildah_() {
+  BUILDAH_ISOLATION=chroot buildah --storage-driver "$(storage_driver)" --root "$IMAGES/storage" --runroot "$IMAGES/storage-run" "$@"
+}
+
+storage_driver() {
+  [ -s "$IMAGES/storage-driver" ] || {
+    local trial
+    trial=$(mktemp -d "$IMAGES/overlay.XXXXXX")
+    mkdir "$trial"/{lower,upper,work,merged}
+    if unshare --mount mount -t overlay overlay -o "lowerdir=$trial/lower,upperdir=$trial/upper,workdir=$trial/work" "$trial/merged" 2>/dev/null; then
+      echo overlay
+    else
+      echo vfs
+    fi >"$IMAGES/storage-driver"
+    rm -rf "$trial"
+  }
+  cat "$IMAGES/storage-driver"
+}
+
+# The npm registry and certificate authority that this machine uses, for the build alone.
+write_secrets() { # DIRECTORY
+  (umask 077 && {
+    cat "$HOME/.npmrc" 2>/dev/null || true
+    echo
+    echo "registry=$(npm config get registry 2>/dev/null)"
+  } >"$1/npmrc")
+  cat "${NODE_EXTRA_CA_CERTS:-/dev/null}" >"$1/ca.pem"
+}
+
+# --- a base without a registry: Debian by mmdebstrap, node and npm from npm packages
+
+# Documentation stays out, licenses stay in: what Debian's own slim image does.
+bootstrap_debian() { # OUT.tar
+  local option
+  local options=(--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright'
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*')
+  for option in Check-Valid-Until Check-Date; do
+    [ -z "$(apt-config dump --format '%v' "Acquire::$option")" ] || options+=(--aptopt="Acquire::$option \"$(apt-config dump --format '%v' "Acquire::$option")\"")
+  done
+  mmdebstrap --quiet --variant=apt "${options[@]}" \
+    --customize-hook="rm -rf \"\$1\"/var/lib/apt/lists/* \"\$1\"/var/cache/apt/* \"\$1\"/var/log/apt" bookworm "$1"
+}
+
+# npm's own `node` package fetches the binary for this platform from the registry.
+unpack_node() { # DIRECTORY
+  local node npm
+  mkdir -p "$1/usr/local/bin" "$1/usr/local/lib/node_modules"
+  (
+    cd "$1"
+    node=$(npm pack --silent "node-linux-$(node_arch)@$(node_version)")
+    npm=$(npm pack --silent "npm@11")
+    tar --extract --file "$node" --strip-components=2 --directory usr/local/bin package/bin/node
+    tar --extract --file "$npm" --directory usr/local/lib/node_modules
+    mv usr/local/lib/node_modules/package usr/local/lib/node_modules/npm
+    rm "$node" "$npm"
+  )
+  chmod 755 "$1/usr/local/bin/node"
+  ln -s ../lib/node_modules/npm/bin/npm-cli.js "$1/usr/local/bin/npm"
+}
+
+node_arch() { case $(uname -m) in x86_64) echo x64 ;; aarch64) echo arm64 ;; *) fail "no node binary for $(uname -m) on npm" ;; esac; }
+
+make_bases() {
+  local key=${1##*:} work container
+  work=$(mktemp -d "$IMAGES/base.XXXXXX")
+  with_progress "making a Debian base" "$IMAGES/base.log" bootstrap_debian "$work/debian.tar" ||
+    { show_log "$IMAGES/base.log" && fail "Debian's packages could not be assembled into a base image" "the log is $IMAGES/base.log; does apt-get update work here?"; }
+  with_progress "fetching node $(node_version)" "$IMAGES/base.log" unpack_node "$work/node" ||
+    { show_log "$IMAGES/base.log" && fail "node could not be fetched from the npm registry" "the log is $IMAGES/base.log"; }
+  {
+    container=$(buildah_ from scratch)
+    buildah_ add --quiet "$container" "$work/debian.tar" /
+    buildah_ config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --cmd /bin/bash "$container"
+    buildah_ commit --quiet "$container" "localhost/svc-tts-debian:$key"
+    buildah_ add --quiet "$container" "$work/node" /
+    buildah_ commit --quiet --rm "$container" "localhost/svc-tts-node:$key"
+  } >"$IMAGES/base.log" 2>&1 || { show_log "$IMAGES/base.log" && fail "the base image could not be stored" "the log is $IMAGES/base.log"; }
+  rm -rf "$work"
+}
+
+# base_arguments BUILDER: --build-arg lines for the build
+base_arguments() {
+  local key
+  if [ "${SVC_TTS_BASE:-}" != debian ] && { [ "$1" != buildah ] || registry_answers; }; then return; fi
+  [ "$1" = buildah ] || fail "SVC_TTS_BASE=debian builds with buildah, and the builder is $1" "set SVC_TTS_BUILDER=buildah"
+  key="bookworm-node$(node_version)"
+  if ! buildah_ inspect --type image "localhost/svc-tts-node:$key" >/dev/null 2>&1; then
+    say "no image registry answers: making the base from Debian and npm packages"
+    need_packages mmdebstrap=mmdebstrap npm=npm
+    make_bases "localhost/svc-tts-node:$key" >&2
+  fi
+  printf '%s\n' --build-arg "BASE=localhost/svc-tts-node:$key" --build-arg "RUNTIME=localhost/svc-tts-debian:$key"
+}
+
+build_role() { # BUILDER ROLE IMAGE ARCHIVE
+  local builder=$1 role=$2 image=$3 archive=$4 secrets common base
+  secrets=$(mktemp -d "$IMAGES/secrets.XXXXXX")
+  write_secrets "$secrets"
+  mapfile -t base < <(base_arguments "$builder")
+  common=(--target "$role" --tag "$image" --file "$REPO_DIR/Containerfile" --build-arg "VERSION=$(version)" "${base[@]}"
+    --secret "id=npmrc,src=$secrets/npmrc" --secret "id=ca,src=$secrets/ca.pem")
+  case $builder in
+    docker) DOCKER_BUILDKIT=1 with_progress "building $role" "$IMAGES/$role.log" docker build "${common[@]}" "$REPO_DIR" ;;
+    podman) with_progress "building $role" "$IMAGES/$role.log" podman build --layers "${common[@]}" "$REPO_DIR" ;;
+    buildah) with_progress "building $role" "$IMAGES/$role.log" buildah_ build --layers "${common[@]}" "$REPO_DIR" ;;
+  esac || { rm -rf "$secrets" && show_log "$IMAGES/$role.log" 30 && fail "the $role image could not be built" "the log is $IMAGES/$role.log"; }
+  rm -rf "$secrets"
+  case $builder in
+    docker) docker save --output "$archive.new" "$image" ;;
+    podman) podman save --quiet --format docker-archive --output "$archive.new" "$image" ;;
+    buildah) buildah_ push --quiet "$image" "docker-archive:$archive.new:$image" ;;
+  esac
+  mv "$archive.new" "$archive"
+}
+
+push() { # BUILDER IMAGE
+  case $1 in
+    docker | podman) "$1" push "$2" ;;
+    buildah) buildah_ push "$2" "docker://$2" ;;
+  esac || fail "$2 could not be pushed" "log in to the registry first ($1 login), or set SVC_TTS_IMAGE_REPOSITORY to one that you may write to"
+}
+
+forget_old_archives() { # ROLE
+  find "$IMAGES" -maxdepth 1 -name "$1-*.tar" -printf '%T@ %p\n' | sort -rn | tail -n +$((ARCHIVES_KEPT + 1)) | cut -d' ' -f2- | xargs --no-run-if-empty rm --
+  rm -f "$IMAGES/$1"-*.tar.new
+}
+
+build_all() { # [--push]
+  local role tag image archive builder='' started
+  for role in "${ROLES[@]}"; do
+    tag=$(tag_of "$role")
+    image="$REPOSITORY/$role:$tag"
+    archive="$IMAGES/$role-$(sha256sum <<<"$image" | cut -c1-8)-$tag.tar"
+    if [ -e "$archive" ] && [ "${1:-}" != --push ]; then
+      touch "$archive"
+      say "$image: nothing changed"
+    else
+      [ -n "$builder" ] || prepare_builder
+      started=$(now_ms)
+      rm -f "$archive"
+      build_role "$builder" "$role" "$image" "$archive"
+      say "$image: built with $builder in $(seconds_since "$started") s, $(($(stat -c %s "$archive") / 1048576)) MB"
+      forget_old_archives "$role"
+      [ "${1:-}" != --push ] || push "$builder" "$image"
+    fi
+    printf '%s_IMAGE=%q\n%s_TAG=%q\n%s_ARCHIVE=%q\n' "${role^^}" "$image" "${role^^}" "$tag" "${role^^}" "$archive" >>"$IMAGES/current.env.new"
+  done
+}
+
+prepare_builder() {
+  builder=$(choose_builder)
+  need_space "$IMAGES" "$SPACE_MIB" "building images"
+  [ "$builder" != buildah ] || need_packages buildah=buildah
+}
+
+main() {
+  case ${1:-} in -h | --help) usage && exit 0 ;; '' | --push) ;; *) usage >&2 && exit 2 ;; esac
+  mkdir -p "$IMAGES"
+  hold_lock images
+  rm -rf "$IMAGES"/{secrets,base,overlay}.??????
+  printf '# written by images.sh: what was built last\nIMAGE_REPOSITORY=%q\n' "$REPOSITORY" >"$IMAGES/current.env.new"
+  build_all "${1:-}"
+  mv "$IMAGES/current.env.new" "$IMAGES/current.env"
+}
+
+main "$@"

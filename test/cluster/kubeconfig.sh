@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Prints the line that points kubectl at the local cluster: eval "$(make -s kubeconfig)"
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=state.sh
+source "$CLUSTER_DIR/state.sh"
+
+case ${1:-} in -h | --help) echo "usage: kubeconfig.sh   prints an export line for the shell" && exit 0 ;; esac
+[ -s "$KUBECONFIG_FILE" ] || fail "no local cluster is running" "start it with make up"
+printf 'export KUBECONFIG=%q\n' "$KUBECONFIG_FILE"

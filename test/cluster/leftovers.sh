@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Lists what a local cluster has left on this machine, one thing a line, and exits 1 when there is any.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=state.sh
+source "$CLUSTER_DIR/state.sh"
+
+usage() { echo "usage: leftovers.sh   lists processes, mounts, links, routes, rules, cgroups and files of the local cluster; exits 1 when there are any"; }
+
+# By program too, so that one whose record is lost is found; integration suites run theirs in folders of their own.
+processes() {
+  local program
+  cluster_processes | sed 's/^/process /'
+  while read -r program; do
+    if grep -qazE "^([^ ]*=)?$STATE/" "${program%/exe}/cmdline" 2>/dev/null; then echo "process $(cut -d/ -f3 <<<"$program")"; fi
+  done < <(find /proc -maxdepth 2 -name exe -lname "$CACHE/tools/*" 2>/dev/null)
+  pgrep -f "containerd-shim.*$CONTAINERD_SOCKET" | sed 's/^/process /' || true
+}
+
+mounts() { awk -v state="$STATE/" 'index($5, state) || index($4, state) {print "mount " $5}' /proc/self/mountinfo; }
+links() { ip -oneline link show "$HOST_LINK" 2>/dev/null | awk '{print "link " $2}' || true; }
+named_namespaces() { ip netns list 2>/dev/null | grep -E '^(cni-|svc-tts)' | sed 's/^/network namespace /' || true; }
+
+routes() {
+  local range
+  for range in "$NODE_RANGE" "$SERVICE_RANGE" "$POD_RANGE"; do
+    ip -4 -oneline route show table all root "$range" | sed 's/^/route /'
+  done
+}
+
+rules() {
+  command -v nft >/dev/null || return 0
+  nft list tables 2>/dev/null | grep -E 'kube-proxy|cni' | sed 's/^/nftables /' || true
+}
+
+cgroups() {
+  local folder
+  while read -r folder; do [ ! -d "$folder" ] || echo "cgroup $folder"; done < <(cgroup_folders)
+}
+
+files() {
+  [ -d "$STATE" ] || return 0
+  find "$STATE" -mindepth 1 -maxdepth 1 ! -name logs | sed 's/^/file /'
+}
+
+main() {
+  case ${1:-} in -h | --help) usage && exit 0 ;; esac
+  local found
+  found=$({ processes; mounts; links; named_namespaces; routes; rules; cgroups; files; } | sort -u)
+  [ -n "$found" ] || return 0
+  printf '%s\n' "$found"
+  return 1
+}
+
+main "$@"

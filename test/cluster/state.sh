@@ -1,0 +1,81 @@
+# shellcheck shell=bash
+# The local cluster's state and the few questions that up, down and leftovers ask of it. Sourced after lib.sh.
+#
+# Every program of the cluster lives in one process namespace, one mount namespace and one network namespace, whose first
+# process is the anchor (`pause`). When the anchor ends, the kernel ends every program and pod and takes the mounts, the
+# network and its rules with it: nothing can be left behind by a crash but files and empty cgroups.
+set -euo pipefail
+
+# shellcheck disable=SC2034
+{
+  STATE="$CACHE/cluster"
+  RUN="$STATE/run"
+  LOGS="$STATE/logs"
+  PKI="$STATE/pki"
+  KUBECONFIG_FILE="$STATE/kubeconfig"
+  CONTAINERD_SOCKET="$RUN/containerd.sock"
+  NODE=node1
+  NODE_ADDRESS=10.250.0.1
+  HOST_ADDRESS=10.250.0.254
+  NODE_RANGE=10.250.0.0/24
+  SERVICE_RANGE=10.96.0.0/16
+  POD_RANGE=10.244.0.0/16
+  HOST_LINK=svc-tts0
+  CGROUP=svc-tts-cluster
+  # paths that Kubernetes, containerd and CNI have fixed; the cluster sees its own folders there
+  PRIVATE_FOLDERS=(/run/containerd /run/netns /var/lib/kubelet /var/lib/cni /var/log/containers /var/log/pods)
+  COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler containerd kubelet kube-proxy deviceplugin)
+}
+
+start_time_of() { # PID → its start in clock ticks since boot, which tells it from a later process of the same number
+  local stat
+  stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+  # the name in brackets may hold spaces; the start is the 20th field after it
+  awk '{printf "%s", $20}' <<<"${stat##*) }"
+}
+
+remember_process() { printf '%s %s\n' "$2" "$(start_time_of "$2")" >"$RUN/$1.pid"; } # NAME PID
+
+# process_of NAME: the remembered process's id when that very process still runs
+process_of() {
+  local pid started
+  [ -r "$RUN/$1.pid" ] || return 1
+  read -r pid started <"$RUN/$1.pid" || return 1
+  [ -n "$started" ] && [ "$(start_time_of "$pid")" = "$started" ] || return 1
+  printf '%s' "$pid"
+}
+
+# nsenter outlives its program by a moment, so both are asked.
+runs() { process_of "$1" >/dev/null && [ -n "$(program_of "$1")" ]; }
+
+# The program itself under its nsenter, which stays outside to wait for it.
+program_of() { # NAME
+  local outer
+  outer=$(process_of "$1") || return 1
+  tr -d ' ' <"/proc/$outer/task/$outer/children" 2>/dev/null
+}
+
+in_cluster() { # COMMAND...: in the namespaces of the running cluster
+  nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@"
+}
+
+# The folder of our cgroup in every hierarchy: one on cgroup v2, one for each controller on v1, both where they are mixed.
+cgroup_folders() { awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts | sort -u | sed "s|\$|/$CGROUP|"; }
+
+kube() { "$TOOLS/kubectl" --kubeconfig "$KUBECONFIG_FILE" "$@"; }
+
+# cluster_processes: every process that lives in the cluster's namespaces, or was started to make or enter them
+cluster_processes() {
+  {
+    if [ -s "$RUN/namespace" ]; then find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/mnt' -lname "$(sed 's/[][]/\\&/g' "$RUN/namespace")" 2>/dev/null || true; fi
+    starters
+  } | cut -d/ -f3 | sort -un
+}
+
+# By their arguments, so that a start that was killed before it wrote a record is found too.
+starters() {
+  local file
+  while read -r file; do
+    case $(cat "${file%/cmdline}/comm" 2>/dev/null) in unshare | nsenter | anchor.sh | pause) echo "$file" ;; esac
+  done < <(grep -alzE "^([^ ]*=)?$STATE/" /proc/[0-9]*/cmdline 2>/dev/null || true)
+}

@@ -1,0 +1,246 @@
+#!/usr/bin/env bash
+# Starts the local cluster: one real node in namespaces of its own. Run again, it finds it healthy or repairs it.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=state.sh
+source "$CLUSTER_DIR/state.sh"
+# shellcheck source-path=SCRIPTDIR source=preflight.sh
+source "$CLUSTER_DIR/preflight.sh"
+# shellcheck source-path=SCRIPTDIR source=node-config.sh
+source "$CLUSTER_DIR/node-config.sh"
+
+usage() {
+  cat <<'T'
+usage: up.sh
+  Starts etcd, the API server, the controllers, the scheduler, containerd, the kubelet, kube-proxy, CoreDNS and a device
+  plugin that advertises made-up GPUs. Needs root and about 8 GB; installs the Debian packages that it lacks and says so.
+  SVC_TTS_GPUS   GPUs that the node offers at first (default 4; gpus.sh changes it later)
+  SVC_TTS_CACHE  where everything is kept (default ~/.cache/svc-tts)
+T
+}
+
+GPUS="${SVC_TTS_GPUS:-4}"
+# what a kubelet sets for the whole machine; down.sh puts the old values back
+KUBELET_SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
+
+# await NAME WHAT COMMAND...: until the command succeeds; gives up when the component ends or a minute passes
+await() {
+  local name=$1 what=$2 started
+  shift 2
+  started=$(now_ms)
+  until "$@" >/dev/null 2>&1; do
+    { [ "$name" = anchor ] && process_of anchor >/dev/null; } || runs "$name" || { show_log "$LOGS/$name.log" && fail "$name ended while waiting for $what" "its log is $LOGS/$name.log"; }
+    [ $(($(now_ms) - started)) -lt 60000 ] || { show_log "$LOGS/$name.log" && fail "$what: nothing after a minute" "the log is $LOGS/$name.log"; }
+    sleep 0.1
+  done
+}
+
+start() { # NAME PROGRAM ARGUMENT...: in the cluster's namespaces, unless it runs already
+  local name=$1
+  shift
+  runs "$name" && return
+  setsid nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@" </dev/null >>"$LOGS/$name.log" 2>&1 9>&- &
+  remember_process "$name" $!
+  STARTED+=("$name")
+}
+
+own_mount_points() {
+  local folder
+  for folder in "${PRIVATE_FOLDERS[@]}"; do
+    [ -d "$folder" ] || { echo "$folder" >>"$STATE/made-folders" && mkdir -p "$folder"; }
+  done
+}
+
+start_anchor() {
+  process_of anchor >/dev/null && return
+  local outer pid=''
+  own_mount_points
+  rm -f "$RUN/anchored"
+  setsid unshare --mount --net --pid --fork --kill-child --mount-proc -- \
+    "$CLUSTER_DIR/anchor.sh" "$RUN/" "$TOOLS/pause" </dev/null >"$LOGS/anchor.log" 2>&1 9>&- &
+  outer=$!
+  until [ -n "$pid" ]; do
+    kill -0 "$outer" 2>/dev/null || { show_log "$LOGS/anchor.log" && fail "the cluster's namespaces could not be made" "the log is $LOGS/anchor.log"; }
+    pid=$(tr -d ' ' <"/proc/$outer/task/$outer/children" 2>/dev/null || true)
+  done
+  remember_process anchor "$pid"
+  readlink "/proc/$pid/ns/mnt" >"$RUN/namespace"
+  await anchor "the cluster's own folders" test -e "$RUN/anchored"
+}
+
+connect_network() {
+  local anchor
+  anchor=$(process_of anchor)
+  ip link show "$HOST_LINK" >/dev/null 2>&1 && return
+  ip link add "$HOST_LINK" type veth peer name eth0 netns "$anchor"
+  ip addr add "$HOST_ADDRESS/24" dev "$HOST_LINK"
+  ip link set "$HOST_LINK" up
+  nsenter --target "$anchor" --net -- ip addr add "$NODE_ADDRESS/24" dev eth0
+  nsenter --target "$anchor" --net -- ip link set eth0 up
+  # node programs, and programs of this machine, reach Services and pods
+  nsenter --target "$anchor" --net -- ip route add "$SERVICE_RANGE" dev eth0 src "$NODE_ADDRESS"
+  ip route add "$SERVICE_RANGE" via "$NODE_ADDRESS"
+  ip route add "$POD_RANGE" via "$NODE_ADDRESS"
+}
+
+start_etcd() {
+  start etcd "$TOOLS/etcd" --data-dir "$STATE/etcd" --unsafe-no-fsync --log-level warn \
+    --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380
+}
+
+start_api_server() {
+  start kube-apiserver "$TOOLS/kube-apiserver" --etcd-servers=http://127.0.0.1:2379 \
+    --bind-address="$NODE_ADDRESS" --advertise-address="$NODE_ADDRESS" --secure-port=6443 \
+    --service-cluster-ip-range="$SERVICE_RANGE" --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
+    --client-ca-file="$PKI/ca.crt" --tls-cert-file="$PKI/apiserver.crt" --tls-private-key-file="$PKI/apiserver.key" \
+    --kubelet-client-certificate="$PKI/apiserver-kubelet-client.crt" --kubelet-client-key="$PKI/apiserver-kubelet-client.key" \
+    --kubelet-certificate-authority="$PKI/ca.crt" --kubelet-preferred-address-types=InternalIP \
+    --service-account-issuer=https://kubernetes.default.svc.cluster.local \
+    --service-account-key-file="$PKI/service-account.pub" --service-account-signing-key-file="$PKI/service-account.key" \
+    --requestheader-client-ca-file="$PKI/front-proxy-ca.crt" --requestheader-allowed-names=front-proxy-client \
+    --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
+    --requestheader-extra-headers-prefix=X-Remote-Extra- \
+    --proxy-client-cert-file="$PKI/front-proxy.crt" --proxy-client-key-file="$PKI/front-proxy.key" \
+    --allow-privileged=true --endpoint-reconciler-type=lease
+  await kube-apiserver "the API server" kube get --raw /readyz
+}
+
+# Both end, instead of trying again, when they come before the API server's first roles.
+start_controllers() {
+  local config="$PKI/controller-manager.kubeconfig"
+  start kube-controller-manager "$TOOLS/kube-controller-manager" --kubeconfig="$config" \
+    --authentication-kubeconfig="$config" --authorization-kubeconfig="$config" --bind-address=127.0.0.1 \
+    --client-ca-file="$PKI/ca.crt" --cluster-signing-cert-file="$PKI/ca.crt" --cluster-signing-key-file="$PKI/ca.key" \
+    --root-ca-file="$PKI/ca.crt" --service-account-private-key-file="$PKI/service-account.key" \
+    --use-service-account-credentials=true --allocate-node-cidrs=true --cluster-cidr="$POD_RANGE" \
+    --service-cluster-ip-range="$SERVICE_RANGE" --leader-elect=false --authentication-tolerate-lookup-failure=true \
+    --kube-api-qps=300 --kube-api-burst=600
+  config="$PKI/scheduler.kubeconfig"
+  start kube-scheduler "$TOOLS/kube-scheduler" --kubeconfig="$config" --authentication-kubeconfig="$config" \
+    --authorization-kubeconfig="$config" --kube-api-qps=300 --kube-api-burst=600 --bind-address=127.0.0.1 \
+    --leader-elect=false --authentication-tolerate-lookup-failure=true
+}
+
+start_containerd() {
+  local archive
+  start containerd containerd --config "$STATE/containerd.toml"
+  await containerd "containerd" ctr --address "$CONTAINERD_SOCKET" version
+  for archive in "$TOOLS"/../images/*.tar; do
+    [ -e "$RUN/imported-$(basename "$archive")" ] && continue
+    ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images import "$archive" >>"$LOGS/containerd.log" 2>&1 ||
+      fail "containerd did not take $archive" "the log is $LOGS/containerd.log"
+    touch "$RUN/imported-$(basename "$archive")"
+  done
+}
+
+# A cpuset of cgroup v1 starts empty and takes no process until it has its parent's CPUs.
+prepare_cgroups() {
+  local folder parent
+  while read -r folder; do
+    mkdir -p "$folder"
+    parent=$(dirname "$folder")
+    for file in cpuset.cpus cpuset.mems; do
+      if [ -e "$folder/cgroup.clone_children" ] && [ -e "$parent/$file" ]; then cat "$parent/$file" >"$folder/$file"; fi
+    done
+    if [ -e "$parent/cgroup.subtree_control" ]; then delegate_controllers "$parent" "$folder"; fi
+  done < <(cgroup_folders)
+}
+
+delegate_controllers() { # PARENT FOLDER, of cgroup v2
+  local controller folder
+  for controller in cpuset cpu io memory hugetlb pids; do
+    grep -qw "$controller" "$1/cgroup.controllers" || continue
+    for folder in "$1" "$2"; do
+      echo "+$controller" >"$folder/cgroup.subtree_control" || fail "the cgroup controller $controller cannot be handed on in $folder" \
+        "inside a container, start it with an init that moves its processes out of the root cgroup (docker run --init is not one; kind's image is)"
+    done
+  done
+}
+
+start_kubelet() {
+  [ -e "$STATE/sysctls" ] || sysctl "${KUBELET_SYSCTLS[@]}" >"$STATE/sysctls" 2>/dev/null || true
+  start kubelet "$TOOLS/kubelet" --config="$STATE/kubelet.yaml" --kubeconfig="$PKI/node-$NODE.kubeconfig" \
+    --hostname-override="$NODE" --node-ip="$NODE_ADDRESS" \
+    --node-labels=nvidia.com/gpu.present=true,nvidia.com/gpu.product=made-up
+  start kube-proxy "$TOOLS/kube-proxy" --config="$STATE/kube-proxy.yaml"
+  [ -e "$STATE/gpus" ] || echo "$GPUS" >"$STATE/gpus"
+  start deviceplugin "$TOOLS/deviceplugin" -count-file "$STATE/gpus"
+}
+
+node_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
+dns_ready() { [ "$(kube -n kube-system get deployment coredns -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
+gpus_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$(cat "$STATE/gpus")" ]; }
+
+# What the running cluster was made from; another version of the scripts or tools makes another cluster.
+version() { hash_of_files "$CLUSTER_DIR"/{up,anchor,node-config,pki}.sh | cat - <(echo "$TOOLS") | sha256sum | cut -c1-16; }
+
+all_running() {
+  local name
+  for name in anchor "${COMPONENTS[@]}"; do process_of "$name" >/dev/null || return 1; done
+}
+
+healthy() { all_running && [ -e "$RUN/complete" ] && kube get --raw /readyz >/dev/null 2>&1 && node_ready && dns_ready; }
+
+# The remains of a cluster that cannot be mended: its namespaces are gone (a crash, a reboot), it never came up, or its keys are old.
+clear_remains() {
+  [ -e "$STATE/boot" ] || return 0
+  if process_of anchor >/dev/null && [ -e "$RUN/complete" ] && [ -z "$(find "$PKI/ca.crt" -mtime +25 2>/dev/null)" ]; then
+    [ "$(cat "$STATE/version")" = "$(version)" ] || warn "the running cluster was started by another version of these scripts; make down && make up for this one"
+    return 0
+  fi
+  say "clearing the remains of a cluster that did not stop cleanly"
+  "$CLUSTER_DIR/down.sh" --locked >&2
+}
+
+prepare_state() {
+  mkdir -p "$RUN" "$LOGS" "$STATE/volume-plugins"
+  [ -e "$STATE/boot" ] || cp /proc/sys/kernel/random/boot_id "$STATE/boot"
+  [ -e "$STATE/version" ] || version >"$STATE/version"
+  if [ ! -e "$KUBECONFIG_FILE" ]; then
+    "$CLUSTER_DIR/pki.sh" "$PKI" "https://$NODE_ADDRESS:6443" "$NODE_ADDRESS" "$NODE=$NODE_ADDRESS"
+    install -m 600 "$PKI/admin.kubeconfig" "$KUBECONFIG_FILE"
+  fi
+  write_node_config
+}
+
+start_all() {
+  start_anchor
+  connect_network
+  start_etcd
+  start_api_server
+  say "API server ready after $(seconds_since "$BEGUN") s"
+  start_controllers
+  start_containerd
+  prepare_cgroups
+  start_kubelet
+  kube apply --server-side --filename "$CLUSTER_DIR/manifests/coredns.yaml" >>"$LOGS/kubectl.log" 2>&1 ||
+    { show_log "$LOGS/kubectl.log" && fail "CoreDNS could not be applied" "the log is $LOGS/kubectl.log"; }
+  await kubelet "the node to be ready" node_ready
+  say "node ready after $(seconds_since "$BEGUN") s"
+  await kubelet "cluster DNS" dns_ready
+  await deviceplugin "the GPUs to be advertised" gpus_ready
+  touch "$RUN/complete"
+}
+
+main() {
+  case ${1:-} in -h | --help) usage && exit 0 ;; esac
+  BEGUN=$(now_ms)
+  STARTED=()
+  [[ $GPUS =~ ^[0-9]+$ ]] || fail "SVC_TTS_GPUS must be a number of devices, not '$GPUS'" "for example SVC_TTS_GPUS=4"
+  need_linux_root
+  TOOLS=$("$CLUSTER_DIR/tools.sh")
+  hold_lock cluster
+  if healthy; then
+    [ "$(cat "$STATE/version")" = "$(version)" ] || warn "it was started by another version of these scripts; make down && make up for this one"
+    say "the cluster runs and is healthy (checked in $(seconds_since "$BEGUN") s)"
+    return
+  fi
+  clear_remains
+  preflight
+  prepare_state
+  start_all
+  say "the cluster is up after $(seconds_since "$BEGUN") s (started: ${STARTED[*]:-nothing, it was mending itself})"
+}
+
+main "$@"

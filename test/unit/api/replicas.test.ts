@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import type { Route } from "../../../config/contract/routing.ts";
+import { type EndpointSlice, replicaUrls } from "../../../server/api/kubernetes/endpoints.ts";
+import { createReplicaChooser, type Directory } from "../../../server/api/replicas.ts";
+
+const route = (pool: string, weight = 100, idle = false): Route => ({
+  pool,
+  service: `http://${pool}:1`,
+  weight,
+  idle,
+});
+
+function chooser(routes: readonly Route[], replicas: Record<string, readonly string[]>, random = () => 0) {
+  const directory: Directory = {
+    table: () => ({ version: 1, profile: "self-hosted", models: { mist: routes } }),
+    replicas: ({ pool }) => replicas[pool] ?? [],
+    onChange: () => undefined,
+    close: () => undefined,
+  };
+  return createReplicaChooser(directory, random);
+}
+
+describe("the replica chooser", () => {
+  it("takes the replica with the fewest streams, and forgets a stream that ended once", () => {
+    const replicas = chooser([route("a")], { a: ["http://1", "http://2"] });
+    const first = { url: "http://1", pool: "a" };
+    const end = replicas.occupy(first);
+    expect(replicas.choose("mist", new Set())?.url).toBe("http://2");
+    replicas.occupy({ url: "http://2", pool: "a" });
+    replicas.occupy({ url: "http://2", pool: "a" });
+    expect(replicas.choose("mist", new Set())?.url).toBe("http://1");
+    end();
+    end();
+    expect(replicas.choose("mist", new Set())?.url).toBe("http://1");
+  });
+
+  it("draws pools by weight, and none with weight 0 or without replicas", () => {
+    let draw = 0;
+    const replicas = chooser(
+      [route("a", 90), route("b", 10), route("zero", 0), route("empty", 100)],
+      { a: ["http://a"], b: ["http://b"], zero: ["http://zero"] },
+      () => draw,
+    );
+    const urls = Array.from({ length: 100 }, (_, i) => {
+      draw = i / 100;
+      return replicas.choose("mist", new Set())?.url;
+    });
+    expect(urls.filter((url) => url === "http://a")).toHaveLength(90);
+    expect(urls.filter((url) => url === "http://b")).toHaveLength(10);
+  });
+
+  it("leaves out what was tried, and has nothing when all was", () => {
+    const replicas = chooser([route("a"), route("b")], { a: ["http://a"], b: ["http://b"] });
+    expect(replicas.choose("mist", new Set(["http://a"]))?.url).toBe("http://b");
+    expect(replicas.choose("mist", new Set(["http://a", "http://b"]))).toBeUndefined();
+    expect(replicas.choose("arcana", new Set())).toBeUndefined();
+  });
+});
+
+describe("endpoints that take a request", () => {
+  const slice = (...conditions: object[]): EndpointSlice => ({
+    metadata: { name: "s" },
+    ports: [
+      { name: "metrics", port: 9 },
+      { name: "http", port: 8080 },
+    ],
+    endpoints: conditions.map((condition, i) => ({ addresses: [`10.0.0.${i}`], conditions: condition })),
+  });
+  it.each<[what: string, slices: EndpointSlice[], urls: string[]]>([
+    ["the ready ones", [slice({ ready: true }, { ready: false })], ["http://10.0.0.0:8080"]],
+    ["those of unknown condition", [slice({})], ["http://10.0.0.0:8080"]],
+    [
+      "no terminating one beside a ready one",
+      [slice({ ready: false, serving: true, terminating: true }, { ready: true })],
+      ["http://10.0.0.1:8080"],
+    ],
+    [
+      "terminating ones that still serve, when no other is left",
+      [slice({ ready: false, serving: true, terminating: true }, { ready: false })],
+      ["http://10.0.0.0:8080"],
+    ],
+    [
+      "none of what neither is ready nor serves",
+      [slice({ ready: false, serving: false, terminating: true })],
+      [],
+    ],
+    [
+      "one address of an endpoint, once",
+      [slice({ ready: true }), slice({ ready: true })],
+      ["http://10.0.0.0:8080"],
+    ],
+    [
+      "IPv6 in brackets",
+      [{ ...slice(), endpoints: [{ addresses: ["fd00::1"] }] }],
+      ["http://[fd00::1]:8080"],
+    ],
+    ["nothing of an empty slice", [{ metadata: { name: "s" }, endpoints: null, ports: null }], []],
+  ])("are %s", (_what, slices, urls) => {
+    expect(replicaUrls(slices)).toEqual(urls);
+  });
+});

@@ -1,0 +1,180 @@
+import { describe, expect, it } from "vitest";
+import type { Profile } from "../../../config/contract/models.ts";
+import type { Voice } from "../../../config/contract/voices.ts";
+import { readRequest, type SpeechRequest } from "../../../server/api/request.ts";
+import { chooseVariant } from "../../../server/api/variants.ts";
+import { Failure } from "../../../server/errors.ts";
+
+const voice = (id: string, models: Voice["models"], language: string): Voice => ({
+  id,
+  models,
+  language,
+  gender: "female",
+  engine: { kind: "espeak", voice: "x", pitch: 50, stretch: 1 },
+  license: "test",
+});
+const voices = [
+  voice("luna", ["arcana"], "eng"),
+  voice("abbie", ["mist", "mistv2"], "eng"),
+  voice("lucia", ["mist", "mistv2"], "spa"),
+];
+
+function read(accept: string, body: unknown, profile: Profile = "self-hosted"): SpeechRequest {
+  return readRequest(body, { variant: chooseVariant(accept), profile, voices });
+}
+
+function refusal(accept: string, body: unknown, profile?: Profile): Failure {
+  try {
+    read(accept, body, profile);
+  } catch (error) {
+    if (error instanceof Failure) return error;
+    throw error;
+  }
+  throw new Error("the request was not refused");
+}
+
+const json = "application/json";
+const pcm = "audio/pcm";
+const wav = "audio/wav";
+const mist = { speaker: "abbie", text: "Hello." };
+const arcana = { speaker: "luna", text: "Hello.", modelId: "arcana" };
+
+describe("defaults", () => {
+  it.each<[string, object, modelId: string, rate: number, format: string]>([
+    ["*/*", mist, "mist", 22_050, "wav"],
+    [json, { ...mist, audioFormat: "pcm" }, "mist", 22_050, "pcm"],
+    [json, { ...arcana, audioFormat: "wav" }, "arcana", 24_000, "wav"],
+    [pcm, mist, "mist", 16_000, "pcm"],
+    [pcm, { ...mist, modelId: "mistv2" }, "mistv2", 16_000, "pcm"],
+    [pcm, arcana, "arcana", 24_000, "pcm"],
+    [wav, { speaker: "luna", text: "x" }, "arcana", 24_000, "wav"],
+    [wav, { ...mist, modelId: "mist" }, "mist", 22_050, "wav"],
+    ["audio/basic", mist, "mist", 8000, "mulaw"],
+    ["audio/x-mulaw", mist, "mist", 22_050, "mulaw"],
+  ])("of %s with %o are right", (accept, body, modelId, rate, format) => {
+    expect(read(accept, body)).toMatchObject({ invocation: { modelId }, rate, format });
+  });
+
+  it("of all fields are those of the specification", () => {
+    expect(read(wav, { speaker: "luna", text: "x" }).invocation).toEqual({
+      modelId: "arcana",
+      speaker: "luna",
+      lang: "eng",
+      text: "x",
+      stretch: 1,
+      noTextNormalization: false,
+      pauseBetweenBrackets: false,
+      phonemizeBetweenBrackets: false,
+      inlineStretch: [],
+      sampling: { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 },
+    });
+  });
+});
+
+describe("what is accepted", () => {
+  it.each<[what: string, accept: string, body: object]>([
+    ["unknown fields", pcm, { ...mist, stream: true, __proto__: { a: 1 } }],
+    ["null for absent", pcm, { ...mist, modelId: null, samplingRate: null, lang: null, speedAlpha: null }],
+    ["fields of arcana on mist, whatever they hold", pcm, { ...mist, temperature: "hot", top_p: 9 }],
+    ["fields of mist on arcana, whatever they hold", pcm, { ...arcana, inlineSpeedAlpha: 7, saveOovs: "x" }],
+    ["audioFormat where Accept fixes the format", pcm, { ...mist, audioFormat: "flac" }],
+    ["500 characters outside the basic plane", pcm, { ...mist, text: "😀".repeat(500) }],
+    ["any length on arcana", pcm, { ...arcana, text: "word ".repeat(100_000) }],
+    ["the edges of mist's rates", pcm, { ...mist, samplingRate: 4000 }],
+    ["any rate on self-hosted arcana", pcm, { ...arcana, samplingRate: 1 }],
+    [
+      "temperature 0 and unusual sampling",
+      pcm,
+      { ...arcana, temperature: 0, repetition_penalty: 0.1, top_p: 1e-9 },
+    ],
+    ["half a surrogate pair", pcm, { ...mist, text: "a\ud800b" }],
+  ])("includes %s", (_what, accept, body) => {
+    expect(read(accept, body).invocation.speaker).not.toBe("");
+  });
+
+  it.each(["eng", "en", "en-US", "ENG"])("includes %s for an English voice", (lang) => {
+    expect(read(pcm, { ...mist, lang }).invocation.lang).toBe("eng");
+  });
+
+  it("turns speedAlpha around on arcana: above 1 is slower on mist and faster there", () => {
+    expect(read(pcm, { ...mist, speedAlpha: 2 }).invocation.stretch).toBe(2);
+    expect(read(pcm, { ...arcana, speedAlpha: 2 }).invocation.stretch).toBe(0.5);
+  });
+
+  it("takes reduceLatency as noTextNormalization, which wins when both are there", () => {
+    const flag = (body: object) => read(pcm, { ...mist, ...body }).invocation.noTextNormalization;
+    expect(flag({ reduceLatency: true })).toBe(true);
+    expect(flag({ reduceLatency: true, noTextNormalization: false })).toBe(false);
+  });
+
+  it("reads inlineSpeedAlpha as a list", () => {
+    expect(read(pcm, { ...mist, inlineSpeedAlpha: "0.5, 2,1" }).invocation.inlineStretch).toEqual([
+      0.5, 2, 1,
+    ]);
+    expect(read(pcm, { ...mist, inlineSpeedAlpha: " " }).invocation.inlineStretch).toEqual([]);
+  });
+
+  it("leaves no half surrogate pair in the text", () => {
+    expect(read(pcm, { ...mist, text: "a\ud800b" }).invocation.text).toBe("a\ufffdb");
+  });
+});
+
+describe("what is refused, with its pointer", () => {
+  it.each<[accept: string, body: unknown, pointer: string, says: string]>([
+    [pcm, { text: "x" }, "/speaker", "is required"],
+    [pcm, { speaker: "abbie" }, "/text", "is required"],
+    [pcm, { ...mist, text: "" }, "/text", "not empty"],
+    [pcm, { ...mist, text: "  \n" }, "/text", "something to speak"],
+    [pcm, { ...mist, text: 7 }, "/text", "not a number"],
+    [pcm, { ...mist, text: "x".repeat(501) }, "/text", "500 characters with mist and has 501"],
+    [pcm, { ...mist, speaker: "luna" }, "/speaker", "must be a voice of mist"],
+    [wav, { ...mist }, "/speaker", "must be a voice of arcana"],
+    [pcm, { ...mist, modelId: "mist3" }, "/modelId", "one of mist, mistv2, arcana"],
+    [pcm, { ...mist, lang: "spa" }, "/lang", "speaks eng"],
+    [pcm, { ...mist, lang: "!!" }, "/lang", "speaks eng"],
+    [pcm, { ...mist, samplingRate: 3999 }, "/samplingRate", "from 4000 to 44100, not 3999"],
+    [pcm, { ...mist, samplingRate: 44_101 }, "/samplingRate", "from 4000 to 44100"],
+    [pcm, { ...mist, samplingRate: 8000.5 }, "/samplingRate", "an integer"],
+    [pcm, { ...mist, samplingRate: "8000" }, "/samplingRate", 'not "8000"'],
+    [pcm, { ...arcana, samplingRate: 384_001 }, "/samplingRate", "from 1 to 384000"],
+    ["audio/basic", { ...mist, samplingRate: 16_000 }, "/samplingRate", "one of 8000"],
+    [pcm, { ...mist, speedAlpha: 0 }, "/speedAlpha", "from 0.1 to 10"],
+    [pcm, { ...mist, pauseBetweenBrackets: "true" }, "/pauseBetweenBrackets", "true or false"],
+    [pcm, { ...mist, inlineSpeedAlpha: "0.5,,1" }, "/inlineSpeedAlpha", "numbers from 0.1 to 10"],
+    [pcm, { ...mist, inlineSpeedAlpha: "1,".repeat(600) }, "/inlineSpeedAlpha", "numbers"],
+    [pcm, { ...arcana, top_p: 0 }, "/top_p", "above 0 and at most 1"],
+    [pcm, { ...arcana, temperature: -0.1 }, "/temperature", "from 0"],
+    [pcm, { ...arcana, repetition_penalty: 0 }, "/repetition_penalty", "above 0"],
+    [pcm, { ...arcana, max_tokens: 199 }, "/max_tokens", "from 200 to 5000"],
+    [json, mist, "/audioFormat", "is required"],
+    [json, { ...mist, audioFormat: "flac" }, "/audioFormat", "one of wav, ogg, mp3, mulaw, pcm"],
+    [json, { ...mist, audioFormat: "ogg" }, "/samplingRate", "is required with audioFormat ogg"],
+    [
+      json,
+      { ...mist, audioFormat: "ogg", samplingRate: 22_050 },
+      "/samplingRate",
+      "8000, 12000, 16000, 24000",
+    ],
+    [pcm, [mist], "", "must be a JSON object"],
+    [pcm, "text", "", "must be a JSON object"],
+    [pcm, null, "", "must be a JSON object"],
+  ])("%s %o: %s", (accept, body, pointer, says) => {
+    const failure = refusal(accept, body);
+    expect(failure.code).toBe("invalid_request");
+    expect(failure.fields).toEqual([{ pointer, detail: expect.stringContaining(says) }]);
+  });
+
+  it("holds arcana to the cloud's rates and without speedAlpha on the cloud profile", () => {
+    expect(read(pcm, { ...arcana, samplingRate: 96_000 }, "cloud").rate).toBe(96_000);
+    const failure = refusal(pcm, { ...arcana, samplingRate: 9999, speedAlpha: 2 }, "cloud");
+    expect(failure.fields.map((field) => field.pointer)).toEqual(["/samplingRate", "/speedAlpha"]);
+  });
+
+  it("names a format that is not written yet with those that are", () => {
+    const failure = refusal(json, { ...mist, audioFormat: "ogg", samplingRate: 8000 });
+    expect(failure).toMatchObject({
+      code: "not_acceptable",
+      message: expect.stringContaining("wav, pcm, mulaw"),
+    });
+  });
+});

@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { chooseVariant } from "../../../server/api/variants.ts";
+import type { Failure } from "../../../server/errors.ts";
+
+function name(accept: string | undefined): string {
+  const variant = chooseVariant(accept);
+  return variant.form === "json" ? `json${variant.formatRequired ? "!" : ""}` : variant.mediaType;
+}
+
+describe("Accept names the form of the answer", () => {
+  it.each<[string | undefined, string]>([
+    [undefined, "json"],
+    ["", "json"],
+    ["*/*", "json"],
+    ["text/html", "json"],
+    ["text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8", "json"],
+    ["application/json", "json!"],
+    ["application/json, text/plain, */*", "json!"],
+    ["application/*", "json"],
+    ["APPLICATION/JSON", "json!"],
+    ["audio/pcm", "audio/pcm"],
+    ["audio/wav", "audio/wav"],
+    ["audio/wave", "audio/wav"],
+    ["audio/x-wav;rate=8000", "audio/wav"],
+    ["audio/*", "audio/wav"],
+    ["audio/*;q=0.5, audio/pcm;q=0.4", "audio/wav"],
+    ["audio/*;q=0.5, audio/pcm", "audio/pcm"],
+    ["audio/pcm;q=0.3, audio/wav;q=0.7", "audio/wav"],
+    ["audio/pcm, audio/wav", "audio/pcm"],
+    ["audio/flac, audio/wav;q=0.1", "audio/wav"],
+    ["audio/wav;q=0, audio/*", "audio/pcm"],
+    ["application/json;q=0, */*", "audio/wav"],
+    ["text/html, audio/pcm;q=0.2", "audio/pcm"],
+    ["audio/x-mulaw", "audio/x-mulaw"],
+    ["audio/basic", "audio/basic"],
+    ["audio/PCMU", "audio/basic"],
+    ["nonsense", "json"],
+    ["audio/wav;q=2", "audio/wav"],
+  ])("%s is answered with %s", (accept, expected) => {
+    expect(name(accept)).toBe(expected);
+  });
+
+  it.each([
+    "audio/flac",
+    "audio/flac, audio/aac",
+    "audio/*;q=0",
+    "*/*;q=0",
+    "audio/wav;q=0",
+    "text/event-stream",
+    "text/html, */*;q=0",
+  ])("%s leaves nothing, and the refusal names what is offered", (accept) => {
+    expect(() => chooseVariant(accept)).toThrow(
+      expect.objectContaining<Partial<Failure>>({
+        code: "not_acceptable",
+        message: expect.stringContaining("audio/wav"),
+      }),
+    );
+  });
+
+  it("bounds the work on a hostile header", () => {
+    const startedAt = performance.now();
+    expect(name(`audio/pcm,${"x/y;q=0.1,".repeat(100_000)}`)).toBe("audio/pcm");
+    expect(performance.now() - startedAt).toBeLessThan(500);
+  });
+});

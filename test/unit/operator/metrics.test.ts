@@ -1,0 +1,61 @@
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { WorkQueue } from "../../../operator/loop/queue.ts";
+import { callMetrics, queueMetrics } from "../../../operator/metrics.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+
+async function measured(
+  registry: Registry,
+  name: string,
+  labels: Record<string, string>,
+): Promise<number | undefined> {
+  const metric = await registry.getSingleMetric(name)?.get();
+  return metric?.values.find(({ labels: at }) =>
+    Object.entries(labels).every(([key, value]) => at[key] === value),
+  )?.value;
+}
+
+test("a queue is measured under controller-runtime's names", async () => {
+  const registry = new Registry();
+  const clock = new FakeClock();
+  let failures = 1;
+  const queue = new WorkQueue({
+    clock,
+    workers: 1,
+    observer: queueMetrics(registry, "ttsdeployment"),
+    pass: async (key) => {
+      if (key === "bad" && failures-- > 0) throw new Error("no");
+      return key === "slow"
+        ? { kind: "waiting", afterMs: 60_000, reason: "a pod starts" }
+        : { kind: "settled" };
+    },
+  });
+  for (const key of ["good", "bad", "slow"]) queue.add(key);
+  const controller = "ttsdeployment";
+  expect(await measured(registry, "workqueue_adds_total", { name: controller, controller })).toBe(3);
+  queue.start();
+  expect(await measured(registry, "workqueue_depth", { controller })).toBe(2);
+  expect(await measured(registry, "controller_runtime_active_workers", { controller })).toBe(1);
+  await clock.advance(1_000);
+  const total = (result: string) =>
+    measured(registry, "controller_runtime_reconcile_total", { controller, result });
+  expect([await total("success"), await total("error"), await total("requeue_after")]).toEqual([2, 1, 1]);
+  expect(await measured(registry, "controller_runtime_reconcile_errors_total", { controller })).toBe(1);
+  expect(await measured(registry, "workqueue_retries_total", { controller })).toBe(1);
+  expect(await measured(registry, "workqueue_depth", { controller })).toBe(0);
+  await queue.stop();
+});
+
+test("requests are counted by code, and as <error> without an answer", async () => {
+  const registry = new Registry();
+  const observe = callMetrics(registry, "10.96.0.1");
+  observe({ method: "GET", kind: "Pod", status: 200, tookMs: 3 });
+  observe({ method: "GET", kind: "Pod", status: 0, tookMs: 3 });
+  const host = "10.96.0.1";
+  expect(await measured(registry, "rest_client_requests_total", { code: "200", method: "GET", host })).toBe(
+    1,
+  );
+  expect(
+    await measured(registry, "rest_client_requests_total", { code: "<error>", method: "GET", host }),
+  ).toBe(1);
+});

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { createKey, digestKey, isWellFormedKey } from "../../../server/store/key.ts";
+import { addToKeyFile, parseKeyFile } from "../../../server/store/key-file.ts";
+import { createSingleKeyStore, findEntry, joinStores } from "../../../server/store/key-store.ts";
+
+const sha256 = "a".repeat(64);
+
+describe("a key", () => {
+  it("is svc_ and 38 base62 characters whose last six check the rest", () => {
+    const key = createKey();
+    expect(key).toMatch(/^svc_[0-9A-Za-z]{38}$/);
+    expect(isWellFormedKey(key)).toBe(true);
+    const wrong = (key[10] === "x" ? "y" : "x") as string;
+    expect(isWellFormedKey(key.slice(0, 10) + wrong + key.slice(11))).toBe(false);
+    expect(isWellFormedKey(key.slice(0, -1))).toBe(false);
+    expect(createKey()).not.toBe(key);
+  });
+});
+
+describe("keys.yaml", () => {
+  it("gives entries that are found by digest alone", () => {
+    const key = createKey();
+    const text = addToKeyFile("", key, {
+      name: "app",
+      scopes: ["tts:write"],
+      expiresAt: Date.UTC(2030, 0, 1),
+    });
+    expect(text).not.toContain(key);
+    const entries = parseKeyFile(text);
+    expect(findEntry(entries, digestKey(key))).toMatchObject({
+      name: "app",
+      scopes: ["tts:write"],
+      expiresAt: Date.UTC(2030, 0, 1),
+    });
+    expect(findEntry(entries, digestKey(`${key}x`))).toBeUndefined();
+  });
+
+  it("may be empty, and keeps what was there when a key is added", () => {
+    expect(parseKeyFile("")).toEqual([]);
+    expect(parseKeyFile("keys: []")).toEqual([]);
+    const one = addToKeyFile("", createKey(), { name: "one", scopes: ["tts:write"] });
+    const two = addToKeyFile(one, createKey(), { name: "two", scopes: ["admin"] });
+    expect(parseKeyFile(two).map((entry) => entry.name)).toEqual(["one", "two"]);
+    expect(() => addToKeyFile(two, createKey(), { name: "one", scopes: [] })).toThrow("named one already");
+  });
+
+  it.each([
+    ["[]", "must be a mapping"],
+    ["keys: {}", "must be a list"],
+    ["keys: [7]", "keys[0] must be a mapping"],
+    ["keys: [{sha256: x}]", "keys[0]: name"],
+    ["keys: [{name: app, sha256: abc, scopes: []}]", "keys[0] (app): sha256 must be 64"],
+    [`keys: [{name: app, sha256: ${sha256}}]`, "keys[0] (app): scopes must be a list of tts:write"],
+    [`keys: [{name: app, sha256: ${sha256}, scopes: [root]}]`, "keys[0] (app): scopes"],
+    [`keys: [{name: app, sha256: ${sha256}, scopes: [], expiresAt: soon}]`, "keys[0] (app): expiresAt"],
+  ])("refuses %s and says where", (text, says) => {
+    expect(() => parseKeyFile(text)).toThrow(says);
+  });
+});
+
+describe("stores", () => {
+  it("answer in turn", async () => {
+    const store = joinStores([createSingleKeyStore("first", "a"), createSingleKeyStore("second", "b")]);
+    expect((await store.find(digestKey("second")))?.name).toBe("b");
+    expect(await store.find(digestKey("third"))).toBeUndefined();
+  });
+});
