@@ -4,11 +4,12 @@ import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { JSONWebKeySet } from "jose";
 import { type Logger, pino } from "pino";
+import { collectDefaultMetrics, Registry } from "prom-client";
 import { ports } from "../config/contract/names.ts";
 import { ClusterClient } from "./cluster/client.ts";
 import { connect } from "./cluster/connect.ts";
 import type { ServerImage } from "./desired/deployment.ts";
-import { OperatorMetrics } from "./metrics.ts";
+import { callMetrics, queueMetrics } from "./metrics.ts";
 import { serveProbes } from "./probes.ts";
 import { type Operator, startOperator } from "./start.ts";
 
@@ -53,10 +54,11 @@ async function run(environment: Environment): Promise<void> {
     serviceHost: environment.KUBERNETES_SERVICE_HOST,
     servicePort: environment.KUBERNETES_SERVICE_PORT,
   });
-  const metrics = new OperatorMetrics();
-  const client = new ClusterClient(connection, { observer: metrics.call });
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const client = new ClusterClient(connection, { observer: callMetrics(registry, connection.server.host) });
   let operator: Operator | undefined;
-  const probes = await serveProbes({ probePort, metricsPort, metrics, operator: () => operator });
+  const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator });
   const stopping = Promise.withResolvers<string>();
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.resolve(signal));
   log.info({ version: await version(), server: connection.server.origin, ...settings.server }, "starting");
@@ -70,7 +72,7 @@ async function run(environment: Environment): Promise<void> {
       election: { namespace: environment.POD_NAMESPACE, name: leaseName },
     }),
     onLost: (reason) => leaveAtOnce(log, reason),
-    queueObserver: metrics.queue,
+    queueObserver: queueMetrics(registry, "tts-operator"),
   });
   operator = await Promise.race([starting, stopping.promise.then(() => undefined)]);
   if (operator !== undefined) log.info({}, "the cluster is known; serving TtsDeployments");

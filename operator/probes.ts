@@ -1,14 +1,14 @@
 import { once } from "node:events";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { OperatorMetrics } from "./metrics.ts";
+import type { Registry } from "prom-client";
 import type { Operator } from "./start.ts";
 
 export interface ProbeOptions {
   /** 0 takes any free port. */
   readonly probePort: number;
   readonly metricsPort: number;
-  readonly metrics: OperatorMetrics;
+  readonly registry: Registry;
   /** `undefined` until the operator knows the cluster. */
   readonly operator: () => Operator | undefined;
 }
@@ -33,7 +33,7 @@ export async function serveProbes(options: ProbeOptions): Promise<Probes> {
       response.writeHead(404).end("try /metrics\n");
       return;
     }
-    const { registry } = options.metrics;
+    const { registry } = options;
     registry.metrics().then(
       (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
       (error: unknown) => response.writeHead(500).end(`${String(error)}\n`),

@@ -190,11 +190,11 @@ function watchLog(log: Log): ReflectorObserver {
 function queueLog(log: Log, more: QueueObserver = {}): QueueObserver {
   return {
     ...more,
-    finished: (key, result, tookMs) => {
+    finished(key, result, tookMs) {
       log.debug({ key, result, tookMs }, "pass");
       more.finished?.(key, result, tookMs);
     },
-    failed: (key, error, failures, retryMs) => {
+    failed(key, error, failures, retryMs) {
       log.warn({ key, error: String(error), failures, retryMs }, "a pass failed and is tried again");
       more.failed?.(key, error, failures, retryMs);
     },

@@ -32,7 +32,8 @@ function closure(folder: string, found: Set<string>): void {
   for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
     const dependency = locate(name, folder);
     if (dependency) closure(dependency, found);
-    else if (!manifest.optionalDependencies?.[name]) throw new Error(`${folder} needs ${name}, which is not installed`);
+    else if (!manifest.optionalDependencies?.[name])
+      throw new Error(`${folder} needs ${name}, which is not installed`);
   }
 }
 
@@ -53,7 +54,10 @@ for (const argument of process.argv.slice(2)) {
     const target = join("/roles", role, "node_modules", folder.slice(INSTALLED.length + 1));
     mkdirSync(dirname(target), { recursive: true });
     // a package inside another is copied when its own turn comes
-    cpSync(folder, target, { recursive: true, filter: (path) => keep(path) && !path.slice(folder.length).includes("/node_modules") });
+    cpSync(folder, target, {
+      recursive: true,
+      filter: (path) => keep(path) && !path.slice(folder.length).includes("/node_modules"),
+    });
   }
   console.log(`${role}: ${packages.size} packages`);
 }
