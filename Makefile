@@ -64,9 +64,13 @@ test-integration: node_modules/.installed deps ## the operator against a real AP
 	@test/cluster/tools.sh >/dev/null
 	@$(BIN)/vitest run --project integration
 
+.PHONY: images
+images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)
+	@test/cluster/images.sh $(if $(PUSH),--push)
+
 .PHONY: up
-up: node_modules/.installed ## a real Kubernetes node on this machine (needs root)
-	@test/cluster/up.sh
+up: node_modules/.installed ## a real Kubernetes node here (or KUBECONFIG=…), the operator, one TtsDeployment, and speech.wav
+	@test/cluster/install.sh --speak
 
 .PHONY: down
 down: ## stop it and leave nothing behind

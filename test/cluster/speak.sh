@@ -1,0 +1,107 @@
+# shellcheck shell=bash
+# The demonstration of make up: one TtsDeployment in namespace demo, ready, and a sentence through its Service. Sourced by install.sh.
+set -euo pipefail
+
+DEMO=demo
+SENTENCE="The quick brown fox jumps over the lazy dog."
+READY_WITHIN_S=240
+SPEECH="$REPO_DIR/speech.wav"
+FORWARDED_PORT=8000
+
+apply_secret() { # NAME FILE
+  kubectl --namespace "$DEMO" create secret generic "$1" --from-file="$2" --dry-run=client --output yaml | kubectl apply --server-side --filename - >/dev/null
+}
+
+# One key, kept, so that the printed line goes on working.
+make_api_key() {
+  [ -s "$DEVELOPMENT/api-key" ] && [ -s "$DEVELOPMENT/keys.yaml" ] && return
+  rm -f "$DEVELOPMENT/keys.yaml"
+  (umask 077 && "${SVC_TTS[@]}" keys create --name demo --file "$DEVELOPMENT/keys.yaml" | grep -oE 'svc_[A-Za-z0-9]+' | head -n 1 >"$DEVELOPMENT/api-key")
+}
+
+apply_demo() {
+  kubectl create namespace "$DEMO" --dry-run=client --output yaml | kubectl apply --server-side --filename - >/dev/null
+  "${SVC_TTS[@]}" license issue --key "$DEVELOPMENT/private.jwk" --licensee "$(id -un)@$(uname -n)" --days 30 >"$DEVELOPMENT/license.jwt"
+  make_api_key
+  apply_secret tts-license "$DEVELOPMENT/license.jwt"
+  apply_secret tts-keys "$DEVELOPMENT/keys.yaml"
+  kubectl --namespace "$DEMO" apply --filename "$REPO_DIR/config/samples/tts-deployment.yaml" >/dev/null
+}
+
+conditions() {
+  kubectl --namespace "$DEMO" get ttsd demo \
+    --output 'jsonpath={range .status.conditions[*]}{.type}={.status} ({.reason}) {end}' 2>/dev/null || true
+}
+
+# Ready of this generation: an older True says nothing about what was just applied.
+is_ready() {
+  [ "$(kubectl --namespace "$DEMO" get ttsd demo \
+    --output 'jsonpath={.metadata.generation} {.status.conditions[?(@.type=="Ready")].observedGeneration} {.status.conditions[?(@.type=="Ready")].status}' 2>/dev/null)" = \
+    "$(kubectl --namespace "$DEMO" get ttsd demo --output 'jsonpath={.metadata.generation} {.metadata.generation} True')" ]
+}
+
+await_ready() {
+  local seen='' now started=$SECONDS
+  say "waiting for TtsDeployment $DEMO/demo"
+  until is_ready; do
+    now=$(conditions)
+    if [ "$now" != "$seen" ]; then
+      printf '    %3d s  %s\n' $((SECONDS - started)) "${now:-no status yet}" >&2
+      seen=$now
+    fi
+    [ $((SECONDS - started)) -lt "$READY_WITHIN_S" ] || explain_unready
+    sleep 1
+  done
+}
+
+explain_unready() {
+  kubectl --namespace "$DEMO" get ttsd,ttsmp,pods >&2 || true
+  kubectl --namespace "$DEMO" get ttsd demo --output 'jsonpath={range .status.conditions[*]}{.type}={.status}: {.message}{"\n"}{end}' >&2 || true
+  fail "TtsDeployment $DEMO/demo was not ready within $READY_WITHIN_S s" "the conditions above say why; kubectl -n $DEMO describe ttsd demo says more"
+}
+
+# base_url: where this machine reaches the Service; a local cluster's addresses are routed, another's port is forwarded
+open_service() {
+  if [ "$LOCAL" = yes ]; then
+    BASE_URL="http://$(kubectl --namespace "$DEMO" get service demo-api --output 'jsonpath={.spec.clusterIP}'):8000"
+    return
+  fi
+  BASE_URL="http://127.0.0.1:$FORWARDED_PORT"
+  kubectl --namespace "$DEMO" port-forward service/demo-api "$FORWARDED_PORT:8000" >"$CACHE/port-forward.log" 2>&1 9>&- &
+  FORWARD=$!
+  trap 'kill "$FORWARD" 2>/dev/null || true' EXIT
+  local deadline=$((SECONDS + 15))
+  until timeout 1 bash -c "</dev/tcp/127.0.0.1/$FORWARDED_PORT" 2>/dev/null; do
+    { kill -0 "$FORWARD" 2>/dev/null && [ "$SECONDS" -lt "$deadline" ]; } ||
+      { show_log "$CACHE/port-forward.log" && fail "port $FORWARDED_PORT could not be forwarded to the Service" "is the port taken on this machine?"; }
+    sleep 0.2
+  done
+}
+
+curl_line() { # what a person pastes
+  # shellcheck disable=SC2016
+  printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d %q -o speech.wav\n' \
+    "$BASE_URL" "$DEVELOPMENT/api-key" "{\"modelId\":\"mist\",\"speaker\":\"alan\",\"text\":\"$SENTENCE\"}"
+}
+
+speak() {
+  apply_demo
+  await_ready
+  phase "demo ready"
+  open_service
+  command -v curl >/dev/null || fail "curl is missing" "apt-get install curl"
+  # the very line that is printed, so that it is known to work
+  (cd "$REPO_DIR" && bash -c "$(curl_line)") || fail "the sentence was not spoken (the answer may be in $SPEECH)" "kubectl -n $DEMO logs -l tts.svc.dev/deployment=demo"
+  [ "$(head -c 4 "$SPEECH")" = RIFF ] || fail "the answer is no WAV: $(head -c 200 "$SPEECH")"
+  phase "sentence"
+  say "speech.wav: $(($(stat -c %s "$SPEECH") / 1024)) kB, \"$SENTENCE\""
+  kubectl --namespace "$DEMO" get ttsd >&2
+}
+
+next_steps() {
+  echo
+  echo "export KUBECONFIG=$(printf '%q' "$KUBECONFIG")"
+  [ "$LOCAL" = yes ] && echo "export PATH=$(printf '%q' "$TOOLS"):\$PATH   # kubectl and helm"
+  [ "$LOCAL" = yes ] || echo "kubectl -n $DEMO port-forward service/demo-api $FORWARDED_PORT:8000 &"
+  curl_line
+}

@@ -1,0 +1,41 @@
+import { globSync, readFileSync } from "node:fs";
+import { isBuiltin } from "node:module";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+
+const root = join(import.meta.dirname, "../../..");
+const containerfile = readFileSync(join(root, "Containerfile"), "utf8");
+
+function listed(role: string): string[] {
+  return new RegExp(`^ARG ${role}_PACKAGES=(.*)$`, "m").exec(containerfile)?.[1]?.split(",").toSorted() ?? [];
+}
+
+/** The npm packages that the sources of these folders import, statically, dynamically, or by resolving them. */
+function imported(...patterns: string[]): string[] {
+  const names = new Set<string>();
+  for (const file of globSync(patterns, { cwd: root })) {
+    const source = readFileSync(join(root, file), "utf8").replaceAll(/^import type .*$/gm, "");
+    for (const [, specifier = ""] of source.matchAll(
+      /(?:from|import|import\(|resolve\()\s*"([@a-z][^":]*)"/g,
+    )) {
+      if (!isBuiltin(specifier)) names.add(/^(@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? specifier);
+    }
+  }
+  return [...names].toSorted();
+}
+
+test.each([
+  { role: "SERVER", sources: ["server/**/*.ts", "config/contract/**/*.ts"] },
+  { role: "OPERATOR", sources: ["operator/**/*.ts", "crds/*.ts", "config/contract/**/*.ts"] },
+])("the $role image holds every package that its sources import", ({ role, sources }) => {
+  const needed = imported(...sources);
+  expect(needed.length).toBeGreaterThan(3);
+  expect(listed(role)).toEqual(expect.arrayContaining(needed));
+});
+
+test("the base image has the Node that package.json pins", () => {
+  const pinned = (
+    JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { dependencies: { node: string } }
+  ).dependencies.node;
+  expect(containerfile).toContain(`ARG BASE=docker.io/library/node:${pinned}-`);
+});
