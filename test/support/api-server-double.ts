@@ -30,6 +30,8 @@ export interface ApiServerDouble {
 export async function startApiServerDouble(): Promise<ApiServerDouble> {
   const objects = new Map<string, Map<string, object>>();
   const watchers = new Set<{ collection: string; response: ServerResponse }>();
+  /** Every change that watchers were told of, so that a watch goes on from the version that it names. */
+  const told: { collection: string; version: number; line: string }[] = [];
   let version = 1;
   const collectionOf = (name: string) => {
     const found = objects.get(name) ?? new Map<string, object>();
@@ -41,9 +43,9 @@ export async function startApiServerDouble(): Promise<ApiServerDouble> {
     return { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } };
   };
   const tell = (collection: string, type: string, object: object) => {
-    for (const watcher of watchers) {
-      if (watcher.collection === collection) watcher.response.write(`${JSON.stringify({ type, object })}\n`);
-    }
+    const line = `${JSON.stringify({ type, object })}\n`;
+    told.push({ collection, version, line });
+    for (const watcher of watchers) if (watcher.collection === collection) watcher.response.write(line);
   };
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://x");
@@ -60,6 +62,10 @@ export async function startApiServerDouble(): Promise<ApiServerDouble> {
       watchers.add(watcher);
       response.once("close", () => watchers.delete(watcher));
       response.flushHeaders();
+      const since = Number(url.searchParams.get("resourceVersion"));
+      for (const change of told) {
+        if (change.collection === collection && change.version > since) response.write(change.line);
+      }
       return;
     }
     const items = [...collectionOf(collection).values()];
@@ -78,7 +84,7 @@ export async function startApiServerDouble(): Promise<ApiServerDouble> {
       tell(collection, type, stamped);
     },
     remove(collection, name) {
-      const object = collectionOf(collection).get(name) ?? {};
+      const object = stamp((collectionOf(collection).get(name) ?? {}) as Stored & Record<string, unknown>);
       collectionOf(collection).delete(name);
       tell(collection, "DELETED", object);
     },
