@@ -7,7 +7,8 @@ export default defineConfig({
   test: {
     ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"] } },
+      // some start processes (tools, commands), which take their time on a busy machine
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 30_000 } },
       {
         test: {
           name: "integration",

@@ -149,7 +149,7 @@ describe("the chart", () => {
     expect(operator).toMatchObject({ image: "registry.local:5000/x/op:1", args: ["run"] });
     const environment = Object.fromEntries((operator?.env ?? []).map(({ name, value }) => [name, value]));
     expect(environment).toMatchObject({
-      TTS_SERVER_IMAGE: `localhost/svc-tts/server@sha256:${"a".repeat(64)}`,
+      TTS_SERVER_IMAGE: `ghcr.io/svc-tts/server@sha256:${"a".repeat(64)}`,
       TTS_WATCH_NAMESPACES: "a,b",
       TTS_DEVELOPMENT: "true",
       TTS_LOG_LEVEL: "debug",
