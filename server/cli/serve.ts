@@ -1,12 +1,16 @@
 import { once } from "node:events";
 import type { Tier } from "../../config/contract/models.ts";
+import { env as names } from "../../config/contract/names.ts";
 import { startApiTier } from "../api/start.ts";
 import { startModelTier } from "../model/tier.ts";
 import type { Command, Shell } from "./command.ts";
 import { readApiSettings, readModelSettings } from "./settings.ts";
 
-const notes =
-  "Settings come from the environment: SVC_TTS_PORT, SVC_TTS_LOG_LEVEL and the rest of docs/settings.md.";
+const notes = `Settings come from the environment (docs/settings.md has their defaults):\n${Object.values(
+  names,
+)
+  .map((name) => `  ${name}`)
+  .join("\n")}`;
 
 export const apiCommand: Command = {
   name: "api",

@@ -1,7 +1,7 @@
 import { createHash, randomInt } from "node:crypto";
 import { crc32 } from "node:zlib";
 
-const prefix = "svc_";
+export const keyPrefix = "svc_";
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /** 32 base62 characters are 190 bits. */
 const secretLength = 32;
@@ -22,15 +22,15 @@ export interface ApiKey {
 /** A new key: `svc_`, 32 random base62 characters, and their checksum. */
 export function createKey(): string {
   const secret = Array.from({ length: secretLength }, () => alphabet[randomInt(alphabet.length)]).join("");
-  return prefix + secret + checksum(secret);
+  return keyPrefix + secret + checksum(secret);
 }
 
 /** Whether the text is a key as we make them: typing errors show before any lookup. */
 export function isWellFormedKey(text: string): boolean {
-  const secret = text.slice(prefix.length, -checksumLength);
+  const secret = text.slice(keyPrefix.length, -checksumLength);
   return (
-    text.startsWith(prefix) &&
-    text.length === prefix.length + secretLength + checksumLength &&
+    text.startsWith(keyPrefix) &&
+    text.length === keyPrefix.length + secretLength + checksumLength &&
     text.endsWith(checksum(secret))
   );
 }
