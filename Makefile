@@ -33,6 +33,7 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(BIN)/biome check --error-on-warnings .
 	@$(NODE) test/check/main.ts
 	@test/check/shell.sh
+	@$(BIN)/knip && echo "dead files and exports: none"
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test

@@ -57,7 +57,7 @@ const KeyRef = (what: string) =>
   );
 
 /** Variables that the operator sets itself; a second author would break probes, drain or the license. */
-export const reservedVariables: readonly string[] = [
+const reservedVariables: readonly string[] = [
   env.port,
   env.host,
   env.namespace,
@@ -327,7 +327,7 @@ export const replicasLimit = { minimum: 0, maximum: 1000 } as const;
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
-export const Capacity = Type.Object(
+const Capacity = Type.Object(
   { streams: Count("Streams that the ready replicas speak at once.") },
   { description: "What the pool can take now." },
 );
@@ -349,7 +349,7 @@ export const Conditions = Type.Array(
   { maxItems: 16, ...mapList("type"), description: "What holds and what does not." },
 );
 
-export const Revision = (description: string) => Type.String({ maxLength: 64, description });
+const Revision = (description: string) => Type.String({ maxLength: 64, description });
 
 export const ReplicaCounts = {
   replicas: Count("Pods there are."),

@@ -3,28 +3,17 @@
  * house here, and nowhere else outside `cluster/`.
  */
 export type {
-  V1ConfigMap,
   V1Container,
   V1Deployment,
   V1EnvVar,
-  V1LabelSelector,
-  V1Lease,
-  V1NetworkPolicy,
-  V1Node,
-  V1PersistentVolumeClaim,
   V1Pod,
-  V1PodDisruptionBudget,
   V1PodSpec,
   V1PodTemplateSpec,
   V1Probe,
-  V1ReplicaSet,
   V1ResourceRequirements,
   V1Role,
   V1RoleBinding,
-  V1Secret,
   V1Service,
-  V1ServiceAccount,
-  V1Toleration,
   V1Volume,
   V1VolumeMount,
 } from "@kubernetes/client-node";

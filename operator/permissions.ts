@@ -17,7 +17,7 @@ const read = ["get", "list", "watch"] as const;
 /** Server-side apply is a `patch`, and needs `create` for what is not there yet. */
 const own = [...read, "create", "patch", "delete"] as const;
 
-export const permissions: readonly Permission[] = [
+const permissions: readonly Permission[] = [
   {
     scope: "workload",
     apiGroup: api.group,

@@ -14,7 +14,7 @@ function clusterWide(apiVersion: string, plural: string): Resource {
   return { apiVersion, plural, namespaced: false };
 }
 
-export const resources = {
+const resources = {
   TtsDeployment: namespaced("tts.svc.dev/v1alpha1", "ttsdeployments"),
   TtsModelPool: namespaced("tts.svc.dev/v1alpha1", "ttsmodelpools"),
   ConfigMap: namespaced("v1", "configmaps"),
@@ -39,8 +39,6 @@ export const resources = {
   RoleBinding: namespaced("rbac.authorization.k8s.io/v1", "rolebindings"),
   CustomResourceDefinition: clusterWide("apiextensions.k8s.io/v1", "customresourcedefinitions"),
 } as const satisfies Record<string, Resource>;
-
-export type Kind = keyof typeof resources;
 
 /** Throws for a kind that is not in the table: a mistake of ours, never of a user. */
 export function resourceOf(kind: string): Resource {

@@ -11,7 +11,7 @@ export type Component = "api" | "model" | "routing" | "token";
 /** `spec` and the like, typed, on top of a manifest. */
 export type Child<T> = Manifest & T;
 
-export function ownerReference(owner: Owner): OwnerReference {
+function ownerReference(owner: Owner): OwnerReference {
   const { apiVersion, kind, metadata } = owner;
   return {
     apiVersion,
@@ -23,7 +23,7 @@ export function ownerReference(owner: Owner): OwnerReference {
   };
 }
 
-export function deploymentNameOf(owner: Owner): string {
+function deploymentNameOf(owner: Owner): string {
   return owner.kind === "TtsModelPool" ? (owner as TtsModelPool).spec.deployment : owner.metadata.name;
 }
 

@@ -29,9 +29,9 @@ export interface Message {
 
 /** Pieces of audio that may be under way unacknowledged. */
 export const windowChunks = 8;
-export const headerBytes = 5;
+const headerBytes = 5;
 /** A piece of audio is a tenth of a second, a job one short utterance: far below this. */
-export const maxPayloadBytes = 4 * 1024 * 1024;
+const maxPayloadBytes = 4 * 1024 * 1024;
 /** The socket's descriptor in the engine process. */
 export const engineSocket = 3;
 

@@ -18,7 +18,7 @@ export type Piece =
   | { readonly kind: "pause"; readonly durationMs: number };
 
 /** Longer silences are asked for by a slip of the finger. */
-export const maxPauseMs = 60_000;
+const maxPauseMs = 60_000;
 
 /**
  * Splits a text at its markup.

@@ -9,7 +9,7 @@ import { FaultProxy } from "./fault-proxy.ts";
 import { type Issuer, licenseIssuer } from "./licenses.ts";
 
 type Json = { [name: string]: unknown };
-export const serverImage = "registry.example/svc-tts/server:0.1.0";
+const serverImage = "registry.example/svc-tts/server:0.1.0";
 
 /**
  * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached through a proxy that counts and can
