@@ -1,0 +1,75 @@
+import { expect, test } from "vitest";
+import { Admission } from "../../../server/model/admission.ts";
+
+const never = new AbortController().signal;
+const limits = { maxStreams: 1, maxQueued: 2, deadlineMs: 10_000 };
+
+test("waiting requests get their turn in the order they came", async () => {
+  const admission = new Admission(limits);
+  const first = await admission.enter(never);
+  const turns: number[] = [];
+  const wait = async (name: number) => {
+    const release = await admission.enter(never);
+    turns.push(name);
+    release?.();
+  };
+  const both = [wait(1), wait(2)];
+  expect(admission.queued).toBe(2);
+  first?.();
+  await Promise.all(both);
+  expect(turns).toEqual([1, 2]);
+  expect(admission.speaking).toBe(0);
+});
+
+test("nobody slips in between a stream's end and the turn of who waits", async () => {
+  const admission = new Admission({ ...limits, maxQueued: 1 });
+  const first = await admission.enter(never);
+  const waiting = admission.enter(never);
+  first?.();
+  const late = admission.enter(never);
+  expect(admission.speaking).toBe(1);
+  (await waiting)?.();
+  (await late)?.();
+  expect(admission.speaking).toBe(0);
+});
+
+test("a full queue refuses at once, with a time to come back", async () => {
+  const admission = new Admission({ ...limits, maxQueued: 0 });
+  await admission.enter(never);
+  await expect(admission.enter(never)).rejects.toMatchObject({ code: "saturated", retryAfterSeconds: 1 });
+});
+
+test("a caller who hangs up while waiting leaves the queue", async () => {
+  const admission = new Admission(limits);
+  const release = await admission.enter(never);
+  const gone = new AbortController();
+  const waiting = admission.enter(gone.signal);
+  gone.abort();
+  expect(await waiting).toBeUndefined();
+  expect(admission.queued).toBe(0);
+  release?.();
+  expect(admission.speaking).toBe(0);
+});
+
+test("a place given back twice is free once", async () => {
+  const admission = new Admission({ ...limits, maxStreams: 2 });
+  const release = await admission.enter(never);
+  await admission.enter(never);
+  release?.();
+  release?.();
+  expect(admission.speaking).toBe(1);
+});
+
+test("idle waits for the last stream", async () => {
+  const admission = new Admission(limits);
+  const release = await admission.enter(never);
+  let idle = false;
+  const waiting = admission.idle().then(() => {
+    idle = true;
+  });
+  await Promise.resolve();
+  expect(idle).toBe(false);
+  release?.();
+  await waiting;
+  expect(idle).toBe(true);
+});
