@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Manner, plainManner, sampledProsody } from "../../../server/model/prosody.ts";
+import { type Manner, plainProsody, sampledProsody } from "../../../server/model/prosody.ts";
 
 const sampling = { repetitionPenalty: 1, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
@@ -23,7 +23,7 @@ test("temperature 0 draws nothing: it is the same whatever the dice say", () => 
   const loaded = () => {
     throw new Error("a die was thrown");
   };
-  expect(phrases({ temperature: 0 }, loaded)).toEqual(Array(200).fill(plainManner));
+  expect(phrases({ temperature: 0 }, loaded)).toEqual(Array(200).fill(plainProsody()));
 });
 
 test("the higher the temperature, the wider the spread", () => {
