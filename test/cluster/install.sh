@@ -61,7 +61,7 @@ install_operator() {
     helm upgrade --install "$RELEASE" "$REPO_DIR/charts/tts-operator" --namespace "$NAMESPACE" --create-namespace \
     --set images.server.repository="$IMAGE_REPOSITORY/server" --set-string images.server.tag="$SERVER_TAG" \
     --set images.operator.repository="$IMAGE_REPOSITORY/operator" --set-string images.operator.tag="$OPERATOR_TAG" \
-    --set license.development.enabled=true --set-file license.development.jwks="$DEVELOPMENT/jwks.json" \
+    --set license.development.enabled=true --set-file license.development.jwks="$DEVELOPMENT/jwks.json" "$@" \
     --wait --timeout 120s || explain_operator
   phase "operator"
 }
@@ -83,8 +83,11 @@ main() {
   phase "cluster"
   need_image_repository
   load_images
-  install_operator
-  if [ "${1:-}" = --speak ]; then
+  if [ "${1:-}" != --speak ]; then
+    install_operator
+  else
+    # helm test then asks the demonstration to speak
+    install_operator --set test.endpoint="http://demo-api.demo.svc:8000" --set test.apiKeySecret.name=demo-key
     # shellcheck source-path=SCRIPTDIR source=speak.sh
     source "$CLUSTER_DIR/speak.sh"
     speak

@@ -8,8 +8,8 @@ READY_WITHIN_S=240
 SPEECH="$REPO_DIR/speech.wav"
 FORWARDED_PORT=8000
 
-apply_secret() { # NAME FILE
-  kubectl --namespace "$DEMO" create secret generic "$1" --from-file="$2" --dry-run=client --output yaml | kubectl apply --server-side --filename - >/dev/null
+apply_secret() { # NAME FILE [NAMESPACE]
+  kubectl --namespace "${3:-$DEMO}" create secret generic "$1" --from-file="$2" --dry-run=client --output yaml | kubectl apply --server-side --filename - >/dev/null
 }
 
 # One key, kept, so that the printed line goes on working.
@@ -25,6 +25,7 @@ apply_demo() {
   make_api_key
   apply_secret tts-license "$DEVELOPMENT/license.jwt"
   apply_secret tts-keys "$DEVELOPMENT/keys.yaml"
+  apply_secret demo-key apiKey="$DEVELOPMENT/api-key" "$NAMESPACE" # for helm test
   kubectl --namespace "$DEMO" apply --filename "$REPO_DIR/config/samples/tts-deployment.yaml" >/dev/null
 }
 
