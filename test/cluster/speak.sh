@@ -16,7 +16,7 @@ apply_secret() { # NAME FILE [NAMESPACE]
 make_api_key() {
   [ -s "$DEVELOPMENT/api-key" ] && [ -s "$DEVELOPMENT/keys.yaml" ] && return
   rm -f "$DEVELOPMENT/keys.yaml"
-  (umask 077 && "${SVC_TTS[@]}" keys create --name demo --file "$DEVELOPMENT/keys.yaml" | grep -oE 'svc_[A-Za-z0-9]+' | head -n 1 >"$DEVELOPMENT/api-key")
+  (umask 077 && "${SVC_TTS[@]}" keys create --name demo --file "$DEVELOPMENT/keys.yaml" 2>/dev/null | grep -oE 'svc_[A-Za-z0-9]+' | head -n 1 >"$DEVELOPMENT/api-key")
 }
 
 apply_demo() {
@@ -81,7 +81,7 @@ open_service() {
 
 curl_line() { # what a person pastes
   # shellcheck disable=SC2016
-  printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d %q -o speech.wav\n' \
+  printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d '%s' -o speech.wav\n' \
     "$BASE_URL" "$DEVELOPMENT/api-key" "{\"modelId\":\"mist\",\"speaker\":\"alan\",\"text\":\"$SENTENCE\"}"
 }
 

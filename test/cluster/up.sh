@@ -173,7 +173,7 @@ dns_ready() { [ "$(kube -n kube-system get deployment coredns -o 'jsonpath={.sta
 gpus_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$(cat "$STATE/gpus")" ]; }
 
 # What the running cluster was made from; another version of the scripts or tools makes another cluster.
-version() { hash_of_files "$CLUSTER_DIR"/{up,anchor,node-config,pki}.sh | cat - <(echo "$TOOLS") | sha256sum | cut -c1-16; }
+version() { (cd "$CLUSTER_DIR" && { hash_of_files up.sh anchor.sh node-config.sh pki.sh; echo "$TOOLS"; } | sha256sum | cut -c1-16); }
 
 all_running() {
   local name

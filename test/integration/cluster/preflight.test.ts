@@ -1,0 +1,87 @@
+/** What `make up` says on a machine that cannot carry a cluster; nothing is started here. */
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+const scripts = join(import.meta.dirname, "../../cluster");
+let cache: string;
+
+beforeAll(() => {
+  cache = mkdtempSync(join(tmpdir(), "svc-tts-preflight-"));
+});
+afterAll(() => rmSync(cache, { recursive: true, force: true }));
+
+/** Sources the preflight in a shell and runs these lines there: exit status and what was said. */
+function shell(lines: string, prefix: readonly string[] = []): Promise<{ code: number; said: string }> {
+  const script = `set -euo pipefail; cd ${scripts}; source ./lib.sh; source ./state.sh; source ./preflight.sh; ${lines}`;
+  const [command = "", ...rest] = [...prefix, "bash", "-c", script];
+  return new Promise((resolve) => {
+    execFile(command, rest, { env: { ...process.env, SVC_TTS_CACHE: cache } }, (error, _stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), said: stderr });
+    });
+  });
+}
+
+/** A network of its own, so that a route can be taken without touching this machine's. */
+const ownNetwork = ["unshare", "--map-root-user", "--net"];
+
+test("a user who is not root is told so, and what to do instead", async () => {
+  const { code, said } = await shell("id() { echo 1000; }; need_linux_root");
+  expect(code).toBe(1);
+  expect(said).toMatch(/needs root.*\n.*sudo -E make up.*KUBECONFIG.*make run/);
+});
+
+test("too little space is named with the folder, what is needed and what there is", async () => {
+  const { code, said } = await shell('need_space "$STATE" 1073741824 "the cluster"');
+  expect(code).toBe(1);
+  expect(said).toContain("the cluster needs about 1048576 GB under");
+  expect(said).toMatch(/and \d+\.\d GB are free\n.*SVC_TTS_CACHE/);
+});
+
+test.each(["10.250.0.7/24", "10.96.3.1/24", "10.244.0.1/16"])(
+  "an address range that is taken (%s) is named with the route that takes it",
+  async (address) => {
+    const { code, said } = await shell(
+      `ip link add vpn0 type veth peer name vpn1; ip link set vpn0 up; ip link set vpn1 up; ip addr add ${address} dev vpn0
+       for range in "$NODE_RANGE" "$SERVICE_RANGE" "$POD_RANGE"; do need_free_range "$range"; done`,
+      ownNetwork,
+    );
+    expect(code).toBe(1);
+    expect(said).toMatch(
+      /the address range 10\.(250\.0\.0\/24|96\.0\.0\/16|244\.0\.0\/16) is taken.*dev vpn0/,
+    );
+  },
+);
+
+test("a machine whose ranges are free passes", async () => {
+  const { code, said } = await shell('need_free_range "$POD_RANGE"', ownNetwork);
+  expect({ code, said }).toEqual({ code: 0, said: "" });
+});
+
+test("leftovers are listed, one a line, and fail", async () => {
+  const { code, said } = await shell(
+    'ip link add svc-tts0 type veth peer name svc-tts1; mkdir -p "$STATE/etcd"; "$CLUSTER_DIR"/leftovers.sh >&2',
+    ownNetwork,
+  );
+  expect(code).toBe(1);
+  expect(said).toMatch(/^link svc-tts0/m);
+  expect(said).toContain(`file ${cache}/cluster/etcd\n`);
+});
+
+test("without a Go toolchain the build says how to get one", async () => {
+  const { code, said } = await shell(
+    'PATH=/usr/bin:/bin; command() { return 1; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
+  );
+  expect(code).toBe(1);
+  expect(said).toMatch(/Go is not installed.*\n.*install Go 1\.26/);
+});
+
+test("with a Go that is too old the build names both versions", async () => {
+  const { code, said } = await shell(
+    'go() { echo go1.19.8; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
+  );
+  expect(code).toBe(1);
+  expect(said).toContain("go1.19.8, and 1.26 is needed");
+});
