@@ -11,6 +11,13 @@ import { type Issuer, licenseIssuer } from "./licenses.ts";
 type Json = { [name: string]: unknown };
 const serverImage = "registry.example/svc-tts/server:0.1.0";
 
+interface StartOptions {
+  readonly image?: string;
+  /** Instead of one that goes through the proxy. */
+  readonly client?: ClusterClient;
+  readonly elected?: boolean;
+}
+
 /**
  * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached through a proxy that counts and can
  * misbehave. No controller runs pods here: `serve` plays the Deployment controller.
@@ -40,16 +47,17 @@ export class OperatorHouse implements AsyncDisposable {
     return house;
   }
 
-  async startOperator(image = serverImage): Promise<void> {
+  async startOperator({ image = serverImage, client, elected = false }: StartOptions = {}): Promise<void> {
     const line = (fields: object, message: string) => {
       this.lines.push(`${message} ${JSON.stringify(fields)}`);
     };
-    this.#client = new ClusterClient(this.proxy.connection());
+    this.#client = client ?? new ClusterClient(this.proxy.connection());
     this.#operator = await startOperator({
       client: this.#client,
       settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
       namespaces: [this.namespace],
       instance: "test",
+      ...(elected && { election: { namespace: this.namespace, name: "tts-operator" } }),
       log: { debug: line, info: line, warn: line, error: line },
       onLost: (reason) => line({ reason }, "lost"),
     });
