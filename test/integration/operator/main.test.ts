@@ -1,0 +1,159 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest";
+import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { installCrds } from "../../support/kubectl.ts";
+import { licenseIssuer } from "../../support/licenses.ts";
+
+const address = inject("controlPlane");
+const main = join(import.meta.dirname, "../../../operator/main.ts");
+
+interface Process {
+  readonly child: ChildProcess;
+  readonly probes: string;
+  readonly metrics: string;
+  output: string;
+}
+
+let folder: string;
+let namespace: string;
+let processes: Process[];
+
+beforeAll(() => installCrds(address));
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-operator-"));
+  await writeFile(join(folder, "jwks.json"), JSON.stringify((await licenseIssuer()).keys));
+  const client = await adminClient(address);
+  namespace = await freshNamespace(client, "main");
+  client.close();
+  processes = [];
+});
+
+afterEach(async () => {
+  for (const { child } of processes) child.kill("SIGKILL");
+  await rm(folder, { recursive: true });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0);
+  await once(server, "listening");
+  const found = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof found === "object" && found ? found.port : 0;
+}
+
+async function start(words: string[], environment: Record<string, string> = {}): Promise<Process> {
+  const [probePort, metricsPort] = [await freePort(), await freePort()];
+  const child = spawn(process.execPath, [main, ...words], {
+    env: {
+      PATH: process.env.PATH,
+      KUBECONFIG: address.kubeconfigPath,
+      POD_NAMESPACE: namespace,
+      TTS_WATCH_NAMESPACES: namespace,
+      TTS_SERVER_IMAGE: "registry.example/server:1",
+      TTS_LICENSE_KEYS_FILE: join(folder, "jwks.json"),
+      TTS_PROBE_PORT: String(probePort),
+      TTS_METRICS_PORT: String(metricsPort),
+      ...environment,
+    },
+  });
+  const started: Process = {
+    child,
+    output: "",
+    probes: `http://127.0.0.1:${probePort}`,
+    metrics: `http://127.0.0.1:${metricsPort}/metrics`,
+  };
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (text: string) => {
+      started.output += text;
+    });
+  }
+  processes.push(started);
+  return started;
+}
+
+async function statusOf(url: string): Promise<number> {
+  return fetch(url).then(
+    (response) => response.status,
+    () => 0,
+  );
+}
+
+async function until(fact: () => Promise<boolean> | boolean, started: Process): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!(await fact())) {
+    if (Date.now() > deadline) throw new Error(`it did not come about:\n${started.output}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+async function ended({ child }: Process): Promise<number | null> {
+  if (child.exitCode === null) await once(child, "exit");
+  return child.exitCode;
+}
+
+it("becomes ready, shows its metrics, hands over the lead and leaves cleanly at a signal", async () => {
+  const first = await start(["run"], { POD_NAME: "first" });
+  await until(async () => (await statusOf(`${first.probes}/readyz`)) === 200, first);
+  await until(() => first.output.includes('"leading"'), first);
+  const second = await start(["run"], { POD_NAME: "second" });
+  await until(async () => (await statusOf(`${second.probes}/readyz`)) === 200, second);
+  expect(second.output).not.toContain('"leading"');
+  expect(await (await fetch(first.metrics)).text()).toMatch(/rest_client_requests_total\{.*method="GET"/);
+
+  const signalled = performance.now();
+  first.child.kill("SIGTERM");
+  expect(await ended(first)).toBe(0);
+  await until(() => second.output.includes('"leading"'), second);
+  expect(performance.now() - signalled).toBeLessThan(10_000);
+  for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");
+});
+
+it("is alive but not ready while the API server cannot be reached, and still ends at a signal", async () => {
+  const kubeconfig = join(folder, "nowhere.kubeconfig");
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name: "a", cluster: { server: `https://127.0.0.1:${await freePort()}` } }],
+    users: [{ name: "a", user: { token: "none" } }],
+    contexts: [{ name: "a", context: { cluster: "a", user: "a" } }],
+    "current-context": "a",
+  };
+  await writeFile(kubeconfig, JSON.stringify(config));
+  const started = await start(["run"], { KUBECONFIG: kubeconfig });
+  await until(async () => (await statusOf(`${started.probes}/healthz`)) === 200, started);
+  await until(() => started.output.includes("a watch was interrupted"), started);
+  expect(await statusOf(`${started.probes}/readyz`)).toBe(503);
+  started.child.kill("SIGTERM");
+  expect(await ended(started)).toBe(0);
+});
+
+it.each([
+  ["no image", ["run"], { TTS_SERVER_IMAGE: "" }, /TTS_SERVER_IMAGE is not set/],
+  ["an unknown pull policy", ["run"], { TTS_SERVER_IMAGE_PULL_POLICY: "Sometimes" }, /must be one of Always/],
+  [
+    "keys that are no file",
+    ["run"],
+    { TTS_LICENSE_KEYS_FILE: "/nowhere" },
+    /cannot read license keys from \/nowhere/,
+  ],
+  ["a port beyond all", ["run"], { TTS_PROBE_PORT: "70000" }, /TTS_PROBE_PORT is 70000/],
+  ["an unknown command", ["walk"], {}, /unknown command: walk; see tts-operator --help/],
+])("started with %s it says so in one line", async (_what, words, environment, message) => {
+  const started = await start(words, environment);
+  expect(await ended(started)).toBe(2);
+  expect(started.output).toMatch(message);
+  expect(started.output.trim().split("\n")).toHaveLength(1);
+});
+
+it("explains itself", async () => {
+  const started = await start(["--help"]);
+  expect(await ended(started)).toBe(0);
+  expect(started.output).toContain("TTS_WATCH_NAMESPACES");
+});

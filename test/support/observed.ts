@@ -1,0 +1,69 @@
+import { Compile } from "typebox/compile";
+import { Value } from "typebox/value";
+import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
+import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
+import type {
+  Deployment,
+  ObservedDeployment,
+  Pod,
+  TtsDeployment,
+  TtsModelPool,
+} from "../../operator/observed.ts";
+
+/** What a pass may see, as values; defaults are filled in as the API server does. */
+
+type Json = { [name: string]: unknown };
+export const now = Date.parse("2026-01-01T00:00:00Z");
+
+const meta = (name: string, uid = `uid-of-${name}`) => ({ name, namespace: "ns", uid, generation: 1 });
+
+export function ttsDeployment(
+  spec: Json = {},
+  models: Json[] = [{ name: "mist", kind: "mist" }],
+): TtsDeployment {
+  const given = { license: { secretRef: { name: "license" } }, models, ...spec };
+  const whole = Value.Default(TtsDeploymentSpecSchema, given);
+  if (!Compile(TtsDeploymentSpecSchema).Check(whole))
+    throw new Error(`no such spec: ${JSON.stringify(given)}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: whole };
+}
+
+export function ttsModelPool(spec: Json = {}): TtsModelPool {
+  const given = { deployment: "demo", pool: "mist", kind: "mist", ...spec };
+  const whole = Value.Default(TtsModelPoolSpecSchema, given);
+  if (!Compile(TtsModelPoolSpecSchema).Check(whole))
+    throw new Error(`no such spec: ${JSON.stringify(given)}`);
+  const metadata = meta(`demo-${whole.pool}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata, spec: whole };
+}
+
+/** A Deployment whose pods all run, changed by `status`. */
+export function running(replicas: number, status: Json = {}): Deployment {
+  const all = { observedGeneration: 1, replicas, updatedReplicas: replicas, availableReplicas: replicas };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: meta("some"),
+    spec: { replicas, selector: {}, template: {}, progressDeadlineSeconds: 900 },
+    status: { ...all, readyReplicas: replicas, ...status },
+  };
+}
+
+export function pod(status: Pod["status"] & object, name = "demo-mist-1"): Pod {
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "ns" }, status };
+}
+
+export function observed(
+  deployment: TtsDeployment,
+  more: Partial<ObservedDeployment> = {},
+): ObservedDeployment {
+  return {
+    now,
+    deployment,
+    licenseToken: undefined,
+    keysSecretExists: undefined,
+    api: { deployment: undefined, pods: [] },
+    pools: [],
+    ...more,
+  };
+}

@@ -1,0 +1,153 @@
+import { describe, expect, it } from "vitest";
+import { deploymentChildren, poolChildren, poolsToPrune } from "../../../../operator/desired/children.ts";
+import { routingTable } from "../../../../operator/desired/config-map.ts";
+import { durationSeconds } from "../../../../operator/desired/duration.ts";
+import { readTokenSecret, tokenSecret } from "../../../../operator/desired/secret.ts";
+import type { Grant, Judgement, ObservedPool } from "../../../../operator/observed.ts";
+import { observed, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+
+const settings = { server: { image: "server:1", pullPolicy: undefined }, licenseKeys: { keys: [] } };
+const open: Grant = { held: false, replicas: 1 };
+const judgement: Judgement = {
+  verdict: { state: "valid", message: "" },
+  valid: true,
+  reason: "Valid",
+  message: "",
+  failedAt: undefined,
+  api: open,
+  pools: new Map([["mist", open]]),
+  changesAt: undefined,
+};
+
+function poolOf(spec: object, readyReplicas: number): ObservedPool {
+  const pool = ttsModelPool({ ...spec });
+  const status = { ...pool.status, readyReplicas } as NonNullable<typeof pool.status>;
+  return { pool: { ...pool, status }, workload: { deployment: undefined, pods: [] } };
+}
+
+describe("children", () => {
+  const deployment = ttsDeployment();
+  const all = [
+    ...deploymentChildren(observed(deployment), judgement, settings),
+    ...poolChildren(poolOf({}, 0), open, settings),
+  ];
+
+  it("come in the order in which they need each other", () => {
+    expect(all.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+      "ServiceAccount demo-api",
+      "ServiceAccount demo-model",
+      "Role demo-api",
+      "RoleBinding demo-api",
+      "ConfigMap demo-routing",
+      "Service demo-api",
+      "TtsModelPool demo-mist",
+      "Deployment demo-api",
+      "Service demo-mist",
+      "Deployment demo-mist",
+    ]);
+  });
+
+  it("all carry their owner and the labels that select them", () => {
+    for (const { kind, metadata } of all) {
+      expect(metadata.ownerReferences).toMatchObject([{ controller: true, blockOwnerDeletion: true }]);
+      expect([kind, metadata.labels]).toEqual([
+        kind,
+        expect.objectContaining({
+          "app.kubernetes.io/managed-by": "tts-operator",
+          "tts.svc.dev/deployment": "demo",
+        }),
+      ]);
+    }
+  });
+
+  it("let API pods read their own routing table and endpoints, and nothing else", () => {
+    const role = all.find(({ kind }) => kind === "Role");
+    expect(role?.rules).toEqual([
+      {
+        apiGroups: [""],
+        resources: ["configmaps"],
+        resourceNames: ["demo-routing"],
+        verbs: ["get", "list", "watch"],
+      },
+      { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: ["get", "list", "watch"] },
+    ]);
+  });
+
+  it("leave a pool's replicas to whoever scales it, unless the spec names them", () => {
+    const pools = (spec: object) => {
+      const wish = ttsDeployment({}, [{ name: "mist", kind: "mist", ...spec }]);
+      return deploymentChildren(observed(wish), judgement, settings).find(
+        ({ kind }) => kind === "TtsModelPool",
+      )?.spec;
+    };
+    expect(pools({})).not.toHaveProperty("replicas");
+    expect(pools({ replicas: 0 })).toHaveProperty("replicas", 0);
+  });
+
+  it("that the spec no longer names are pruned, once", () => {
+    const gone = poolOf({ pool: "old" }, 1);
+    const going = poolOf({ pool: "older" }, 1);
+    going.pool.metadata.deletionTimestamp = "2026-01-01T00:00:00Z";
+    const pools = [poolOf({}, 1), gone, going];
+    expect(poolsToPrune(observed(deployment, { pools }))).toEqual([gone]);
+  });
+});
+
+describe("the routing table", () => {
+  const two = ttsDeployment({}, [
+    { name: "a", kind: "mist" },
+    { name: "b", kind: "mist" },
+    { name: "c", kind: "arcana" },
+  ]);
+  const grants = new Map([
+    ["a", open],
+    ["b", open],
+    ["c", { held: false, replicas: 0 }],
+  ]);
+
+  it("sends both models of the mist tier to it, and calls a pool at zero idle", () => {
+    const { models } = routingTable(observed(two), grants, undefined);
+    expect(models.mist).toEqual(models.mistv2);
+    expect(models.arcana).toEqual([{ pool: "c", service: "http://demo-c:8080", weight: 100, idle: true }]);
+  });
+
+  it.each([
+    ["none is ready", 0, 0, [100, 100]],
+    ["one is ready", 0, 1, [0, 100]],
+    ["both are ready", 2, 1, [100, 100]],
+  ])("weighs pools of one kind where %s", (_what, a, b, weights) => {
+    const pools = [poolOf({ pool: "a" }, a), poolOf({ pool: "b" }, b)];
+    const { models } = routingTable(observed(two, { pools }), grants, undefined);
+    expect(models.mist?.map(({ weight }) => weight)).toEqual(weights);
+  });
+
+  it("tells since when the license is not good", () => {
+    const table = routingTable(observed(two), grants, Date.parse("2026-01-02T03:04:05Z"));
+    expect(table.licenseFailedAt).toBe("2026-01-02T03:04:05.000Z");
+  });
+});
+
+describe("the internal token", () => {
+  const deployment = ttsDeployment();
+
+  it("reads back as it was written, with tokens accepted for longer", () => {
+    const token = { token: "new", accepted: "new\nold" };
+    expect(readTokenSecret(tokenSecret(deployment, token))).toEqual(token);
+  });
+
+  it.each([
+    ["is empty", { token: "", accepted: "" }],
+    ["would not be accepted", { token: "a", accepted: "b" }],
+  ])("counts as none where it %s", (_what, token) => {
+    expect(readTokenSecret(tokenSecret(deployment, token))).toBeUndefined();
+  });
+});
+
+it.each([
+  ["72h", 259_200],
+  ["1h30m", 5_400],
+  ["90s", 90],
+  ["0s", 0],
+])("a duration of %s is %d seconds", (text, seconds) => {
+  expect(durationSeconds(text)).toBe(seconds);
+});

@@ -1,0 +1,124 @@
+import { beforeAll, describe, expect, it } from "vitest";
+import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
+import { judge } from "../../../operator/judge.ts";
+import type { ObservedDeployment, ObservedPool } from "../../../operator/observed.ts";
+import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
+import { now, observed, running, ttsDeployment, ttsModelPool } from "../../support/observed.ts";
+
+let issuer: Issuer;
+const seconds = now / 1000;
+const dates = { nbf: seconds - 1000, exp: seconds + 1000, graceDays: 1 };
+
+beforeAll(async () => {
+  issuer = await licenseIssuer();
+});
+
+function pool(name: string, replicas: number, spec: object = {}): ObservedPool {
+  const workload = { deployment: replicas > 0 ? running(replicas) : undefined, pods: [] };
+  return { pool: ttsModelPool({ pool: name, ...spec }), workload };
+}
+
+async function judged(
+  claims: object | undefined,
+  models: object[],
+  more: Partial<ObservedDeployment> = {},
+  last?: Partial<TtsDeploymentStatus["license"]>,
+) {
+  const deployment = ttsDeployment(
+    {},
+    models.map((model) => ({ kind: "mist", ...model })),
+  );
+  if (last) deployment.status = { license: { state: "valid", ...last } } as TtsDeploymentStatus;
+  const licenseToken = claims && (await issuer.issue({ ...dates, ...claims }));
+  const result = await judge(observed(deployment, { licenseToken, ...more }), issuer.keys);
+  const grants = [...result.pools].map(
+    ([name, { held, replicas }]) => `${name} ${held ? "held at " : ""}${replicas}`,
+  );
+  return { ...result, grants: grants.join(", ") };
+}
+
+const one = [{ name: "a", replicas: 3 }];
+
+describe("a license that is good", () => {
+  it("lets everything run, until it ends", async () => {
+    const result = await judged({}, one);
+    expect(result).toMatchObject({ valid: true, reason: "Valid", grants: "a 3", changesAt: now + 1000_000 });
+    expect(result.api).toEqual({ held: false, replicas: 1 });
+  });
+
+  it.each([
+    ["GPUs", { maxGpus: 3 }, { accelerator: { count: 2 } }, "TooManyGpus", "a 1"],
+    ["streams", { maxStreams: 40 }, { maxConcurrentStreams: 16 }, "TooManyStreams", "a 2"],
+    ["models", { models: ["arcana"] }, {}, "ModelNotLicensed", "a held at 0"],
+  ])("holds back what is beyond its %s", async (_what, claims, spec, reason, grants) => {
+    expect(await judged(claims, [{ ...one[0], ...spec }])).toMatchObject({ valid: false, reason, grants });
+  });
+
+  it("never takes from a pool what runs, whatever comes before it in the spec", async () => {
+    const models = [
+      { name: "a", replicas: 5 },
+      { name: "b", replicas: 3 },
+    ];
+    const result = await judged({ maxStreams: 64 }, models, { pools: [pool("a", 0), pool("b", 3)] });
+    expect(result.grants).toBe("a 1, b 3");
+    expect(result.message).toContain("Pool a gets 1 of 5 replicas.");
+  });
+
+  it("that shrank keeps what runs and says so", async () => {
+    const result = await judged({ maxStreams: 16 }, one, { pools: [pool("a", 3)] });
+    expect(result).toMatchObject({ valid: false, reason: "TooManyStreams", grants: "a 3" });
+    expect(result.message).toContain("What runs goes on");
+  });
+
+  it("lets a pool scale down, and follows whoever scales it where the spec does not", async () => {
+    expect((await judged({}, one, { pools: [pool("a", 9)] })).grants).toBe("a 3");
+    const scaled = [pool("a", 1, { replicas: 4 })];
+    expect((await judged({}, [{ name: "a" }], { pools: scaled })).grants).toBe("a 4");
+  });
+});
+
+describe("a license that is not good", () => {
+  it.each([
+    ["missing", undefined, {}, "Missing"],
+    ["expired", { exp: seconds - 2 * 86_400 }, {}, "Expired"],
+    ["not yet good", { nbf: seconds + 10 }, {}, "Invalid"],
+    ["forged", undefined, { licenseToken: "a.b.c" }, "Invalid"],
+  ])("holds everything when it is %s, and names the Secret", async (_what, claims, more, reason) => {
+    const fresh = await judged(claims, one, more);
+    expect(fresh).toMatchObject({
+      valid: false,
+      reason,
+      grants: "a held at 0",
+      api: { held: true, replicas: 0 },
+    });
+    expect(fresh.message).toContain("Secret ns/license, key license.jwt.");
+    const serving = { pools: [pool("a", 2)], api: { deployment: running(1), pods: [] } };
+    const later = await judged(claims, one, { ...more, ...serving });
+    expect(later).toMatchObject({ grants: "a held at 2", api: { held: true, replicas: 1 } });
+  });
+
+  it("leaves everything open in its grace, and says until when", async () => {
+    const result = await judged({ exp: seconds - 60 }, one);
+    expect(result).toMatchObject({ valid: false, reason: "Expired", grants: "a 3" });
+    expect(result.changesAt).toBe(now - 60_000 + 86_400_000);
+  });
+
+  it.each([
+    ["was good before", { state: "valid" }, now],
+    ["failed earlier", { state: "grace", failedAt: "2025-12-31T00:00:00Z" }, now - 86_400_000],
+    [
+      "had expired before it vanished",
+      { state: "grace", expiresAt: "2025-12-31T12:00:00Z" },
+      now - 43_200_000,
+    ],
+    ["had never been good", { state: "missing" }, undefined],
+    ["was past its grace", { state: "expired" }, undefined],
+  ] as const)(
+    "that vanishes counts grace from the last good verdict where it %s",
+    async (_what, last, failedAt) => {
+      const result = await judged(undefined, one, {}, last);
+      expect(result.failedAt).toBe(failedAt);
+      expect(result.verdict.state).toBe(failedAt === undefined ? "missing" : "grace");
+    },
+  );
+});

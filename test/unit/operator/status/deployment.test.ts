@@ -1,0 +1,195 @@
+import { describe, expect, it } from "vitest";
+import { apiSettings } from "../../../../operator/desired/deployment.ts";
+import type { Judgement, ObservedPool, Problem } from "../../../../operator/observed.ts";
+import { transitions } from "../../../../operator/status/conditions.ts";
+import { deploymentStatus, suspendedStatus } from "../../../../operator/status/deployment.ts";
+import { poolStatus } from "../../../../operator/status/pool.ts";
+import { now, observed, running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+
+const open = { held: false, replicas: 1 };
+const good: Judgement = {
+  verdict: { state: "valid", message: "Licensed." },
+  valid: true,
+  reason: "Valid",
+  message: "Licensed.",
+  failedAt: undefined,
+  api: open,
+  pools: new Map([["mist", open]]),
+  changesAt: undefined,
+};
+const expired: Judgement = {
+  ...good,
+  verdict: { state: "expired", message: "It expired." },
+  valid: false,
+  reason: "Expired",
+  message: "It expired.",
+};
+const grace: Judgement = {
+  ...expired,
+  verdict: { state: "grace", message: "It expired.", graceUntil: now + 1 },
+};
+
+function pool(replicas = 1, problem?: Problem): ObservedPool {
+  const bare = { pool: ttsModelPool(), workload: { deployment: running(replicas), pods: [] } };
+  bare.pool.status = poolStatus(bare, { now, grant: open, problem });
+  return bare;
+}
+
+const api = { deployment: running(1), pods: [] };
+const serving = { api, pools: [pool()] };
+const stuck: Problem = { reason: "NameTaken", message: "Service a/b is taken.", stalled: true };
+
+function judged(more: object, judgement = good, problem?: Problem) {
+  const { conditions } = deploymentStatus(observed(ttsDeployment(), more), judgement, problem);
+  return Object.fromEntries(conditions.map(({ type, status, reason }) => [type, `${status} ${reason}`]));
+}
+
+describe("the status of a TtsDeployment", () => {
+  it.each<[string, Record<string, string>, Record<string, string>]>([
+    [
+      "serves",
+      judged(serving),
+      {
+        Ready: "True Serving",
+        Reconciling: "False Settled",
+        Stalled: "False Settled",
+        LicenseValid: "True Valid",
+        ModelsReady: "True Serving",
+        ApiReady: "True Serving",
+        RolloutHealthy: "True Complete",
+      },
+    ],
+    ["is in grace", judged(serving, grace), { Ready: "True Serving", LicenseValid: "False Expired" }],
+    [
+      "is past grace",
+      judged(serving, expired),
+      { Ready: "False LicenseExpired", Stalled: "True LicenseExpired", Reconciling: "False Stalled" },
+    ],
+    [
+      "waits for a pool",
+      judged({ api, pools: [] }),
+      {
+        Ready: "False Creating",
+        Reconciling: "True Creating",
+        Stalled: "False Progressing",
+        ModelsReady: "False Creating",
+      },
+    ],
+    [
+      "has a stuck pool",
+      judged({ api, pools: [pool(1, stuck)] }),
+      {
+        Ready: "False NameTaken",
+        Stalled: "True NameTaken",
+        RolloutHealthy: "False NameTaken",
+        ApiReady: "True Serving",
+      },
+    ],
+    [
+      "could not be written",
+      judged(serving, good, stuck),
+      { Ready: "False NameTaken", Stalled: "True NameTaken" },
+    ],
+    [
+      "lacks its API keys",
+      judged({ ...serving, keysSecretExists: false }),
+      { ApiReady: "False KeysSecretMissing", Stalled: "True KeysSecretMissing" },
+    ],
+  ])("that %s", (_what, conditions, expected) => {
+    expect(conditions).toMatchObject(expected);
+  });
+
+  it("does not believe a pool that has not seen its current generation", () => {
+    const late = pool();
+    late.pool.metadata.generation = 2;
+    expect(judged({ api, pools: [late] })).toMatchObject({ Ready: "False Creating" });
+  });
+
+  it("adds up the streams of ready replicas and names the version that runs", () => {
+    const deployment = running(1);
+    deployment.spec = {
+      replicas: 1,
+      selector: {},
+      template: { spec: { containers: [{ name: "api", image: "host:5000/a/server:1.2.3" }] } },
+    };
+    const status = deploymentStatus(
+      observed(ttsDeployment(), { api: { deployment, pods: [] }, pools: [pool(3)] }),
+      good,
+      undefined,
+    );
+    expect(status).toMatchObject({ summary: { models: "1/1", streams: "48" }, version: "1.2.3" });
+  });
+
+  it("moves a condition's time only when its status changes", () => {
+    const wish = ttsDeployment();
+    const first = deploymentStatus(observed(wish, { api, pools: [] }), good, undefined);
+    wish.status = first;
+    const later = { now: now + 60_000, api };
+    const same = deploymentStatus(observed(wish, { ...later, pools: [] }), good, undefined);
+    expect(same).toEqual(first);
+    const ready = deploymentStatus(observed(wish, { ...later, pools: [pool()] }), good, undefined);
+    const times = new Map(ready.conditions.map(({ type, lastTransitionTime }) => [type, lastTransitionTime]));
+    expect(times.get("Ready")).toBe("2026-01-01T00:01:00Z");
+    expect(times.get("ApiReady")).toBe("2026-01-01T00:00:00Z");
+  });
+
+  it("tells of good news that ends bad news, and of bad news, but not of progress", () => {
+    const before = deploymentStatus(
+      observed(ttsDeployment(), { api, pools: [] }),
+      good,
+      undefined,
+    ).conditions;
+    const after = deploymentStatus(observed(ttsDeployment(), serving), expired, undefined).conditions;
+    const news = transitions(before, after).map(
+      ({ condition, worse }) => `${condition.type} ${condition.reason} ${worse}`,
+    );
+    expect(news).toEqual([
+      "Ready LicenseExpired true",
+      "Stalled LicenseExpired true",
+      "LicenseValid Expired true",
+      "ModelsReady Serving false",
+    ]);
+  });
+
+  it("that is suspended promises nothing and keeps what was found", () => {
+    const wish = ttsDeployment({ suspend: true });
+    wish.status = deploymentStatus(observed(wish, serving), good, undefined);
+    wish.metadata.generation = 2;
+    const status = suspendedStatus({ deployment: wish, now });
+    const conditions = Object.fromEntries(status.conditions.map(({ type, status }) => [type, status]));
+    expect(status.observedGeneration).toBe(2);
+    expect(conditions).toMatchObject({
+      Ready: "Unknown",
+      Reconciling: "False",
+      Stalled: "False",
+      LicenseValid: "True",
+    });
+  });
+});
+
+describe("the status of a pool", () => {
+  it("publishes a selector for autoscalers and keeps the old revision until the new one is out", () => {
+    const observedPool = { pool: ttsModelPool(), workload: { deployment: running(1), pods: [] } };
+    observedPool.workload.deployment.metadata.annotations = { "tts.svc.dev/revision": "r1" };
+    const first = poolStatus(observedPool, { now, grant: open, problem: undefined });
+    expect(first).toMatchObject({
+      selector: "tts.svc.dev/deployment=demo,tts.svc.dev/pool=mist",
+      currentRevision: "r1",
+      updateRevision: "r1",
+    });
+    observedPool.pool.status = first;
+    const rolling = running(1, { updatedReplicas: 0 });
+    rolling.metadata.annotations = { "tts.svc.dev/revision": "r2" };
+    const workload = { deployment: rolling, pods: [] };
+    const next = poolStatus({ pool: observedPool.pool, workload }, { now, grant: open, problem: undefined });
+    expect(next).toMatchObject({ currentRevision: "r1", updateRevision: "r2" });
+  });
+});
+
+it("settings of the API change with what its pods are made from, not with their number", () => {
+  const hash = (spec: object) => apiSettings(ttsDeployment({ ...spec }));
+  expect(hash({ api: { replicas: 5 } })).toBe(hash({}));
+  expect(hash({ api: { service: { type: "NodePort" } } })).toBe(hash({}));
+  expect(hash({ api: { image: "other" } })).not.toBe(hash({}));
+  expect(hash({ profile: "cloud" })).not.toBe(hash({}));
+});
