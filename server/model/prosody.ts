@@ -7,7 +7,7 @@ export interface Manner {
   readonly pause: number;
 }
 
-export const plainManner: Manner = { pitch: 1, stretch: 1, pause: 1 };
+const plainManner: Manner = { pitch: 1, stretch: 1, pause: 1 };
 
 /** Decides the manner of each phrase in turn. */
 export type Prosody = () => Manner;
