@@ -11,6 +11,7 @@ choose_target() {
 }
 
 use_local() {
+  "$CLUSTER_DIR/up.sh" --check
   TOOLS=$("$CLUSTER_DIR/tools.sh")
   phase "programs"
   "$CLUSTER_DIR/up.sh"

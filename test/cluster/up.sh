@@ -12,9 +12,10 @@ source "$CLUSTER_DIR/node-config.sh"
 
 usage() {
   cat <<'T'
-usage: up.sh
+usage: up.sh [--check]
   Starts etcd, the API server, the controllers, the scheduler, containerd, the kubelet, kube-proxy, CoreDNS and a device
   plugin that advertises made-up GPUs. Needs root and about 8 GB; installs the Debian packages that it lacks and says so.
+  --check        only look whether this machine can carry a cluster
   SVC_TTS_GPUS   GPUs that the node offers at first (default 4; gpus.sh changes it later)
   SVC_TTS_CACHE  where everything is kept (default ~/.cache/svc-tts)
 T
@@ -229,6 +230,9 @@ main() {
   STARTED=()
   [[ $GPUS =~ ^[0-9]+$ ]] || fail "SVC_TTS_GPUS must be a number of devices, not '$GPUS'" "for example SVC_TTS_GPUS=4"
   need_linux_root
+  # before the programs are built: nobody waits eight minutes to hear that a port range is taken
+  [ -e "$STATE/boot" ] || preflight
+  if [ "${1:-}" = --check ]; then return; fi
   TOOLS=$("$CLUSTER_DIR/tools.sh")
   hold_lock cluster
   if healthy; then
