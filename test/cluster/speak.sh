@@ -81,7 +81,7 @@ open_service() {
 
 curl_line() { # what a person pastes
   # shellcheck disable=SC2016
-  printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d '%s' -o speech.wav\n' \
+  printf 'curl -sS --fail-with-body %s/v1/svc-tts -H "Authorization: Bearer $(cat %q)" -H "Content-Type: application/json" -H "Accept: audio/wav" -d '\''%s'\'' -o speech.wav\n' \
     "$BASE_URL" "$DEVELOPMENT/api-key" "{\"modelId\":\"mist\",\"speaker\":\"alan\",\"text\":\"$SENTENCE\"}"
 }
 
