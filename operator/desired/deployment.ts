@@ -1,5 +1,7 @@
 import { children, env, jwksKey, keysKey, labels, paths, ports } from "../../config/contract/names.ts";
-import type { ModelSpec } from "../../crds/tts-deployment.ts";
+import { type ModelSpec, TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
+import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
+import { withoutDefaults } from "../../crds/without-defaults.ts";
 import type {
   V1Container,
   V1Deployment,
@@ -87,15 +89,16 @@ export function modelDeployment(
 
 /** Hash of what the pods are made from; the number of pods and the way they are replaced are no part of it. */
 export function apiSettings({ spec }: TtsDeployment): string {
-  const { replicas, service, ...settings } = spec.api;
-  const { license, profile, imagePullSecrets } = spec;
-  return hashOf({ settings, license, profile, imagePullSecrets });
+  const { api, license, profile, imagePullSecrets } = spec;
+  const { replicas, service, ...settings } = api;
+  const wish = { api: settings, license, profile, imagePullSecrets };
+  return hashOf(withoutDefaults(TtsDeploymentSpecSchema, wish));
 }
 
 /** As {@link apiSettings}, for one pool. */
 export function modelSettings({ spec }: TtsModelPool): string {
   const { replicas, rollout, ...settings } = spec;
-  return hashOf(settings);
+  return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
 }
 
 interface WorkloadParts {
