@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 import { fileURLToPath } from "node:url";
 import { allCommand } from "./cli/all.ts";
+import { benchCommand } from "./cli/bench.ts";
 import { runCommand, type Shell } from "./cli/command.ts";
 import { keysCommand } from "./cli/keys.ts";
 import { licenseCommands } from "./cli/license.ts";
 import { apiCommand, modelCommands } from "./cli/serve.ts";
 
-const commands = [apiCommand, ...modelCommands, allCommand, ...licenseCommands, keysCommand];
+const commands = [apiCommand, ...modelCommands, allCommand, ...licenseCommands, keysCommand, benchCommand];
 
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());

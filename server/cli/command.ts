@@ -14,8 +14,8 @@ export interface Shell {
 }
 
 export interface Option {
-  /** What stands for the value in the help, as `DAYS`. */
-  readonly value: string;
+  /** What stands for the value in the help, as `DAYS`; without it the option is a switch. */
+  readonly value?: string;
   readonly help: string;
   readonly default?: string;
   readonly required?: true;
@@ -32,6 +32,7 @@ export interface Command {
   readonly run: (shell: Shell, options: Options) => Promise<number>;
 }
 
+/** Values by flag; a switch that was given is "yes". */
 export type Options = Readonly<Record<string, string | undefined>>;
 
 /** A mistake of the person who typed; told without a stack. */
@@ -98,9 +99,7 @@ function overview(program: string, commands: readonly Command[]): string {
 }
 
 function commandHelp(program: string, { name, summary, options, notes }: Command): string {
-  const entries = Object.entries(options).map(
-    ([flag, option]) => [`--${flag} ${option.value}`, option] as const,
-  );
+  const entries = Object.entries(options).map(([flag, option]) => [written(flag, option), option] as const);
   const width = Math.max(0, ...entries.map(([left]) => left.length));
   const lines = entries.map(([left, option]) => `  ${left.padEnd(width)}  ${option.help}${ending(option)}`);
   const usage = `usage: ${program} ${name}${entries.length > 0 ? " [options]" : ""}`;
@@ -113,6 +112,10 @@ function commandHelp(program: string, { name, summary, options, notes }: Command
   ].join("\n");
 }
 
+function written(flag: string, { value }: Option): string {
+  return value === undefined ? `--${flag}` : `--${flag} ${value}`;
+}
+
 function ending(option: Option): string {
   if (option.required) return " (required)";
   return option.default === undefined ? "" : ` (default ${option.default})`;
@@ -120,16 +123,17 @@ function ending(option: Option): string {
 
 function readOptions(program: string, { name, options }: Command, words: readonly string[]): Options {
   const config: ParseArgsOptionsConfig = Object.fromEntries(
-    Object.keys(options).map((flag) => [flag, { type: "string" } as const]),
+    Object.entries(options).map(([flag, { value }]) => [
+      flag,
+      { type: value === undefined ? "boolean" : "string" } as const,
+    ]),
   );
   const given = parseStrictly(words, config, `${program} ${name}`, Object.keys(options));
   const missing = Object.entries(options).find(
     ([flag, option]) => option.required && given[flag] === undefined,
   );
   if (missing) {
-    throw new UsageError(
-      `${program} ${name}: --${missing[0]} ${missing[1].value} is required: ${missing[1].help}`,
-    );
+    throw new UsageError(`${program} ${name}: ${written(...missing)} is required: ${missing[1].help}`);
   }
   return Object.fromEntries(
     Object.entries(options).map(([flag, option]) => [flag, given[flag] ?? option.default]),
@@ -143,7 +147,10 @@ function parseStrictly(
   flags: readonly string[],
 ): Options {
   try {
-    return parseArgs({ args: [...words], options, strict: true, allowPositionals: false }).values as Options;
+    const { values } = parseArgs({ args: [...words], options, strict: true, allowPositionals: false });
+    return Object.fromEntries(
+      Object.entries(values).map(([flag, value]) => [flag, value === true ? "yes" : String(value)]),
+    );
   } catch (cause) {
     const allowed =
       flags.length > 0 ? `it takes ${flags.map((flag) => `--${flag}`).join(", ")}` : "it takes no options";

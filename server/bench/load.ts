@@ -1,0 +1,58 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Agent } from "undici";
+import { measureStream, type StreamRecord } from "./stream.ts";
+import type { Target } from "./target.ts";
+
+export interface Load {
+  /** Streams at once; each asks again as soon as it has ended. */
+  readonly streams: number;
+  readonly seconds: number;
+}
+
+export interface LoadResult {
+  readonly records: readonly StreamRecord[];
+  readonly elapsedSeconds: number;
+}
+
+/** Longest wait for an answer, and between two pieces of it. */
+const silenceLimitMs = 60_000;
+/** A refused caller waits, or failing quickly would become a flood. */
+const pauseAfterFailureMs = 100;
+
+/**
+ * Keeps streams speaking until the time is up; then cuts what still speaks, so that the rates are those of full load.
+ * @param signal ends the run early. @param onRecord told of each stream as it ends.
+ */
+export async function runLoad(
+  target: Target,
+  { streams, seconds }: Load,
+  signal: AbortSignal,
+  onRecord: (record: StreamRecord) => void = () => undefined,
+): Promise<LoadResult> {
+  const agent = new Agent({ pipelining: 1, headersTimeout: silenceLimitMs, bodyTimeout: silenceLimitMs });
+  const records: StreamRecord[] = [];
+  const over = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
+  const texts = inTurn(target.texts);
+  const startedAt = performance.now();
+  const caller = async () => {
+    while (!over.aborted) {
+      const record = await measureStream(agent, target, texts(), over);
+      records.push(record);
+      onRecord(record);
+      if (record.outcome === "failed") await pause(over);
+    }
+  };
+  await Promise.all(Array.from({ length: streams }, caller));
+  const elapsedSeconds = (performance.now() - startedAt) / 1000;
+  await agent.destroy();
+  return { records, elapsedSeconds };
+}
+
+function inTurn(texts: readonly string[]): () => string {
+  let next = 0;
+  return () => texts[next++ % texts.length] ?? "";
+}
+
+async function pause(signal: AbortSignal): Promise<void> {
+  await sleep(pauseAfterFailureMs, undefined, { signal }).catch(() => undefined); // the run is over
+}

@@ -1,0 +1,118 @@
+import type { Dispatcher } from "undici";
+import { createAudioMeter } from "./audio-meter.ts";
+import { Playback } from "./playback.ts";
+import { formOf, requestFor, type Target } from "./target.ts";
+
+/** What one request gave. Times are milliseconds from its sending. */
+export interface StreamRecord {
+  /** `unfinished` was still speaking when the run's time was up. */
+  readonly outcome: "complete" | "unfinished" | "failed";
+  /** Why it failed: the problem's own code, `http_STATUS`, or the connection's. */
+  readonly code?: string;
+  /** Bytes of audio. */
+  readonly bytes: number;
+  readonly wallMs: number;
+  /** Undefined where no audio came. */
+  readonly firstAudioMs: number | undefined;
+  /** Undefined where the format does not tell. */
+  readonly audioMs: number | undefined;
+  readonly stallMs: number | undefined;
+}
+
+/** An error body is a small document; what is longer is not read. */
+const maxProblemBytes = 64 * 1024;
+
+/** Speaks one text and listens to the end, or until the signal says that the time is up. Never throws. */
+export async function measureStream(
+  agent: Dispatcher,
+  target: Target,
+  text: string,
+  signal: AbortSignal,
+): Promise<StreamRecord> {
+  const listener = new Listener(performance.now());
+  try {
+    const answer = await agent.request({ ...requestFor(target, text), method: "POST", signal });
+    if (answer.statusCode !== 200) return listener.failed(await codeOf(answer));
+    const { mediaType, rate } = formOf(target, answer.headers);
+    const meter = createAudioMeter(mediaType, rate);
+    for await (const piece of answer.body) listener.hear(meter.push(piece as Uint8Array));
+    return listener.complete();
+  } catch (error) {
+    return signal.aborted ? listener.unfinished() : listener.failed(connectionCode(error));
+  }
+}
+
+class Listener {
+  readonly #sentAt: number;
+  readonly #playback = new Playback();
+  #bytes = 0;
+  #audioMs: number | undefined = 0;
+  #firstAudioMs: number | undefined;
+
+  constructor(sentAt: number) {
+    this.#sentAt = sentAt;
+  }
+
+  hear({ bytes, ms }: { readonly bytes: number; readonly ms: number | undefined }): void {
+    if (bytes === 0) return;
+    const now = this.#elapsedMs();
+    this.#firstAudioMs ??= now;
+    this.#bytes += bytes;
+    this.#audioMs = ms === undefined || this.#audioMs === undefined ? undefined : this.#audioMs + ms;
+    this.#playback.arrive(now, ms ?? 0);
+  }
+
+  complete(): StreamRecord {
+    return this.#bytes === 0 ? this.failed("no_audio") : this.#record("complete");
+  }
+
+  unfinished(): StreamRecord {
+    this.#playback.waitUntil(this.#elapsedMs());
+    return this.#record("unfinished");
+  }
+
+  failed(code: string): StreamRecord {
+    return { ...this.#record("failed"), code };
+  }
+
+  #record(outcome: StreamRecord["outcome"]): StreamRecord {
+    const heard = this.#firstAudioMs !== undefined && this.#audioMs !== undefined;
+    return {
+      outcome,
+      bytes: this.#bytes,
+      wallMs: this.#elapsedMs(),
+      firstAudioMs: this.#firstAudioMs,
+      audioMs: this.#audioMs,
+      stallMs: heard ? this.#playback.stallMs : undefined,
+    };
+  }
+
+  #elapsedMs(): number {
+    return performance.now() - this.#sentAt;
+  }
+}
+
+async function codeOf({ statusCode, body }: Dispatcher.ResponseData): Promise<string> {
+  let text = "";
+  for await (const piece of body) {
+    text += String(piece);
+    if (text.length > maxProblemBytes) break;
+  }
+  return problemCode(text) ?? `http_${statusCode}`;
+}
+
+/** Ours has `code`, the OpenAI shape `error.code`; a code is a short word, whoever sends it. */
+function problemCode(text: string): string | undefined {
+  try {
+    const problem = JSON.parse(text) as { code?: unknown; error?: { code?: unknown } };
+    const code = problem?.code ?? problem?.error?.code;
+    return typeof code === "string" && /^[\w.-]{1,60}$/.test(code) ? code : undefined;
+  } catch {
+    return undefined; // no JSON: the status says it
+  }
+}
+
+function connectionCode(error: unknown): string {
+  const { code, name } = error as { code?: unknown; name?: unknown };
+  return String(code ?? name ?? "unknown");
+}

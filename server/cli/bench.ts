@@ -1,0 +1,151 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { env as names } from "../../config/contract/names.ts";
+import { type Load, runLoad } from "../bench/load.ts";
+import { plot } from "../bench/plot.ts";
+import { type Report, report } from "../bench/report.ts";
+import type { StreamRecord } from "../bench/stream.ts";
+import { table } from "../bench/table.ts";
+import { openaiTypes, type Target } from "../bench/target.ts";
+import { usualTexts } from "../bench/texts.ts";
+import { type Command, type Options, type Shell, UsageError } from "./command.ts";
+
+const maxTextFileBytes = 16 * 1024 * 1024;
+const tellEveryMs = 2_000;
+
+export const benchCommand: Command = {
+  name: "bench",
+  summary: "keep streams speaking on a server, and tell how soon, how fast and how smoothly they did",
+  options: {
+    url: { value: "URL", help: "the server, or the whole address of its speech route", required: true },
+    key: { value: "KEY", help: `API key; ${names.apiKey} unless given` },
+    streams: { value: "N", help: "streams at once", default: "4" },
+    seconds: { value: "T", help: "how long", default: "20" },
+    model: { value: "ID", help: "model", default: "mist" },
+    voice: { value: "ID", help: "voice", default: "alan" },
+    accept: { value: "TYPE", help: "an audio type that is streamed", default: "audio/pcm" },
+    rate: { value: "HZ", help: "sampling rate to ask for; with --openai the rate of its raw audio" },
+    text: { value: "FILE", help: "texts to speak, one a line; sentences of our own unless given" },
+    openai: { help: "ask in the OpenAI shape: POST /v1/audio/speech" },
+    json: { value: "FILE", help: "write the figures as JSON" },
+    svg: { value: "FILE", help: "write a plot" },
+  },
+  notes: [
+    "First audio counts from the sending of a request, connecting included, to the first byte after any header.",
+    "A stream starves where a listener, playing at real time from the first audio on, waits more than 100 ms in all.",
+    "What still speaks when the time is up is cut, and counts as unfinished. Fails where no stream completes.",
+  ].join("\n"),
+  run: runBench,
+};
+
+async function runBench(shell: Shell, options: Options): Promise<number> {
+  const target = readTarget(options, shell);
+  const load = { streams: whole(options, "streams", 10_000), seconds: whole(options, "seconds", 3_600) };
+  shell.complain(`==> ${load.streams} streams for ${load.seconds} s on ${new URL(target.url).origin}`);
+  const progress = tellProgress(shell);
+  const { records, elapsedSeconds } = await runLoad(target, load, shell.signal, progress.count);
+  progress.done();
+  const run = report(load.streams, elapsedSeconds, records);
+  shell.print(table(run));
+  if (options.json !== undefined) write(options.json, json(figures(target, load, run)));
+  if (options.svg !== undefined)
+    write(options.svg, plot(describe(target, load), [{ name: "this run", run }]));
+  return run.requests.complete > 0 ? 0 : 1;
+}
+
+/** What was asked goes beside what came of it; the key and the texts do not. */
+function figures({ url, shape, model, voice, accept, rate }: Target, { seconds }: Load, run: Report): object {
+  return { target: { url, shape, model, voice, accept, rate }, seconds, ...run };
+}
+
+function json(value: object): string {
+  const readable = (_name: string, part: unknown) =>
+    typeof part === "number" ? Number(part.toPrecision(6)) : part;
+  return `${JSON.stringify(value, readable, 2)}\n`;
+}
+
+function describe({ model, voice, accept }: Target, { streams, seconds }: Load): string {
+  return `${streams} streams for ${seconds} s: ${model}, ${voice}, ${accept}`;
+}
+
+/** Counts streams as they end, and tells every two seconds until `done`. */
+function tellProgress(shell: Shell) {
+  const startedAt = performance.now();
+  const counts = { complete: 0, unfinished: 0, failed: 0 };
+  const timer = setInterval(() => {
+    const seconds = Math.round((performance.now() - startedAt) / 1000);
+    shell.complain(`    ${seconds} s: ${counts.complete} complete, ${counts.failed} failed`);
+  }, tellEveryMs);
+  return {
+    count: ({ outcome }: StreamRecord) => {
+      counts[outcome] += 1;
+    },
+    done: () => clearInterval(timer),
+  };
+}
+
+function readTarget(options: Options, shell: Shell): Target {
+  const { url = "", accept = "", model = "", voice = "" } = options;
+  const shape = options.openai === undefined ? "svc-tts" : "openai";
+  requireUrl(url);
+  if (!accept.startsWith("audio/") || accept.includes("*")) {
+    throw new UsageError(
+      `--accept must be an audio type, as audio/pcm or audio/wav; it is ${JSON.stringify(accept)}.`,
+    );
+  }
+  if (shape === "openai" && !openaiTypes.includes(accept)) {
+    throw new UsageError(
+      `--accept with --openai must be one of ${openaiTypes.join(", ")}; it is ${JSON.stringify(accept)}.`,
+    );
+  }
+  return {
+    url,
+    shape,
+    key: options.key ?? (shell.env[names.apiKey] || undefined),
+    model,
+    voice,
+    accept,
+    rate: options.rate === undefined ? undefined : whole(options, "rate", 384_000),
+    texts: options.text === undefined ? usualTexts : readTexts(options.text),
+  };
+}
+
+function requireUrl(given: string): void {
+  const url = URL.parse(given);
+  if (url && ["http:", "https:"].includes(url.protocol)) return;
+  throw new UsageError(`--url must be an address as http://127.0.0.1:8000; it is ${JSON.stringify(given)}.`);
+}
+
+function whole(options: Options, flag: string, most: number): number {
+  const value = Number(options[flag]);
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw new UsageError(
+    `--${flag} must be an integer from 1 to ${most}; it is ${JSON.stringify(options[flag])}.`,
+  );
+}
+
+function readTexts(path: string): string[] {
+  const texts = read(path)
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
+  if (texts.length === 0) throw new UsageError(`--text ${path}: there is no text in it; write one a line.`);
+  return texts;
+}
+
+function read(path: string): string {
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length > maxTextFileBytes) throw new Error(`it is longer than ${maxTextFileBytes} bytes`);
+    return bytes.toString("utf8");
+  } catch (cause) {
+    throw new UsageError(`--text ${path}: ${(cause as Error).message}`, { cause });
+  }
+}
+
+function write(path: string, content: string): void {
+  try {
+    writeFileSync(path, content);
+  } catch (cause) {
+    throw new UsageError(`${path} cannot be written: ${(cause as Error).message}`, { cause });
+  }
+}

@@ -1,0 +1,200 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { voices } from "../../../config/contract/voices.ts";
+import type { Report } from "../../../server/bench/report.ts";
+import { benchCommand } from "../../../server/cli/bench.ts";
+import { runCommand } from "../../../server/cli/command.ts";
+import { startTestApi } from "../../support/api-tier.ts";
+import { modelTier } from "../../support/model-tier.ts";
+import { wavFile } from "../../support/wav.ts";
+
+let folder: string;
+const open: (() => Promise<unknown>)[] = [];
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
+});
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+  rmSync(folder, { recursive: true });
+});
+
+async function bench(words: readonly string[], signal = new AbortController().signal) {
+  const [out, err]: [string[], string[]] = [[], []];
+  const files = { json: join(folder, "run.json"), svg: join(folder, "run.svg") };
+  const code = await runCommand(
+    "svc-tts",
+    [benchCommand],
+    ["bench", ...words, "--json", files.json, "--svg", files.svg],
+    {
+      env: {},
+      signal,
+      program: ["node"],
+      print: (text) => out.push(text),
+      complain: (text) => err.push(text),
+      now: () => Date.now(),
+    },
+  );
+  return {
+    code,
+    out: out.join("\n"),
+    err: err.join("\n"),
+    run: () => JSON.parse(readFileSync(files.json, "utf8")) as Report,
+    written: () => readFileSync(files.json, "utf8") + readFileSync(files.svg, "utf8"),
+  };
+}
+
+describe("svc-tts bench on the real tiers", () => {
+  it("tells of two seconds what the streams themselves show", async () => {
+    const model = await modelTier({ tokens: { kind: "fixed", tokens: ["internal-token"] } });
+    open.push(() => model.stop());
+    const api = await startTestApi(
+      { mist: [{ pool: "mist", service: model.url, weight: 1, idle: false }] },
+      { voices },
+    );
+    open.push(() => api.stop());
+    const texts = join(folder, "texts");
+    writeFileSync(texts, "A secret sentence.\n\nAnother one, a little longer than the first.\n");
+
+    const { code, out, run, written } = await bench([
+      "--url",
+      api.url,
+      "--key",
+      api.key,
+      "--streams",
+      "3",
+      "--seconds",
+      "2",
+      "--text",
+      texts,
+    ]);
+
+    expect(code).toBe(0);
+    const { requests, firstAudioMs, realTimeFactor, playback, ...all } = run();
+    expect(requests).toMatchObject({ failed: 0, failedByCode: {}, successShare: 1 });
+    expect(requests.complete).toBeGreaterThan(3);
+    expect(requests.unfinished).toBeLessThanOrEqual(3);
+    expect(all.elapsedSeconds).toBeGreaterThan(1.9);
+    expect(all.elapsedSeconds).toBeLessThan(4);
+    expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // mist's raw PCM is 16 kHz
+    expect(all.audioSecondsPerSecond).toBeCloseTo((all.audioSeconds ?? 0) / all.elapsedSeconds, 2);
+    expect(all.audioSeconds).toBeGreaterThan(requests.complete); // neither text is spoken in a second
+    expect(firstAudioMs?.p50).toBeGreaterThan(0);
+    expect(firstAudioMs?.p99).toBeLessThan(2000);
+    expect(all.firstAudioDistributionMs[50]).toBe(firstAudioMs?.p50);
+    expect(realTimeFactor?.p50).toBeLessThan(1);
+    expect(playback.streams).toBeGreaterThanOrEqual(requests.complete);
+    expect(playback.smooth + playback.brief + playback.starved).toBe(playback.streams);
+    expect(out).toContain(`${requests.complete} (100.0 % of those that ended)`);
+    expect(written()).not.toContain("secret");
+    expect(written()).not.toContain(api.key);
+  });
+
+  it("counts refusals by the code of the problem, and fails where nothing was spoken", async () => {
+    const api = await startTestApi({});
+    open.push(() => api.stop());
+    const { code, run } = await bench([
+      "--url",
+      api.url,
+      "--key",
+      "wrong",
+      "--streams",
+      "2",
+      "--seconds",
+      "1",
+    ]);
+    expect(code).toBe(1);
+    const { requests } = run();
+    expect(requests.complete).toBe(0);
+    expect(Object.keys(requests.failedByCode)).toEqual(["unauthorized"]);
+    expect(requests.failed).toBe(requests.failedByCode.unauthorized);
+    expect(requests.failed).toBeLessThan(2 * 11); // a refused caller waits a tenth of a second
+  });
+});
+
+const pieceMs = 100;
+const beforeAudioMs = 150;
+const gapMs = 400;
+
+/** A peer in the OpenAI shape: its header comes at once, its audio late and with a gap in the middle. */
+function stutteringPeer(): Promise<string> {
+  let asked = 0;
+  const server: Server = createServer(async (request, response) => {
+    let body = "";
+    for await (const piece of request) body += String(piece);
+    const { input, response_format } = JSON.parse(body) as { input: string; response_format: string };
+    if (request.url !== "/v1/audio/speech" || input === "" || response_format !== "wav") {
+      response.writeHead(400).end();
+    } else if (asked++ % 2 === 1) {
+      response.writeHead(503, { "content-type": "application/json" });
+      response.end(JSON.stringify({ error: { code: "overloaded", message: "later" } }));
+    } else {
+      const piece = wavFile(new Int16Array((pieceMs * 24_000) / 1000), 24_000);
+      response.writeHead(200, { "content-type": "audio/wav" });
+      response.write(piece.subarray(0, 44));
+      await sleep(beforeAudioMs);
+      response.write(piece.subarray(44));
+      await sleep(gapMs);
+      response.end(piece.subarray(44));
+    }
+  });
+  open.push(() => new Promise((resolve) => server.close(resolve)));
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () =>
+      resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+    );
+  });
+}
+
+describe("svc-tts bench on a peer in the OpenAI shape", () => {
+  it("waits for audio, not for a header, and hears the gap", async () => {
+    const url = await stutteringPeer();
+    const words = ["--url", url, "--openai", "--accept", "audio/wav", "--streams", "1", "--seconds", "2"];
+    const { code, run } = await bench(words);
+    expect(code).toBe(0);
+    const { requests, firstAudioMs, realTimeFactor, playback } = run();
+    expect(requests.complete).toBeGreaterThanOrEqual(2);
+    expect(requests.failedByCode.overloaded).toBeGreaterThanOrEqual(1);
+    expect(firstAudioMs?.p50).toBeGreaterThan(beforeAudioMs - 5);
+    expect(playback.starved).toBeGreaterThanOrEqual(requests.complete);
+    const leastFactor = (beforeAudioMs + gapMs) / (2 * pieceMs);
+    expect(realTimeFactor?.p50).toBeGreaterThan(leastFactor - 0.1);
+    expect(realTimeFactor?.p50).toBeLessThan(leastFactor + 2);
+  });
+
+  it("ends early when it is told to, and reports what it has", async () => {
+    const url = await stutteringPeer();
+    const startedAt = performance.now();
+    const words = ["--url", url, "--openai", "--accept", "audio/wav", "--streams", "1", "--seconds", "60"];
+    const { run } = await bench(words, AbortSignal.timeout(1000));
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(run().requests.complete).toBeGreaterThanOrEqual(1);
+  });
+});
+
+describe("the bench command line", () => {
+  it.each([
+    [["--url", "here"], "--url must be an address"],
+    [["--url", "http://x", "--streams", "0"], "--streams must be an integer from 1 to 10000"],
+    [["--url", "http://x", "--seconds", "1.5"], "--seconds must be an integer"],
+    [["--url", "http://x", "--accept", "audio/*"], "--accept must be an audio type"],
+    [["--url", "http://x", "--openai", "--accept", "audio/x-mulaw"], "--accept with --openai must be one of"],
+    [["--url", "http://x", "--text", "/nowhere"], "--text /nowhere: "],
+    [["--url", "http://x", "--openai=yes"], "--openai"],
+    [[], "--url URL is required"],
+  ])("refuses %j and says what is allowed", async (words, says) => {
+    expect(await bench(words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
+  });
+
+  it("explains itself, switches included", async () => {
+    const { code, out } = await bench(["--help"]);
+    expect(code).toBe(0);
+    expect(out).toMatch(/--openai {2,}ask in the OpenAI shape/);
+    expect(out).toMatch(/--streams N.*\(default 4\)/);
+  });
+});

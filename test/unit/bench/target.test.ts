@@ -1,0 +1,56 @@
+import { describe, expect, it } from "vitest";
+import { formOf, requestFor, type Target } from "../../../server/bench/target.ts";
+
+const ours: Target = {
+  url: "http://127.0.0.1:8000",
+  shape: "svc-tts",
+  key: "k",
+  model: "mist",
+  voice: "alan",
+  accept: "audio/pcm",
+  rate: undefined,
+  texts: ["Hello."],
+};
+const peer: Target = { ...ours, shape: "openai", key: undefined, accept: "audio/mpeg" };
+
+describe("a request of the load tool", () => {
+  it("has our shape, and names a rate only where one was asked for", () => {
+    const { origin, path, headers, body } = requestFor(ours, "Hello.");
+    expect([origin, path]).toEqual(["http://127.0.0.1:8000", "/v1/svc-tts"]);
+    expect(headers).toMatchObject({ accept: "audio/pcm", authorization: "Bearer k" });
+    expect(JSON.parse(body)).toEqual({ modelId: "mist", speaker: "alan", text: "Hello." });
+    expect(JSON.parse(requestFor({ ...ours, rate: 8000 }, "Hello.").body)).toMatchObject({
+      samplingRate: 8000,
+    });
+  });
+
+  it("has the OpenAI shape for peers, without a key where none is given", () => {
+    const { path, headers, body } = requestFor(peer, "Hello.");
+    expect(path).toBe("/v1/audio/speech");
+    expect(headers).not.toHaveProperty("authorization");
+    expect(JSON.parse(body)).toEqual({
+      model: "mist",
+      voice: "alan",
+      input: "Hello.",
+      response_format: "mp3",
+    });
+  });
+
+  it("keeps the path of an address that has one", () => {
+    expect(requestFor({ ...peer, url: "http://x:1/tts/speak?a=b" }, "").path).toBe("/tts/speak?a=b");
+  });
+});
+
+describe("the form of an answer", () => {
+  it.each([
+    [ours, { "content-type": "audio/pcm", "x-sampling-rate": "16000" }, "audio/pcm", 16_000],
+    [ours, { "content-type": "Audio/L16; rate=44100;channels=1" }, "audio/l16", 44_100],
+    [{ ...ours, rate: 8000 }, { "content-type": "audio/pcm" }, "audio/pcm", 8000],
+    [ours, { "content-type": "audio/pcm" }, "audio/pcm", undefined],
+    [ours, { "content-type": "audio/pcm", "x-sampling-rate": "many" }, "audio/pcm", undefined],
+    [peer, {}, "audio/mpeg", 24_000],
+    [{ ...peer, rate: 22_050 }, { "content-type": "audio/pcm" }, "audio/pcm", 22_050],
+  ] as const)("is told by its headers first %#", (target, headers, mediaType, rate) => {
+    expect(formOf(target, headers)).toEqual({ mediaType, rate });
+  });
+});
