@@ -19,9 +19,18 @@ node_modules/.installed: package.json package-lock.json
 deps: ## install libflite1, which speaks English (Debian and its kin, as root); without it eSpeak NG does
 	@if PATH="$$PATH:/sbin:/usr/sbin" ldconfig -p | grep -q 'libflite\.so\.1 '; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "==> installing libflite1"; \
-		{ apt-get install -y -qq libflite1 || { apt-get update -qq && apt-get install -y -qq libflite1; }; } >/dev/null; \
+		$(call apt-install,libflite1); \
 	else echo "==> libflite1 is missing, so English is spoken by eSpeak NG; for better English: sudo apt-get install libflite1"; fi
+
+.PHONY: test-deps
+test-deps: deps ## install FFmpeg as well, which the tests listen with
+	@if command -v ffmpeg >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		$(call apt-install,ffmpeg); \
+	else echo "==> ffmpeg is missing and the tests listen with it: sudo apt-get install ffmpeg"; exit 1; fi
+
+apt-install = echo "==> installing $(1)"; \
+	{ apt-get install -y -qq $(1) || { apt-get update -qq && apt-get install -y -qq $(1); }; } >/dev/null
 
 .PHONY: run
 run: node_modules/.installed deps ## the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1)
@@ -37,11 +46,11 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test
-test: node_modules/.installed deps ## every check and suite, in order, with a count at the end
+test: node_modules/.installed test-deps ## every check and suite, in order, with a count at the end
 	@$(NODE) test/run/main.ts
 
 .PHONY: test-unit
-test-unit: node_modules/.installed ## unit tests
+test-unit: node_modules/.installed test-deps ## unit tests
 	@$(BIN)/vitest run --project unit
 
 .PHONY: clean
@@ -61,7 +70,7 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 		{ git --no-pager diff --stat -- $(generated); echo "==> generated files were out of date; they are written now: look at them and commit them"; exit 1; }
 
 .PHONY: test-integration
-test-integration: node_modules/.installed deps ## the operator against a real API server (programs are built once: 8 minutes)
+test-integration: node_modules/.installed test-deps ## the operator against a real API server (programs are built once: 8 minutes)
 	@test/cluster/tools.sh >/dev/null
 	@$(BIN)/vitest run --project integration
 

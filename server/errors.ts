@@ -8,7 +8,7 @@ const registry = {
   invalid_request: { status: 400, title: "A field of the request is invalid" },
   unauthorized: { status: 401, title: "The API key is missing or not valid" },
   insufficient_scope: { status: 403, title: "The API key may not do this" },
-  license_expired: { status: 403, title: "The license does not allow synthesis" },
+  license_required: { status: 403, title: "The license does not allow synthesis" },
   not_found: { status: 404, title: "There is nothing at this path" },
   method_not_allowed: { status: 405, title: "The path does not take this method" },
   not_acceptable: { status: 406, title: "None of the accepted formats is offered" },

@@ -1,6 +1,6 @@
 import Type, { type TSchema } from "typebox";
 import { modelIds } from "../../config/contract/models.ts";
-import { audioFormats, type RateRule } from "./variants.ts";
+import { audioFormats, eventFormats, type RateRule } from "./variants.ts";
 
 /**
  * The fields of a synthesis request (specification 2.1): the same schemas judge requests and describe the interface.
@@ -29,6 +29,9 @@ export const fields = {
   top_p: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
   max_tokens: Type.Integer({ minimum: 200, maximum: 5000 }),
 } as const;
+
+/** `audioFormat` of an event stream (specification 4.1). */
+export const eventFormatField = Type.Enum([...eventFormats]);
 
 export function rateField(rule: RateRule): TSchema {
   return rule.kind === "list"

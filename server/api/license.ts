@@ -6,7 +6,7 @@ import type { Log } from "./log.ts";
 
 export interface LicenseGate {
   verdict(): LicenseVerdict;
-  /** @throws Failure `license_expired` when synthesis with this model is not allowed. */
+  /** @throws Failure `license_required` when synthesis with this model is not allowed. */
   admit(modelId: ModelId): void;
   /** Judges again now; for when something that it depends on changed. */
   refresh(): Promise<void>;
@@ -68,10 +68,10 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
 }
 
 function admit(verdict: LicenseVerdict, claims: LicenseVerdict["claims"], modelId: ModelId): void {
-  if (!mayServe(verdict)) throw new Failure("license_expired", verdict.message);
+  if (!mayServe(verdict)) throw new Failure("license_required", verdict.message);
   if (claims && !claims.models.includes(modelId)) {
     throw new Failure(
-      "license_expired",
+      "license_required",
       `The license covers ${claims.models.join(", ")}, not ${modelId}; choose one of those or extend the license.`,
     );
   }

@@ -16,6 +16,8 @@ export interface ApiLimits {
   readonly headerBytes: number;
   /** Longest time that a request may take to arrive. */
   readonly requestTimeoutMs: number;
+  /** Silence in an event stream before a comment tells that it lives. */
+  readonly heartbeatMs: number;
 }
 
 export const defaultLimits: ApiLimits = {
@@ -23,6 +25,7 @@ export const defaultLimits: ApiLimits = {
   jsonAudioBytes: 64 * 1024 * 1024,
   headerBytes: 16 * 1024,
   requestTimeoutMs: 60_000,
+  heartbeatMs: 10_000,
 };
 
 /** All that the routes need, made elsewhere. */

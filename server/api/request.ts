@@ -1,12 +1,11 @@
-import type { TSchema } from "typebox";
-import { Value } from "typebox/value";
 import { type ModelId, models, type Profile } from "../../config/contract/models.ts";
 import type { Voice } from "../../config/contract/voices.ts";
-import { Failure, type FieldError } from "../errors.ts";
 import type { Invocation } from "../speech.ts";
-import { describe, fields, quickest, rateField, slowest } from "./fields.ts";
+import { FieldReader, shown } from "./field-reader.ts";
+import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
+import { formats } from "./formats.ts";
 import { sameLanguage } from "./language.ts";
-import { type AudioFormat, formats, rateRule, type StreamVariant, type Variant } from "./variants.ts";
+import { type AudioFormat, rateRule, type Variant } from "./variants.ts";
 
 /** A request that may be spoken: every default resolved. */
 export interface SpeechRequest {
@@ -26,32 +25,24 @@ export interface RequestRules {
 /** Far more than the words of the longest text that mist takes. */
 const maxInlineValues = 500;
 
-type Body = Readonly<Record<string, unknown>>;
-
 /** arcana's defaults (specification 2.1). */
 const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /**
  * Judges a body by the specification (parts 2.1 and 8). Unknown fields are ignored, `null` is absent, nothing is
  * clamped; every wrong field is named at once.
- * @throws Failure `invalid_request` with JSON pointers, or `not_acceptable` for a format that is not built.
+ * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readRequest(body: unknown, rules: RequestRules): SpeechRequest {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw new Failure("invalid_request", "The body must be a JSON object.", {
-      fields: [{ pointer: "", detail: "must be a JSON object" }],
-    });
-  }
-  const reader = new FieldReader(body as Body);
+  const reader = new FieldReader(body, ["text"]);
   const request = readFields(reader, rules);
   reader.finish();
-  const format = requireBuilt(request.format);
-  return { ...request, format };
+  return request;
 }
 
 function readFields(reader: FieldReader, rules: RequestRules): SpeechRequest {
   const { variant } = rules;
-  const format = variant.form === "json" ? readFormat(reader, variant.formatRequired) : variant.format;
+  const format = readFormat(reader, variant);
   const modelId = reader.read<ModelId>("modelId", fields.modelId) ?? defaultModel(variant);
   reader.finish(); // the rules of the other fields depend on these two
   const voice = readVoice(reader, modelId, rules.voices);
@@ -62,33 +53,28 @@ function readFields(reader: FieldReader, rules: RequestRules): SpeechRequest {
     lang: voice?.language ?? "",
     text: readText(reader, modelId).toWellFormed(),
     stretch: readStretch(reader, modelId, rules.profile),
-    ...readMarkup(reader, modelId),
+    ...readMarkup(reader, modelId, variant),
     sampling: readSampling(reader, modelId),
   };
-  return { invocation, format, rate };
+  return { invocation, format, rate: formats[format].rateFor?.(rate) ?? rate };
 }
 
 function defaultModel(variant: Variant): ModelId {
   return variant.form === "stream" ? variant.defaultModel : "mist";
 }
 
-function readFormat(reader: FieldReader, required: boolean): AudioFormat {
+/** `audioFormat` is ignored where `Accept` fixes the format. */
+function readFormat(reader: FieldReader, variant: Variant): AudioFormat {
+  if (variant.form === "stream") return variant.format;
+  if (variant.form === "events") return reader.read<AudioFormat>("audioFormat", eventFormatField) ?? "mp3";
   const format = reader.read<AudioFormat>("audioFormat", fields.audioFormat);
-  if (format === undefined && required && !reader.isWrong("audioFormat")) {
+  if (format === undefined && variant.formatRequired && !reader.isWrong("audioFormat")) {
     reader.refuse(
       "audioFormat",
       `is required with Accept: application/json: ${describe(fields.audioFormat)}`,
     );
   }
   return format ?? "wav";
-}
-
-function requireBuilt(format: AudioFormat): AudioFormat {
-  if (formats[format]) return format;
-  throw new Failure(
-    "not_acceptable",
-    `This server does not write ${format} yet; audioFormat may be ${Object.keys(formats).join(", ")}.`,
-  );
 }
 
 function readVoice(reader: FieldReader, modelId: ModelId, voices: readonly Voice[]): Voice | undefined {
@@ -148,14 +134,14 @@ function readRate(
   const schema = rateField(rule);
   const rate = reader.read<number>("samplingRate", schema);
   if (rate === undefined && format === "ogg" && !reader.isWrong("samplingRate")) {
-    reader.refuse("samplingRate", `is required with audioFormat ogg: ${describe(schema)}`);
+    const form = variant.form === "stream" ? "Accept: audio/ogg" : "audioFormat ogg";
+    reader.refuse("samplingRate", `is required with ${form}: ${describe(schema)}`);
   }
   return rate ?? fixed ?? variantRate(variant, modelId);
 }
 
 function variantRate(variant: Variant, modelId: ModelId): number {
-  const stream: StreamVariant | undefined = variant.form === "stream" ? variant : undefined;
-  return stream?.defaultRate(modelId) ?? models[modelId].defaultRate;
+  return variant.form === "stream" ? variant.defaultRate(modelId) : models[modelId].defaultRate;
 }
 
 /** Below 1 is faster on mist and slower on arcana (specification 2.1). */
@@ -174,7 +160,7 @@ type Markup = Pick<
 >;
 
 /** Fields of the mist models; arcana ignores them, since both lists share one body. */
-function readMarkup(reader: FieldReader, modelId: ModelId): Markup {
+function readMarkup(reader: FieldReader, modelId: ModelId, { form }: Variant): Markup {
   if (modelId === "arcana") {
     return {
       noTextNormalization: false,
@@ -185,7 +171,7 @@ function readMarkup(reader: FieldReader, modelId: ModelId): Markup {
   }
   const read = (name: keyof typeof fields) => reader.read<boolean>(name, fields[name]);
   const reduceLatency = read("reduceLatency");
-  reader.read("saveOovs", fields.saveOovs);
+  if (form !== "events") reader.read("saveOovs", fields.saveOovs); // specification 4.1 does not list it
   return {
     noTextNormalization: read("noTextNormalization") ?? reduceLatency ?? false,
     pauseBetweenBrackets: read("pauseBetweenBrackets") ?? false,
@@ -222,54 +208,4 @@ function readSampling(reader: FieldReader, modelId: ModelId): Invocation["sampli
     topP: read("top_p") ?? samplingDefaults.topP,
     maxTokens: read("max_tokens") ?? samplingDefaults.maxTokens,
   };
-}
-
-/** Reads fields one by one and gathers what is wrong with them. */
-class FieldReader {
-  readonly #body: Body;
-  readonly #errors: FieldError[] = [];
-
-  constructor(body: Body) {
-    this.#body = body;
-  }
-
-  /** The field's value, or undefined when it is absent, null or wrong. */
-  read<Type>(name: string, schema: TSchema): Type | undefined {
-    const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
-    if (value === undefined || value === null) return undefined;
-    if (Value.Check(schema, value)) return value as Type;
-    const given = name === "text" ? `a ${typeof value}${value === "" ? " that is empty" : ""}` : shown(value);
-    this.refuse(name, `must be ${describe(schema)}, not ${given}`);
-    return undefined;
-  }
-
-  readRequired<Type>(name: string, schema: TSchema): Type | undefined {
-    const value = this.read<Type>(name, schema);
-    if (value === undefined && !this.isWrong(name)) this.refuse(name, `is required: ${describe(schema)}`);
-    return value;
-  }
-
-  refuse(name: string, detail: string): void {
-    this.#errors.push({ pointer: `/${name}`, detail });
-  }
-
-  isWrong(name: string): boolean {
-    return this.#errors.some((error) => error.pointer === `/${name}`);
-  }
-
-  finish(): void {
-    const [first] = this.#errors;
-    if (!first) return;
-    throw new Failure("invalid_request", `${first.pointer.slice(1)} ${first.detail}.`, {
-      fields: this.#errors,
-    });
-  }
-}
-
-/** A value as an error may repeat it: short, and never the text to speak. */
-function shown(value: unknown): string {
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "object") return "an object";
-  const text = JSON.stringify(value) ?? String(value);
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

@@ -1,32 +1,20 @@
 import { type ModelId, models, type Profile } from "../../config/contract/models.ts";
-import type { Encoder } from "../audio/encoder.ts";
-import { createMulawEncoder } from "../audio/mulaw.ts";
-import { createPcmEncoder } from "../audio/pcm.ts";
-import { createWavStreamEncoder, wavHeader } from "../audio/wav.ts";
+import { opusRates } from "../audio/opus.ts";
 import { Failure } from "../errors.ts";
 import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
 
-/** What the specification lets a caller name in `audioFormat` (parts 2.1 and 4), offered here or not yet. */
+/** What the specification lets a caller name in `audioFormat` (parts 2.1 and 4). */
 export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
 export type AudioFormat = (typeof audioFormats)[number];
-
-export interface Format {
-  /** A streaming encoder for samples at `rate` Hz. */
-  readonly createEncoder: (rate: number) => Encoder;
-  /** What goes before `dataBytes` of audio in an answer whose length is known; `encode` is raw PCM then. */
-  readonly fileHeader?: (rate: number, dataBytes: number) => Uint8Array;
-}
-
-/** The formats that can be written. A new one is a line here and, to be streamed, a line in `offers`. */
-export const formats: Partial<Record<AudioFormat, Format>> = {
-  wav: { createEncoder: createWavStreamEncoder, fileHeader: wavHeader },
-  pcm: { createEncoder: createPcmEncoder },
-  mulaw: { createEncoder: createMulawEncoder },
-};
+/** Those that an event stream carries (specification 4.1), the default first. */
+export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
 export type Variant =
   /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` unless given. */
-  { readonly form: "json"; readonly formatRequired: boolean } | StreamVariant;
+  | { readonly form: "json"; readonly formatRequired: boolean }
+  /** Server-sent events (specification 4.1); `audioFormat` is `mp3` unless given. */
+  | { readonly form: "events" }
+  | StreamVariant;
 
 export interface StreamVariant {
   readonly form: "stream";
@@ -63,12 +51,12 @@ const offers: readonly Offer[] = [
     defaultModel: "arcana",
   }),
   stream(["audio/pcm"], { format: "pcm", defaultRate: (model) => models[model].defaultPcmRate }),
+  stream(["audio/mpeg", "audio/mp3"], { format: "mp3" }),
+  stream(["audio/ogg"], { format: "ogg" }),
   stream(["audio/x-mulaw"], { format: "mulaw" }),
   stream(["audio/basic", "audio/pcmu"], { format: "mulaw", fixedRate: 8000 }),
+  { types: ["text/event-stream"], variant: () => ({ form: "events" }) },
 ];
-
-/** Types that name a form of the specification that is not built: asking for them is no request for JSON. */
-const knownElsewhere = ["text/event-stream"];
 
 const jsonFallback: Variant = { form: "json", formatRequired: false };
 
@@ -98,7 +86,7 @@ export function chooseVariant(accept: string | undefined): Variant {
 
 /** A type that is not audio and that we do not know, as a browser's `text/html`. */
 function meansAnything({ type, quality }: MediaRange): boolean {
-  return quality > 0 && !type.startsWith("audio/") && !knownElsewhere.includes(type);
+  return quality > 0 && !type.startsWith("audio/");
 }
 
 function refusesJson(ranges: readonly MediaRange[]): boolean {
@@ -113,7 +101,6 @@ export type RateRule =
 /** Highest rate that a self-hosted arcana takes; the specification says "any value". */
 const highestRate = 384_000;
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
-const opusRates = [8000, 12_000, 16_000, 24_000];
 
 export function rateRule(model: ModelId, format: AudioFormat, profile: Profile): RateRule {
   if (format === "ogg") return { kind: "list", rates: opusRates };

@@ -36,7 +36,8 @@ export interface TestApi extends RunningApi {
   readonly otherKeys: { readonly expired: string; readonly unscoped: string };
   route(models: RoutingTable["models"], more?: Partial<RoutingTable>): void;
   license(terms: Partial<LicenseTerms>): Promise<void>;
-  post(body: unknown, headers?: Record<string, string>): Promise<Response>;
+  /** @param path another route than that of the specification. */
+  post(body: unknown, headers?: Record<string, string>, path?: string): Promise<Response>;
 }
 
 const usualTerms: LicenseTerms = {
@@ -92,8 +93,8 @@ export async function startTestApi(
     otherKeys: made,
     route,
     license,
-    post: (body, headers = {}) =>
-      fetch(`${api.url}/v1/svc-tts`, {
+    post: (body, headers = {}, path = "/v1/svc-tts") =>
+      fetch(`${api.url}${path}`, {
         method: "POST",
         headers: { authorization: `Bearer ${made.good}`, "content-type": "application/json", ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),

@@ -1,9 +1,8 @@
-import { createPcmEncoder } from "../../audio/pcm.ts";
 import { Failure } from "../../errors.ts";
+import { formats } from "../formats.ts";
 import type { Speech } from "../models.ts";
 import type { SpeechRequest } from "../request.ts";
-import { type Format, formats } from "../variants.ts";
-import { encodeSpeech } from "./audio.ts";
+import { encodeSpeech, type Listener } from "./audio.ts";
 
 /**
  * The answer `{"audioContent": base64}`, its audio a whole file (specification 4.2 and 4.3).
@@ -11,16 +10,20 @@ import { encodeSpeech } from "./audio.ts";
  */
 export async function respondJson(
   speech: Speech,
-  { format: name, rate }: SpeechRequest,
+  { format: name, rate }: Pick<SpeechRequest, "format" | "rate">,
   maxBytes: number,
-  onSamples: (count: number) => void,
+  listener: Listener,
 ): Promise<string> {
-  const format = formats[name] as Format;
-  const encoder = format.fileHeader ? createPcmEncoder() : format.createEncoder(rate);
-  const audio = await collect(encodeSpeech(speech, rate, encoder, onSamples), maxBytes);
-  const header = format.fileHeader?.(rate, audio.length);
-  const file = header ? Buffer.concat([header, audio]) : audio;
-  return `{"audioContent":"${file.toString("base64")}"}`;
+  const { createEncoder, file } = formats[name];
+  let samples = 0;
+  const onSamples = (count: number) => {
+    samples += count;
+    listener.onSamples(count);
+  };
+  const pieces = encodeSpeech(speech, rate, file?.createEncoder ?? createEncoder, { ...listener, onSamples });
+  const audio = await collect(pieces, maxBytes);
+  const whole = file ? Buffer.concat([file.header(rate, audio, samples), audio]) : audio;
+  return `{"audioContent":"${whole.toString("base64")}"}`;
 }
 
 async function collect(pieces: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {

@@ -170,7 +170,7 @@ describe("the license", () => {
       async () => (await api.post(arcana, { accept: "audio/wav" })).status === 403,
     );
     const refused = await problem(await api.post(arcana, { accept: "audio/wav" }));
-    expect(refused).toMatchObject({ code: "license_expired", detail: expect.stringContaining("Renew it") });
+    expect(refused).toMatchObject({ code: "license_required", detail: expect.stringContaining("Renew it") });
     const health = await fetch(`${api.url}/health`);
     expect(health.status).toBe(503);
     expect(await health.json()).toMatchObject({ licenseStatus: "expired", modelReachable: true });

@@ -4,7 +4,8 @@ import type { Failure } from "../../../server/errors.ts";
 
 function name(accept: string | undefined): string {
   const variant = chooseVariant(accept);
-  return variant.form === "json" ? `json${variant.formatRequired ? "!" : ""}` : variant.mediaType;
+  if (variant.form === "stream") return variant.mediaType;
+  return variant.form === "json" ? `json${variant.formatRequired ? "!" : ""}` : variant.form;
 }
 
 describe("Accept names the form of the answer", () => {
@@ -32,6 +33,12 @@ describe("Accept names the form of the answer", () => {
     ["application/json;q=0, */*", "audio/wav"],
     ["text/html, audio/pcm;q=0.2", "audio/pcm"],
     ["audio/x-mulaw", "audio/x-mulaw"],
+    ["audio/mpeg", "audio/mpeg"],
+    ["audio/mp3", "audio/mpeg"],
+    ["audio/ogg; codecs=opus", "audio/ogg"],
+    ["text/event-stream", "events"],
+    ["text/event-stream, application/json;q=0.9", "events"],
+    ["text/event-stream;q=0.5, application/json", "json!"],
     ["audio/basic", "audio/basic"],
     ["audio/PCMU", "audio/basic"],
     ["nonsense", "json"],
@@ -46,7 +53,7 @@ describe("Accept names the form of the answer", () => {
     "audio/*;q=0",
     "*/*;q=0",
     "audio/wav;q=0",
-    "text/event-stream",
+    "text/event-stream;q=0, audio/flac",
     "text/html, */*;q=0",
   ])("%s leaves nothing, and the refusal names what is offered", (accept) => {
     expect(() => chooseVariant(accept)).toThrow(

@@ -1,0 +1,114 @@
+import { Failure, toProblem } from "../../errors.ts";
+import type { WordTime } from "../../speech.ts";
+import { formats } from "../formats.ts";
+import type { Speech } from "../models.ts";
+import type { SpeechRequest } from "../request.ts";
+import { encodeSpeech, type Listener } from "./audio.ts";
+
+export const eventStreamType = "text/event-stream";
+
+/** How a family of callers wants its events; each function gives the text of one or none. */
+export interface EventShape {
+  /** @param base64 decodable by itself; all of them, decoded and joined, are the file. */
+  chunk(base64: string): string;
+  /** After the last chunk. */
+  finished(words: readonly WordTime[]): string;
+  /** Instead of `finished`, when the model failed on the way. */
+  failed(failure: Failure): string;
+}
+
+/** A server-sent event of one line of JSON. */
+function event(name: string, data: unknown): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+
+/** The events of specification 2.2 and 4.1, and `error` with a problem document where the specification is silent. */
+export function speechEvents(requestId: string): EventShape {
+  return {
+    chunk: (data) => event("chunk", { data }),
+    finished: (words) =>
+      event("timestamps", { word_timestamps: columns(words) }) + event("done", { done: true }),
+    failed: (failure) => event("error", toProblem(failure, requestId)),
+  };
+}
+
+function columns(words: readonly WordTime[]) {
+  return {
+    words: words.map(({ word }) => word),
+    start: words.map(({ start }) => start),
+    end: words.map(({ end }) => end),
+  };
+}
+
+export interface EventsOptions {
+  readonly shape: EventShape;
+  readonly listener: Listener;
+  /** Told when the stream ends in a failure, which the status can no longer tell. */
+  readonly onFailure: (failure: Failure) => void;
+}
+
+/** Speech as events: chunks, at least one, and then either what finishes them or what failed. */
+export async function* respondEvents(
+  speech: Speech,
+  { format, rate }: Pick<SpeechRequest, "format" | "rate">,
+  { shape, listener, onFailure }: EventsOptions,
+): AsyncGenerator<string, void, void> {
+  const words: WordTime[] = [];
+  const onWords = (more: readonly WordTime[]) => {
+    for (const word of more) words.push(word);
+  };
+  const pieces = encodeSpeech(speech, rate, formats[format].createEncoder, { ...listener, onWords });
+  let chunks = 0;
+  try {
+    for await (const piece of pieces) {
+      chunks += 1;
+      yield shape.chunk(Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength).toString("base64"));
+    }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    onFailure(error);
+    yield shape.failed(error);
+    return;
+  }
+  if (chunks === 0) yield shape.chunk("");
+  yield shape.finished(words);
+}
+
+/** A comment, which every reader of events skips. */
+const heartbeat = ":\n\n";
+
+/**
+ * The same events, with a comment whenever nothing came for so long, so that no proxy takes the silence for the end.
+ * None comes before the first event: until then the answer may still become an error.
+ */
+export async function* withHeartbeats(
+  events: AsyncIterable<string>,
+  silenceMs: number,
+): AsyncGenerator<string, void, void> {
+  const iterator = events[Symbol.asyncIterator]();
+  let next = iterator.next();
+  try {
+    let { done, value } = await next;
+    while (!done) {
+      yield value;
+      next = iterator.next();
+      while (!(await settlesWithin(next, silenceMs))) yield heartbeat;
+      ({ done, value } = await next);
+    }
+  } finally {
+    next.catch(() => undefined); // whoever hung up does not wait for it
+    await iterator.return?.();
+  }
+}
+
+async function settlesWithin(promise: Promise<unknown>, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), limitMs);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,146 @@
+/** MP3 (MPEG-1, 2 and 2.5 layer III) at a constant bit rate, by LAME. */
+import { type CodecPool, createCodecPool } from "./codec-pool.ts";
+import { type Encoder, joinBytes } from "./encoder.ts";
+
+/** The rates that MP3 has, in Hz. */
+const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000] as const;
+type Mp3Rate = (typeof mp3Rates)[number];
+const highestRate: Mp3Rate = 48_000;
+
+/** The rate that speech asked for at `rate` Hz is written at: the smallest that loses nothing, else the highest. */
+export function mp3RateFor(rate: number): number {
+  return mp3Rates.find((offered) => offered >= rate) ?? highestRate;
+}
+
+/** Instances of LAME kept for the next stream; each holds about a megabyte. */
+const idleInstances = 32;
+/** Samples given to LAME at once: its buffers grow with the longest piece and never shrink. */
+const sliceSamples = 9216;
+/** Samples of silence that LAME writes before the first one, besides the decoder's own delay. */
+const encoderDelaySamples = 576;
+
+/** What we use of a LAME instance. The bytes it returns lie in its own memory and are overwritten by the next call. */
+interface Lame {
+  configure(settings: {
+    sampleRate: number;
+    channels: 1;
+    bitrate: Kilobits;
+    outputSampleRate: Mp3Rate;
+  }): void;
+  encode(channels: readonly Float32Array[]): Uint8Array;
+  finalize(): Uint8Array;
+}
+
+type Kilobits = 32 | 64 | 96;
+
+function kilobitsFor(rate: number): Kilobits {
+  if (rate < 16_000) return 32;
+  return rate < 32_000 ? 64 : 96;
+}
+
+let pool: CodecPool<Lame> | undefined;
+
+function lamePool(): CodecPool<Lame> {
+  pool ??= createCodecPool(async () => {
+    const { createMp3Encoder } = await import("wasm-media-encoders");
+    return createMp3Encoder();
+  }, idleInstances);
+  return pool;
+}
+
+/**
+ * @param rate Hz, one of those that `mp3RateFor` gives.
+ * @throws RangeError for another rate, which LAME would change by itself.
+ */
+export async function createMp3Encoder(rate: number): Promise<Encoder> {
+  const outputRate = mp3Rates.find((offered) => offered === rate);
+  if (outputRate === undefined) throw new RangeError(`MP3 has no rate of ${rate} Hz`);
+  const lame = await lamePool().take();
+  lame.configure({
+    sampleRate: rate,
+    channels: 1,
+    bitrate: kilobitsFor(rate),
+    outputSampleRate: outputRate,
+  });
+  return pooledEncoder(lame);
+}
+
+function pooledEncoder(lame: Lame): Encoder {
+  let usable = true; // a call that throws leaves the instance in a state that nobody knows
+  const call = (work: () => Uint8Array) => {
+    usable = false;
+    const bytes = work().slice();
+    usable = true;
+    return bytes;
+  };
+  return {
+    encode: (samples) =>
+      joinBytes(slices(samples).map((slice) => call(() => lame.encode([toFloats(slice)])))),
+    finish: () => call(() => lame.finalize()),
+    close: () => {
+      if (usable) lamePool().give(lame);
+    },
+  };
+}
+
+function slices(samples: Int16Array): Int16Array[] {
+  return Array.from({ length: Math.ceil(samples.length / sliceSamples) }, (_, i) =>
+    samples.subarray(i * sliceSamples, (i + 1) * sliceSamples),
+  );
+}
+
+function toFloats(samples: Int16Array): Float32Array {
+  const floats = new Float32Array(samples.length);
+  for (let i = 0; i < samples.length; i++) floats[i] = (samples[i] as number) / 32_768;
+  return floats;
+}
+
+const tagBytes = 4 + 4 + 4 + 4 + 36;
+
+/**
+ * The frame that goes before a whole MP3 file and tells decoders how much of it is padding, so that they play exactly
+ * the samples that were spoken (the "Info" tag with LAME's extension, as LAME itself writes it into files).
+ * @param audio every byte of the encoder. @param samples how many were encoded, at `rate` Hz.
+ */
+export function mp3FileHeader(rate: number, audio: Uint8Array, samples: number): Uint8Array {
+  const isMpeg1 = rate >= 32_000;
+  const frameSamples = isMpeg1 ? 1152 : 576;
+  const frameBytes = Math.floor(((frameSamples / 8) * kilobitsFor(rate) * 1000) / rate);
+  const frames = countFrames(audio, frameBytes);
+  const padding = frames * frameSamples - encoderDelaySamples - samples;
+  const frame = new Uint8Array(frameBytes);
+  frame.set(audio.subarray(0, 4)); // the same version, bit rate and mode
+  frame[2] = (frame[2] as number) & ~paddingBit;
+  const sideInformationBytes = isMpeg1 ? 17 : 9;
+  writeInfoTag(frame.subarray(4 + sideInformationBytes, 4 + sideInformationBytes + tagBytes), {
+    frames,
+    bytes: frameBytes + audio.length,
+    padding,
+  });
+  return frame;
+}
+
+const paddingBit = 0b10;
+
+/** Every frame has the same length but for one byte of padding. */
+function countFrames(audio: Uint8Array, frameBytes: number): number {
+  let count = 0;
+  for (let at = 0; at + 4 <= audio.length; count++) {
+    at += frameBytes + ((audio[at + 2] as number) & paddingBit ? 1 : 0);
+  }
+  return count;
+}
+
+function writeInfoTag(tag: Uint8Array, facts: { frames: number; bytes: number; padding: number }): void {
+  const view = new DataView(tag.buffer, tag.byteOffset, tag.byteLength);
+  const text = (offset: number, value: string) => tag.set(new TextEncoder().encode(value), offset);
+  text(0, "Info");
+  view.setUint32(4, 0b11); // the two numbers that follow are there
+  view.setUint32(8, facts.frames);
+  view.setUint32(12, facts.bytes);
+  text(16, "LAME3.100");
+  view.setUint8(25, 0x01); // constant bit rate
+  const delays = (encoderDelaySamples << 12) | facts.padding; // 12 bits each
+  view.setUint8(37, delays >> 16);
+  view.setUint16(38, delays & 0xffff);
+}

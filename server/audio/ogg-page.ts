@@ -1,0 +1,61 @@
+/** Pages of one logical Ogg stream (RFC 3533). */
+import { joinBytes } from "./encoder.ts";
+
+/** A page holds 255 lacing values; an Opus packet of ours needs one or two. */
+const maxSegments = 255;
+
+export interface PageFlags {
+  readonly first?: boolean;
+  readonly last?: boolean;
+}
+
+export interface OggStream {
+  /**
+   * One page of whole packets.
+   * @param granule position at the end of the page, in samples at 48 kHz for Opus (RFC 7845, section 4).
+   * @throws RangeError when the packets do not fit one page.
+   */
+  page(packets: readonly Uint8Array[], granule: number, flags?: PageFlags): Uint8Array;
+}
+
+/** @param serial tells streams apart that someone joins into one file: 32 bits, best random. */
+export function createOggStream(serial: number): OggStream {
+  let sequence = 0;
+  return {
+    page(packets, granule, { first = false, last = false } = {}) {
+      const segments = packets.flatMap(lacing);
+      if (segments.length > maxSegments) throw new RangeError(`${segments.length} segments in one page`);
+      const header = new Uint8Array(27 + segments.length);
+      const view = new DataView(header.buffer);
+      header.set(new TextEncoder().encode("OggS"));
+      view.setUint8(5, (first ? 2 : 0) | (last ? 4 : 0));
+      view.setBigInt64(6, BigInt(granule), true);
+      view.setUint32(14, serial, true);
+      view.setUint32(18, sequence++, true);
+      view.setUint8(26, segments.length);
+      header.set(segments, 27);
+      const page = joinBytes([header, ...packets]);
+      new DataView(page.buffer).setUint32(22, checksum(page), true);
+      return page;
+    },
+  };
+}
+
+/** A packet's length as bytes: 255 as often as it fits, then the rest, which may be 0. */
+function lacing({ length }: Uint8Array): number[] {
+  return [...new Array<number>(Math.floor(length / 255)).fill(255), length % 255];
+}
+
+const polynomial = 0x04c1_1db7;
+const checksumTable = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte << 24;
+  for (let bit = 0; bit < 8; bit++) rest = rest & 0x8000_0000 ? (rest << 1) ^ polynomial : rest << 1;
+  return rest >>> 0;
+});
+
+/** CRC-32 as Ogg has it: not reflected, from 0, over the page with its own field zero. */
+function checksum(page: Uint8Array): number {
+  let sum = 0;
+  for (const byte of page) sum = ((sum << 8) ^ (checksumTable[(sum >>> 24) ^ byte] as number)) >>> 0;
+  return sum;
+}

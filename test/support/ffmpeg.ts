@@ -1,0 +1,102 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+/** What FFmpeg hears: mono samples, at the rate that the bytes themselves tell. */
+export interface Heard {
+  readonly samples: Int16Array;
+  /** Hz. */
+  readonly rate: number;
+  readonly codec: string;
+}
+
+/**
+ * Decodes as any player would, padding and pre-skip left out (which FFmpeg does for files, not for pipes).
+ * @param form what the bytes do not tell of themselves, as `["-f", "mulaw", "-ar", "8000"]`.
+ */
+export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = []): Promise<Heard> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-ffmpeg-"));
+  try {
+    const file = join(folder, "audio");
+    await writeFile(file, bytes);
+    return await decodeFile(["-v", "error", ...form, "-i", file]);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function decodeFile(input: readonly string[]): Promise<Heard> {
+  const facts = await run("ffprobe", [
+    ...input,
+    "-show_entries",
+    "stream=codec_name,sample_rate",
+    "-of",
+    "json",
+  ]);
+  const { streams } = JSON.parse(facts.toString()) as {
+    streams: { codec_name: string; sample_rate: string }[];
+  };
+  const [stream] = streams;
+  if (!stream) throw new Error("FFmpeg found no audio");
+  const decoder = stream.codec_name === "opus" ? ["-c:a", "libopus"] : []; // FFmpeg's own is 12 ms late at 8 kHz
+  const pcm = await run("ffmpeg", [...decoder, ...input, "-f", "s16le", "-ac", "1", "pipe:1"]);
+  const samples = new Int16Array(new Uint8Array(pcm).buffer);
+  return { samples, rate: Number(stream.sample_rate), codec: stream.codec_name };
+}
+
+async function run(program: string, parameters: readonly string[]): Promise<Buffer> {
+  const { stdout, stderr } = await promisify(execFile)(program, parameters, {
+    encoding: "buffer",
+    maxBuffer: 512 * 1024 * 1024,
+  }).catch((cause: unknown) => {
+    throw new Error(`${program} failed; where it is missing: make deps`, { cause });
+  });
+  if (stderr.length > 0) throw new Error(`${program}: ${stderr.toString()}`);
+  return stdout;
+}
+
+/** The strongest frequency, in Hz: a scan, refined; the edges are left out, where codecs fade. */
+export function toneOf({ samples, rate }: Pick<Heard, "samples" | "rate">): number {
+  const middle = samples.subarray(Math.floor(samples.length * 0.2), Math.floor(samples.length * 0.8));
+  let best = scan(middle, rate, { from: 50, to: Math.min(4000, rate / 2), step: 5 });
+  best = scan(middle, rate, { from: best - 5, to: best + 5, step: 0.25 });
+  return best;
+}
+
+function scan(samples: Int16Array, rate: number, range: { from: number; to: number; step: number }): number {
+  let best = { frequency: 0, power: -1 };
+  for (let frequency = range.from; frequency < range.to; frequency += range.step) {
+    const power = powerAt(samples.subarray(0, Math.min(samples.length, rate)), frequency / rate);
+    if (power > best.power) best = { frequency, power };
+  }
+  return best.frequency;
+}
+
+/** Goertzel's algorithm. @param cycles per sample. */
+function powerAt(samples: Int16Array, cycles: number): number {
+  const coefficient = 2 * Math.cos(2 * Math.PI * cycles);
+  let before = 0;
+  let last = 0;
+  for (const sample of samples) {
+    const next = sample + coefficient * last - before;
+    before = last;
+    last = next;
+  }
+  return before * before + last * last - coefficient * before * last;
+}
+
+/** By how many decibels `heard` resembles `spoken` sample by sample, after the gain that fits best. */
+export function likenessDb(heard: Int16Array, spoken: Int16Array): number {
+  let both = 0;
+  let own = 0;
+  for (let i = 0; i < spoken.length; i++) {
+    both += (heard[i] ?? 0) * (spoken[i] as number);
+    own += (spoken[i] as number) ** 2;
+  }
+  const gain = both / own;
+  let noise = 0;
+  for (let i = 0; i < spoken.length; i++) noise += ((heard[i] ?? 0) - gain * (spoken[i] as number)) ** 2;
+  return 10 * Math.log10((gain * gain * own) / noise);
+}

@@ -1,0 +1,103 @@
+import { describe, expect, it } from "vitest";
+import type { Encoder } from "../../../server/audio/encoder.ts";
+import { createMp3Encoder, mp3FileHeader, mp3RateFor } from "../../../server/audio/mp3.ts";
+import { createOpusEncoder, opusRates } from "../../../server/audio/opus.ts";
+import { decodeAudio, likenessDb, toneOf } from "../../support/ffmpeg.ts";
+
+/** A tone that grows louder, so that a shift in time shows. */
+function sweep(count: number, rate: number): Int16Array {
+  return Int16Array.from({ length: count }, (_, i) => {
+    const seconds = i / rate;
+    return Math.round(
+      (4000 + (12_000 * i) / count) * Math.sin(2 * Math.PI * (300 + 200 * seconds) * seconds),
+    );
+  });
+}
+
+function encodeAll(encoder: Encoder, samples: Int16Array, piece: number): Buffer {
+  const pieces: Uint8Array[] = [];
+  for (let at = 0; at < samples.length; at += piece)
+    pieces.push(encoder.encode(samples.subarray(at, at + piece)));
+  pieces.push(encoder.finish());
+  encoder.close?.();
+  return Buffer.concat(pieces);
+}
+
+const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000];
+
+describe("an MP3 file", () => {
+  it.each(mp3Rates)("at %i Hz is as long as the speech to the sample, and nowhere shifted", async (rate) => {
+    for (const count of [rate + 123, 1700, 576 * 20, 1152 * 13 - 1]) {
+      const samples = sweep(count, rate);
+      const audio = encodeAll(await createMp3Encoder(rate), samples, Math.floor(rate / 10));
+      const file = Buffer.concat([mp3FileHeader(rate, audio, count), audio]);
+      const heard = await decodeAudio(file);
+      expect(heard).toMatchObject({ codec: "mp3", rate });
+      expect(heard.samples.length).toBe(count);
+      if (count > rate / 2) expect(likenessDb(heard.samples, samples)).toBeGreaterThan(15);
+    }
+  });
+
+  it("is the same whatever pieces it was encoded from, and however often the encoder was used", async () => {
+    const samples = sweep(30_000, 24_000);
+    const first = encodeAll(await createMp3Encoder(24_000), samples, 30_000);
+    const abandoned = await createMp3Encoder(8000);
+    abandoned.encode(samples);
+    abandoned.close?.();
+    for (const piece of [999, 20_000]) {
+      expect(encodeAll(await createMp3Encoder(24_000), samples, piece).equals(first)).toBe(true);
+    }
+  });
+
+  it("has only the rates that MP3 has", async () => {
+    await expect(createMp3Encoder(9999)).rejects.toThrow("9999");
+    expect([1, 8000, 8001, 22_050, 24_001, 48_000, 384_000].map(mp3RateFor)).toEqual([
+      8000, 8000, 11_025, 22_050, 32_000, 48_000, 48_000,
+    ]);
+  });
+});
+
+describe("an Ogg Opus file", () => {
+  it.each(opusRates)(
+    "of %i Hz is as long as the speech by its granules, and nowhere shifted",
+    async (rate) => {
+      const frame = rate / 50;
+      for (const count of [rate + 123, 7, frame * 20, frame * 60 - rate * 0.0065, 0]) {
+        const samples = sweep(count, rate);
+        const file = encodeAll(await createOpusEncoder(rate, 7), samples, Math.floor(rate / 10) + 1);
+        const heard = await decodeAudio(file);
+        expect(heard).toMatchObject({ codec: "opus", rate: 48_000 });
+        expect(heard.samples.length).toBe((count * 48_000) / rate);
+        if (count > rate / 2) {
+          const kept = heard.samples.filter((_, i) => i % (48_000 / rate) === 0);
+          expect(likenessDb(kept, samples)).toBeGreaterThan(5); // a tenth of a millisecond is libopus' own
+        }
+      }
+    },
+  );
+
+  it("is the same whatever pieces it was encoded from, but for its pages", async () => {
+    const samples = sweep(24_000, 24_000);
+    const abandoned = await createOpusEncoder(24_000, 7);
+    abandoned.encode(samples.subarray(0, 5000));
+    abandoned.close?.();
+    const heard = await Promise.all(
+      [480, 1111, 24_000].map(async (piece) => {
+        const file = encodeAll(await createOpusEncoder(24_000, 7), samples, piece);
+        return (await decodeAudio(file)).samples;
+      }),
+    );
+    expect(heard[1]).toEqual(heard[0]);
+    expect(heard[2]).toEqual(heard[0]);
+    expect(toneOf({ samples: heard[0] as Int16Array, rate: 48_000 })).toBeGreaterThan(300);
+  });
+
+  it("is refused at rates that Opus has not", async () => {
+    await expect(createOpusEncoder(22_050, 1)).rejects.toThrow("22050");
+  });
+
+  it("survives a minute in one piece", async () => {
+    const file = encodeAll(await createOpusEncoder(8000, 7), sweep(480_000, 8000), 480_000);
+    expect((await decodeAudio(file)).samples.length).toBe(60 * 48_000);
+  });
+});
