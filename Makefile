@@ -74,6 +74,14 @@ test-integration: node_modules/.installed test-deps ## the operator against a re
 	@test/cluster/tools.sh >/dev/null
 	@$(BIN)/vitest run --project integration
 
+.PHONY: test-e2e
+test-e2e: node_modules/.installed ## the main job on a real cluster, started here or given as KUBECONFIG=…
+	@$(BIN)/vitest run --project e2e
+
+.PHONY: test-crash
+test-crash: ## kill the local cluster's programs in every way and see that up and down cope (a minute; it must be down)
+	@test/cluster/crash.sh
+
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh $(if $(PUSH),--push)

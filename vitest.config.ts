@@ -23,6 +23,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
           testTimeout: 180_000,
           hookTimeout: 600_000,

@@ -1,14 +1,8 @@
 #!/usr/bin/env node
 import { fileURLToPath } from "node:url";
-import { allCommand } from "./cli/all.ts";
-import { benchCommand } from "./cli/bench.ts";
-import { runCommand, type Shell } from "./cli/command.ts";
-import { keysCommand } from "./cli/keys.ts";
-import { licenseCommands } from "./cli/license.ts";
-import { apiCommand, modelCommands } from "./cli/serve.ts";
+import type { Shell } from "./cli/command.ts";
 
-const commands = [apiCommand, ...modelCommands, allCommand, ...licenseCommands, keysCommand, benchCommand];
-
+// Before anything else is loaded: the first process of a container never sees a signal that it does not handle yet.
 const stop = new AbortController();
 process.on("SIGTERM", () => stop.abort());
 process.on("SIGINT", () => {
@@ -29,6 +23,10 @@ const shell: Shell = {
 };
 
 try {
+  const [{ runCommand }, { commands }] = await Promise.all([
+    import("./cli/command.ts"),
+    import("./cli/commands.ts"),
+  ]);
   process.exitCode = await runCommand("svc-tts", commands, process.argv.slice(2), shell);
 } catch (error) {
   console.error(`svc-tts: ${error instanceof Error ? error.message : String(error)}`);

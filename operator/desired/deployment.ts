@@ -19,6 +19,7 @@ import {
   containerSecurity,
   drainHook,
   httpProbe,
+  livenessProbe,
   type Mounted,
   mountsOf,
   podSecurity,
@@ -148,7 +149,7 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
     ...mountsOf(mounted),
     startupProbe: httpProbe("/livez", { periodSeconds: 1, failureThreshold: 120, timeoutSeconds: 2 }),
     readinessProbe: httpProbe("/ready", { periodSeconds: 3, failureThreshold: 2, timeoutSeconds: 3 }),
-    livenessProbe: httpProbe("/livez", { periodSeconds: 10, failureThreshold: 3, timeoutSeconds: 5 }),
+    livenessProbe: livenessProbe("/livez", { periodSeconds: 10, failureThreshold: 3, timeoutSeconds: 5 }),
     ...drainHook(api.drain),
     ...containerSecurity,
   };
@@ -217,7 +218,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
     ...mountsOf(mounted),
     startupProbe: httpProbe(alive, probes.startup),
     readinessProbe: httpProbe("/ready", probes.readiness),
-    livenessProbe: httpProbe(alive, probes.liveness),
+    livenessProbe: livenessProbe(alive, probes.liveness),
     ...drainHook(drain),
     ...containerSecurity,
   };

@@ -92,6 +92,13 @@ export function httpProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Pro
   return { httpGet: { path, port: "http", scheme: "HTTP" }, ...timing };
 }
 
+/** A container that hangs has no stream left to finish, so it is not given the time of a drain. */
+const hungSeconds = 10;
+
+export function livenessProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Probe {
+  return { ...httpProbe(path, timing), terminationGracePeriodSeconds: hungSeconds };
+}
+
 export const containerPort = {
   api: [{ name: "http", containerPort: ports.api, protocol: "TCP" }],
   model: [{ name: "http", containerPort: ports.model, protocol: "TCP" }],

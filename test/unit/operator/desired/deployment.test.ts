@@ -29,7 +29,7 @@ describe("pods of a model", () => {
       args: ["mist"],
       ports: [{ name: "http", containerPort: 8080 }],
       startupProbe: { httpGet: { path: "/ping", port: "http" }, failureThreshold: 300 },
-      livenessProbe: { httpGet: { path: "/ping" } },
+      livenessProbe: { httpGet: { path: "/ping" }, terminationGracePeriodSeconds: 10 },
       readinessProbe: { httpGet: { path: "/ready" } },
     });
     const arcana = podOf(model({ kind: "arcana" })).container;

@@ -1,0 +1,15 @@
+import { allCommand } from "./all.ts";
+import { benchCommand } from "./bench.ts";
+import { keysCommand } from "./keys.ts";
+import { licenseCommands } from "./license.ts";
+import { apiCommand, modelCommands } from "./serve.ts";
+
+/** Everything that `svc-tts` can do, in the order of its help. */
+export const commands = [
+  apiCommand,
+  ...modelCommands,
+  allCommand,
+  ...licenseCommands,
+  keysCommand,
+  benchCommand,
+];

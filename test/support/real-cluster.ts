@@ -1,0 +1,139 @@
+/** kubectl as a person uses it, for tests against a real cluster (`KUBECONFIG` says which). */
+import { execFile, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
+import { stringify } from "yaml";
+
+export interface Condition {
+  readonly type: string;
+  readonly status: "True" | "False" | "Unknown";
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid?: string;
+    generation?: number;
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+    labels?: Record<string, string>;
+    resourceVersion?: string;
+  };
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
+  spec?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
+  status?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: Secrets and ConfigMaps
+  data?: any;
+}
+
+export interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end; never throws for an exit code. */
+export function run(command: string, args: readonly string[], input?: string): Promise<Ran> {
+  return new Promise((resolve, reject) => {
+    const child = execFile(command, args, { maxBuffer: 64 * 1024 * 1024 }, (error, stdout, stderr) => {
+      if (error && typeof error.code !== "number") reject(error);
+      else resolve({ code: typeof error?.code === "number" ? error.code : 0, stdout, stderr });
+    });
+    child.stdin?.end(input ?? "");
+  });
+}
+
+/** kubectl in one namespace. */
+export class Kubectl {
+  readonly namespace: string;
+
+  constructor(namespace: string) {
+    this.namespace = namespace;
+  }
+
+  try(...args: string[]): Promise<Ran> {
+    return run("kubectl", ["-n", this.namespace, ...args]);
+  }
+
+  /** @throws Error with what kubectl printed, when it fails. */
+  async do(...args: string[]): Promise<string> {
+    const ran = await this.try(...args);
+    if (ran.code !== 0)
+      throw new Error(`kubectl ${args.join(" ")}: ${ran.stderr.trim() || ran.stdout.trim()}`);
+    return ran.stdout;
+  }
+
+  async apply(...objects: object[]): Promise<string> {
+    const ran = await this.tryApply(...objects);
+    if (ran.code !== 0) throw new Error(`kubectl apply: ${ran.stderr.trim()}`);
+    return ran.stdout;
+  }
+
+  tryApply(...objects: object[]): Promise<Ran> {
+    const text = objects.map((o) => stringify(o)).join("---\n");
+    return run("kubectl", ["-n", this.namespace, "apply", "-f", "-"], text);
+  }
+
+  async get(kind: string, name: string): Promise<KubeObject | undefined> {
+    const text = await this.do("get", kind, name, "-o", "json", "--ignore-not-found");
+    return text.trim() === "" ? undefined : (JSON.parse(text) as KubeObject);
+  }
+
+  async list(kind: string, selector?: string): Promise<KubeObject[]> {
+    const text = await this.do("get", kind, "-o", "json", ...(selector ? ["-l", selector] : []));
+    return (JSON.parse(text) as { items: KubeObject[] }).items;
+  }
+
+  /** Runs a program in a pod and answers what it printed. */
+  exec(pod: string, ...command: string[]): Promise<string> {
+    return this.do("exec", pod, "--", ...command);
+  }
+
+  /** A long-running program in a pod; `stop` ends it, `output` is all that it printed. */
+  background(pod: string, ...command: string[]) {
+    const child = spawn("kubectl", ["-n", this.namespace, "exec", pod, "--", ...command]);
+    let output = "";
+    child.stdout.on("data", (piece: Buffer) => {
+      output += piece.toString();
+    });
+    child.stderr.on("data", (piece: Buffer) => {
+      output += piece.toString();
+    });
+    const ended = new Promise<string>((resolve) => child.once("close", () => resolve(output)));
+    return { ended, output: () => output, stop: () => child.kill() };
+  }
+}
+
+/**
+ * Asks until the answer is something.
+ * @throws Error naming what was waited for and what was seen last.
+ */
+export async function eventually<T>(
+  what: string,
+  ask: () => Promise<T | undefined | false>,
+  {
+    withinMs = 60_000,
+    everyMs = 250,
+    seen,
+  }: { withinMs?: number; everyMs?: number; seen?: () => Promise<unknown> } = {},
+): Promise<T> {
+  const end = Date.now() + withinMs;
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined && answer !== false) return answer;
+    if (Date.now() > end) {
+      const last = seen ? `; last seen: ${JSON.stringify(await seen(), null, 1)}` : "";
+      throw new Error(`waited ${withinMs / 1000} s in vain for ${what}${last}`);
+    }
+    await sleep(everyMs);
+  }
+}
+
+export function condition(object: KubeObject | undefined, type: string): Condition | undefined {
+  return (object?.status?.conditions as Condition[] | undefined)?.find((c) => c.type === type);
+}
