@@ -17,6 +17,8 @@ export class AcceptedTokens {
   readonly #onUnreadable: (error: unknown) => void;
   #digests: readonly Buffer[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
+  /** Whoever comes while the tokens are read waits for them, or the first burst after a start would be refused. */
+  #reading: Promise<void> = Promise.resolve();
 
   constructor(source: TokenSource, onUnreadable: (error: unknown) => void) {
     this.#source = source;
@@ -34,10 +36,16 @@ export class AcceptedTokens {
     return found;
   }
 
-  async #refresh(): Promise<void> {
+  #refresh(): Promise<void> {
     const now = performance.now();
-    if (now - this.#readAt < readAgainAfterMs) return;
-    this.#readAt = now;
+    if (now - this.#readAt >= readAgainAfterMs) {
+      this.#readAt = now;
+      this.#reading = this.#readDigests();
+    }
+    return this.#reading;
+  }
+
+  async #readDigests(): Promise<void> {
     try {
       this.#digests = (await this.#read()).map(digest);
     } catch (error) {
