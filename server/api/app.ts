@@ -15,6 +15,7 @@ import type { ApiParts } from "./parts.ts";
 import { addNotFound, answerClientError, sendProblem } from "./problems.ts";
 import { addCatalogueRoutes } from "./routes/catalogue.ts";
 import { addHealthRoutes } from "./routes/health.ts";
+import { addOpenaiSpeechRoute } from "./routes/openai-speech.ts";
 import { addSpeechRoute } from "./routes/speech.ts";
 
 declare module "fastify" {
@@ -48,6 +49,7 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   app.addHook("onRequest", identify(parts.lifecycle));
   app.addHook("onResponse", report(parts.metrics));
   addSpeechRoute(app, parts);
+  addOpenaiSpeechRoute(app, parts);
   addHealthRoutes(app, parts);
   addCatalogueRoutes(app, parts);
   return app;

@@ -1,6 +1,14 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, Failure, toProblem } from "../errors.ts";
+import { toOpenaiError } from "./openai-errors.ts";
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** Problem documents of the route also hold `error`, which OpenAI's clients read. */
+    readonly openaiErrors?: boolean;
+  }
+}
 
 const problemType = "application/problem+json";
 /** Seconds, where a failure that passes by itself does not say when. */
@@ -39,10 +47,14 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
   request.failure = failure;
   if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
   for (const [name, value] of Object.entries(problemHeaders(failure))) void reply.header(name, value);
+  const problem = {
+    ...toProblem(failure, request.id),
+    ...(request.routeOptions.config.openaiErrors && { error: toOpenaiError(failure) }),
+  };
   return reply
     .code(failure.status)
     .type(problemType)
-    .send(Buffer.from(JSON.stringify(toProblem(failure, request.id)))); // a string would gain a charset;
+    .send(Buffer.from(JSON.stringify(problem))); // a string would gain a charset
 }
 
 function problemHeaders(failure: Failure): Record<string, string> {

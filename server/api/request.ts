@@ -26,7 +26,7 @@ export interface RequestRules {
 const maxInlineValues = 500;
 
 /** arcana's defaults (specification 2.1). */
-const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
+export const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /**
  * Judges a body by the specification (parts 2.1 and 8). Unknown fields are ignored, `null` is absent, nothing is
@@ -51,7 +51,7 @@ function readFields(reader: FieldReader, rules: RequestRules): SpeechRequest {
     modelId,
     speaker: voice?.id ?? "",
     lang: voice?.language ?? "",
-    text: readText(reader, modelId).toWellFormed(),
+    text: readText(reader, "text", modelId),
     stretch: readStretch(reader, modelId, rules.profile),
     ...readMarkup(reader, modelId, variant),
     sampling: readSampling(reader, modelId),
@@ -96,27 +96,29 @@ function readVoice(reader: FieldReader, modelId: ModelId, voices: readonly Voice
   return voice;
 }
 
-function someVoices(modelId: ModelId, voices: readonly Voice[]): string {
+/** A few voices that a caller might have meant. */
+export function someVoices(modelId: ModelId, voices: readonly Voice[]): string {
   const ids = voices.filter((voice) => voice.models.includes(modelId)).map((voice) => voice.id);
   return ids.slice(0, 3).join(", ");
 }
 
-function readText(reader: FieldReader, modelId: ModelId): string {
-  const text = reader.readRequired<string>("text", fields.text);
+/** @param name of the field, as the caller knows it. */
+export function readText(reader: FieldReader, name: string, modelId: ModelId): string {
+  const text = reader.readRequired<string>(name, fields.text);
   if (text === undefined) return "";
   const limit = models[modelId].maxTextLength;
   const length = limit === undefined ? 0 : countCodePoints(text);
   if (limit !== undefined && length > limit) {
     reader.refuse(
-      "text",
+      name,
       `may have ${limit} characters with ${modelId} and has ${length}; split it, or use arcana, which has no limit`,
     );
   }
-  if (text.trim() === "") reader.refuse("text", "must hold something to speak");
-  return text;
+  if (text.trim() === "") reader.refuse(name, "must hold something to speak");
+  return text.toWellFormed();
 }
 
-function countCodePoints(text: string): number {
+export function countCodePoints(text: string): number {
   let count = 0;
   for (const _ of text) count++;
   return count;
@@ -159,16 +161,16 @@ type Markup = Pick<
   "noTextNormalization" | "pauseBetweenBrackets" | "phonemizeBetweenBrackets" | "inlineStretch"
 >;
 
+export const plainMarkup: Markup = {
+  noTextNormalization: false,
+  pauseBetweenBrackets: false,
+  phonemizeBetweenBrackets: false,
+  inlineStretch: [],
+};
+
 /** Fields of the mist models; arcana ignores them, since both lists share one body. */
 function readMarkup(reader: FieldReader, modelId: ModelId, { form }: Variant): Markup {
-  if (modelId === "arcana") {
-    return {
-      noTextNormalization: false,
-      pauseBetweenBrackets: false,
-      phonemizeBetweenBrackets: false,
-      inlineStretch: [],
-    };
-  }
+  if (modelId === "arcana") return plainMarkup;
   const read = (name: keyof typeof fields) => reader.read<boolean>(name, fields[name]);
   const reduceLatency = read("reduceLatency");
   if (form !== "events") reader.read("saveOovs", fields.saveOovs); // specification 4.1 does not list it

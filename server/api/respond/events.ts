@@ -18,17 +18,17 @@ export interface EventShape {
 }
 
 /** A server-sent event of one line of JSON. */
-function event(name: string, data: unknown): string {
+export function eventText(name: string, data: unknown): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
 /** The events of specification 2.2 and 4.1, and `error` with a problem document where the specification is silent. */
 export function speechEvents(requestId: string): EventShape {
   return {
-    chunk: (data) => event("chunk", { data }),
+    chunk: (data) => eventText("chunk", { data }),
     finished: (words) =>
-      event("timestamps", { word_timestamps: columns(words) }) + event("done", { done: true }),
-    failed: (failure) => event("error", toProblem(failure, requestId)),
+      eventText("timestamps", { word_timestamps: columns(words) }) + eventText("done", { done: true }),
+    failed: (failure) => eventText("error", toProblem(failure, requestId)),
   };
 }
 

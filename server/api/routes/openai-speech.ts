@@ -1,0 +1,42 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { requireScope } from "../auth.ts";
+import { toOpenaiError } from "../openai-errors.ts";
+import { readOpenaiRequest } from "../openai-request.ts";
+import type { ApiParts } from "../parts.ts";
+import { countCodePoints } from "../request.ts";
+import { type EventShape, eventText } from "../respond/events.ts";
+import { profileOf, sendEvents, sendStream, startSpeaking } from "./speaking.ts";
+
+/** `POST /v1/audio/speech`: OpenAI's shape, so that its clients need only another base URL. */
+export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiParts): void {
+  app.route({
+    method: "POST",
+    url: "/v1/audio/speech",
+    config: { openaiErrors: true },
+    onRequest: requireScope(parts.keys, "tts:write", parts.now),
+    handler: (request, reply) => speak(parts, request, reply),
+  });
+}
+
+async function speak(parts: ApiParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  const wanted = readOpenaiRequest(request.body, { profile: profileOf(parts), voices: parts.voices });
+  const exchange = { request, reply, wanted, form: wanted.form };
+  const speech = await startSpeaking(parts, exchange);
+  if (wanted.form === "stream") return sendStream(parts, exchange, speech, wanted.mediaType);
+  return sendEvents(parts, exchange, speech, openaiEvents(wanted.invocation.text));
+}
+
+/**
+ * OpenAI's events carry their name in the data. `usage` counts characters, as nothing here has tokens; its clients
+ * require the three numbers.
+ */
+function openaiEvents(text: string): EventShape {
+  const event = (type: string, more: object) => eventText(type, { type, ...more });
+  const characters = countCodePoints(text);
+  const usage = { input_tokens: characters, output_tokens: 0, total_tokens: characters };
+  return {
+    chunk: (audio) => event("speech.audio.delta", { audio }),
+    finished: () => event("speech.audio.done", { usage }),
+    failed: (failure) => event("error", { error: toOpenaiError(failure) }),
+  };
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { findVoice, voices } from "../../../config/contract/voices.ts";
+import { openaiModels, openaiVoices } from "../../../server/api/openai-names.ts";
+import { readOpenaiRequest } from "../../../server/api/openai-request.ts";
+
+const body = { model: "tts-1", input: "Hello.", voice: "alloy" };
+const read = (more: object = {}, profile: "self-hosted" | "cloud" = "self-hosted") =>
+  readOpenaiRequest({ ...body, ...more }, { profile, voices });
+
+describe("OpenAI's names", () => {
+  it.each(Object.entries(openaiVoices))("%s is the voice %s of arcana", (name, id) => {
+    expect(findVoice(id)?.models).toContain("arcana");
+    expect(read({ voice: name }).invocation.speaker).toBe(id);
+  });
+
+  it("are one voice each", () => {
+    expect(new Set(Object.values(openaiVoices)).size).toBe(Object.keys(openaiVoices).length);
+  });
+
+  it.each(Object.entries(openaiModels))("%s is %s", (name, modelId) => {
+    expect(read({ model: name }).invocation.modelId).toBe(modelId);
+  });
+});
+
+describe("a request in OpenAI's shape", () => {
+  it("is MP3 at 24 kHz unless it says otherwise", () => {
+    expect(read()).toMatchObject({ format: "mp3", rate: 24_000, form: "stream", mediaType: "audio/mpeg" });
+  });
+
+  it.each([
+    ["opus", "ogg", "audio/ogg"],
+    ["wav", "wav", "audio/wav"],
+    ["pcm", "pcm", "audio/pcm"],
+  ])("takes response_format %s", (response_format, format, mediaType) => {
+    expect(read({ response_format })).toMatchObject({ format, mediaType, rate: 24_000 });
+  });
+
+  it("takes our own models and voices, ignores what it does not know, and turns speed into length", () => {
+    const { invocation } = read({ model: "mistv2", voice: "alan", speed: 4, instructions: "Whisper." });
+    expect(invocation).toMatchObject({ modelId: "mistv2", speaker: "alan", lang: "eng", stretch: 0.25 });
+    expect(read({ stream_format: "sse", speed: null }).form).toBe("events");
+  });
+
+  it.each<[object, pointer: string, says: string]>([
+    [{ model: "tts-2" }, "/model", "one of mist, mistv2, arcana, tts-1"],
+    [{ model: undefined }, "/model", "is required"],
+    [{ voice: "nobody" }, "/voice", "must be a voice of arcana"],
+    [{ model: "mist" }, "/voice", "must be a voice of mist"],
+    [{ input: "" }, "/input", "not empty"],
+    [{ input: "secret ".repeat(100), model: "mist", voice: "alan" }, "/input", "may have 500 characters"],
+    [{ speed: 0.2 }, "/speed", "from 0.25 to 4"],
+    [{ speed: 5 }, "/speed", "from 0.25 to 4"],
+    [{ response_format: "aac" }, "/response_format", "one of mp3, opus, wav, pcm"],
+    [{ response_format: "flac" }, "/response_format", "one of mp3, opus, wav, pcm"],
+    [{ stream_format: "chunks" }, "/stream_format", "one of audio, sse"],
+  ])("is refused with %o", (more, pointer, says) => {
+    expect(() => read(more)).toThrow(
+      expect.objectContaining({
+        code: "invalid_request",
+        fields: [{ pointer, detail: expect.stringContaining(says) }],
+        message: expect.not.stringContaining("secret"),
+      }),
+    );
+  });
+
+  it("has no speed on the cloud's arcana, as the specification says", () => {
+    expect(() => read({ speed: 2 }, "cloud")).toThrow(/self-hosted/);
+    expect(read({ speed: 1 }, "cloud").invocation.stretch).toBe(1);
+  });
+});
