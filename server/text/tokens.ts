@@ -24,7 +24,7 @@ const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
 const around = new RegExp(`^(?<before>${punctuation}*)(?<core>.*?)(?<after>${punctuation}*)$`, "vs");
 /** U.S.A. and e.g. keep their last dot: it is theirs. */
 const dotted = /^(?:\p{L}\.)+\p{L}$/u;
-const soundless = /^[\p{P}\p{Z}\p{C}\p{M}\ufffd]*$/u;
+const soundless = new RegExp(`^[${punctuation}\\p{Z}\\p{C}\\p{M}\\ufffd]*$`, "v");
 /** Scripts that write no spaces. */
 const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}]/u;
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });

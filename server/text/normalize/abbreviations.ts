@@ -1,0 +1,68 @@
+import type { Language } from "./language.ts";
+import { endsSentence, phrase, type Reading, spread, type Window } from "./window.ts";
+
+const maxPhraseWords = 3;
+
+export function readAbbreviation(window: Window, language: Language): Reading | undefined {
+  return readPhrase(window, language) ?? readNumbered(window, language) ?? readOne(window, language);
+}
+
+/** "z. B.", "p. ej.", "EE. UU.", and the same without spaces. */
+function readPhrase(window: Window, { abbreviations: { phrases } }: Language): Reading | undefined {
+  if (!isDotted(window, 0)) return undefined;
+  const inOne = undotted(window.text).split(".").join(" ");
+  const single = inOne.includes(" ") ? phrases[inOne] : undefined;
+  if (single !== undefined) return { spoken: [single], after: afterDot(window, 0, false) };
+  for (let words = maxPhraseWords; words > 1; words--) {
+    const written = Array.from({ length: words }, (_, at) => undotted(window.textAt(at)));
+    const all = written.every((_, at) => isDotted(window, at));
+    const full = all ? phrases[written.join(" ")] : undefined;
+    if (full !== undefined) return { spoken: spread(full, words), after: afterDot(window, words - 1, false) };
+  }
+  return undefined;
+}
+
+function undotted(text: string): string {
+  return text.replace(/\.$/u, "");
+}
+
+function isDotted(window: Window, distance: number): boolean {
+  const word = window.at(distance);
+  return word !== undefined && (word.after.startsWith(".") || word.text.endsWith("."));
+}
+
+/** "p. 42", "No. 5": only a number shows that it is one. */
+function readNumbered(window: Window, { abbreviations: { numbered } }: Language): Reading | undefined {
+  const full = numbered[undotted(window.text)];
+  const { after } = window.word;
+  if (full === undefined || !/^\.?$/u.test(after) || !/^\d|^(?:[VX]|[IVXLCDM]{2,})$/u.test(window.textAt(1)))
+    return undefined;
+  return { spoken: [full], after: "" };
+}
+
+function readOne(window: Window, language: Language): Reading | undefined {
+  const { abbreviations } = language;
+  const { text } = window;
+  const bare = abbreviations.bare[text];
+  if (bare !== undefined) return { spoken: [bare], after: afterDot(window, 0, false) };
+  const full = abbreviations.dotted[undotted(text).toLowerCase()];
+  if (full === undefined && /^(?:\p{L}\.){2,}$/u.test(text)) return readInitials(text, language);
+  if (full === undefined || !isDotted(window, 0)) return undefined;
+  return {
+    spoken: [full],
+    after: afterDot(window, 0, abbreviations.final.has(undotted(text).toLowerCase())),
+  };
+}
+
+/** "U.S." */
+function readInitials(text: string, language: Language): Reading {
+  const letters = Array.from(text.replaceAll(".", ""), (letter) => language.letter(letter));
+  return { spoken: [phrase(...letters)] };
+}
+
+/** Without the dot of the abbreviation, unless it ends the sentence too. */
+export function afterDot(window: Window, distance: number, mayEnd: boolean): string {
+  const { after = "" } = window.at(distance) ?? {};
+  const isLast = window.at(distance + 1) === undefined;
+  return isLast || (mayEnd && endsSentence(window, distance)) ? after : after.replace(/^\./u, "");
+}

@@ -1,0 +1,77 @@
+import type { Amount, Gender, Language } from "./language.ts";
+import { phrase } from "./window.ts";
+
+/** Longer numbers are read digit by digit. */
+const maxCardinalDigits = 15;
+
+const groups =
+  /^(?<head>[1-9]\d{0,2})(?<tail>(?<by>[.,'’])\d{3}(?:\k<by>\d{3})*)(?:(?<mark>[.,])(?<fraction>\d+))?$/u;
+const decimal = /^(?<whole>\d+)(?<mark>[.,])(?<fraction>\d+)$/u;
+
+type Digits = Omit<Amount, "sign">;
+
+/** Reads "1,234.50" or "1.234,50" as the language writes them, and as another does where it can only be that. */
+export function readAmount(text: string, { decimal: own }: Pick<Language, "decimal">): Amount | undefined {
+  const sign = /^[-−+]/u.exec(text)?.[0] ?? "";
+  const body = text.slice(sign.length);
+  const digits = readPlain(body, own) ?? readGrouped(body, own) ?? readDecimal(body);
+  return digits && { ...digits, sign: sign === "" || sign === "+" ? sign : "-" };
+}
+
+function readPlain(body: string, own: Amount["mark"]): Digits | undefined {
+  return /^\d+$/u.test(body) ? { whole: body, fraction: "", mark: own, grouped: false } : undefined;
+}
+
+function readGrouped(body: string, own: Amount["mark"]): Digits | undefined {
+  const { head = "", tail = "", by, mark, fraction = "" } = groups.exec(body)?.groups ?? {};
+  if (by === undefined || by === mark) return undefined;
+  if (by === own && mark === undefined && tail.length === 4) return undefined; // 3.141 in English: a decimal
+  const whole = head + tail.replace(/\D/gu, "");
+  return { whole, fraction, mark: mark === "." || mark === "," ? mark : own, grouped: true };
+}
+
+function readDecimal(body: string): Digits | undefined {
+  if (/^\.\d+$/u.test(body)) return { whole: "", fraction: body.slice(1), mark: ".", grouped: false };
+  const { whole, mark, fraction } = decimal.exec(body)?.groups ?? {};
+  if (whole === undefined || fraction === undefined) return undefined;
+  return { whole, fraction, mark: mark === "." ? "." : ",", grouped: false };
+}
+
+export function sayAmount(amount: Amount, language: Language, gender?: Gender): string {
+  const { whole, fraction, mark, grouped } = amount;
+  const sign = saySign(amount, language);
+  if (fraction === "") return phrase(sign, sayWhole(whole, language, gender));
+  const before = whole === "" ? "" : sayWhole(whole, language);
+  return phrase(sign, before, language.decimalMark(mark, grouped), sayFraction(fraction, language));
+}
+
+export function sayWhole(digits: string, language: Language, gender?: Gender): string {
+  const plain = digits.length === 1 || !digits.startsWith("0");
+  if (!plain || digits.length > maxCardinalDigits) return sayDigits(digits, language);
+  return language.cardinal(digits, gender);
+}
+
+export function sayDigits(text: string, { digitNames }: Pick<Language, "digitNames">): string {
+  return phrase(
+    ...text
+      .replace(/\D/gu, "")
+      .split("")
+      .map((digit) => digitNames[Number(digit)] ?? ""),
+  );
+}
+
+function sayFraction(fraction: string, language: Language): string {
+  if (!language.fractionAsNumber || fraction.length > 2) return sayDigits(fraction, language);
+  const zeros = /^0*(?=\d)/u.exec(fraction)?.[0] ?? "";
+  return phrase(sayDigits(zeros, language), language.cardinal(fraction.slice(zeros.length), undefined));
+}
+
+function saySign({ sign }: Amount, { minus, plus }: Language): string {
+  if (sign === "") return "";
+  return sign === "-" ? minus : plus;
+}
+
+/** Hundredths of a currency, as a number: "5" of "1.5" is fifty. Undefined where there are more than two digits. */
+export function hundredths({ fraction }: Amount): number | undefined {
+  return fraction.length > 2 ? undefined : Number(fraction.padEnd(2, "0"));
+}

@@ -1,0 +1,80 @@
+import type { CalendarDate, Language } from "./language.ts";
+import { phrase, type Reading, type Window } from "./window.ts";
+
+const iso =
+  /^(?<year>\d{4})-(?<month>\d{1,2})-(?<day>\d{1,2})(?:T(?<hour>\d{2}):(?<minute>\d{2})(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/u;
+const numeric = /^(?<first>\d{1,2})(?<by>[/.-])(?<second>\d{1,2})\k<by>(?<year>\d{4}|\d{2})$/u;
+
+export function readDate(window: Window, language: Language): Reading | undefined {
+  return readIso(window, language) ?? readNumeric(window, language) ?? readName(window, language);
+}
+
+function readIso(window: Window, language: Language): Reading | undefined {
+  const { year = "", month, day, hour, minute } = iso.exec(window.text)?.groups ?? {};
+  const date = { year, month: Number(month), day: Number(day) };
+  if (!isDate(date)) return undefined;
+  const clock = { hour: Number(hour), minute: Number(minute), second: undefined, half: undefined };
+  const time = hour === undefined ? "" : language.clock({ ...clock, marked: false, first: false });
+  return { spoken: [phrase(language.date(date, window), time)] };
+}
+
+function readNumeric(window: Window, language: Language): Reading | undefined {
+  const { first, by = "", second, year = "" } = numeric.exec(window.text)?.groups ?? {};
+  if (by === "-" && year.length === 2) return undefined;
+  const [one, two] = [Number(first), Number(second)];
+  const monthFirst = two > 12 || (language.monthFirst(by) && one <= 12);
+  const date = { year: fullYear(year), month: monthFirst ? one : two, day: monthFirst ? two : one };
+  return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
+}
+
+/** The century of "26" is ours, that of "76" the last. */
+function fullYear(year: string): string {
+  if (year.length !== 2) return year;
+  return Number(year) < 50 ? `20${year}` : `19${year}`;
+}
+
+function isDate({ month, day }: CalendarDate): boolean {
+  return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/** An abbreviated month beside its number, an abbreviated weekday before a date. */
+function readName(window: Window, language: Language): Reading | undefined {
+  const dotted = window.word.after.startsWith(".");
+  const month = monthOf(window, language);
+  const weekday = language.weekdays[window.text.toLowerCase()];
+  if (month !== undefined && isShort(window.text, month, language) && besideNumber(window)) {
+    return {
+      spoken: [language.monthNames[month - 1] ?? ""],
+      ...(dotted && { after: window.word.after.slice(1) }),
+    };
+  }
+  if (weekday === undefined || !beforeDate(window, language)) return undefined;
+  return { spoken: [weekday], after: window.word.after.replace(/^\./u, "") };
+}
+
+/** The month that a word names, when it is written as months are. */
+export function monthOf(
+  { text }: Pick<Window, "text">,
+  { months, monthNames }: Language,
+): number | undefined {
+  const capital = /^\p{Lu}/u.test(monthNames[0] ?? "");
+  return capital && !/^\p{Lu}/u.test(text) ? undefined : months.get(text.toLowerCase());
+}
+
+function isShort(text: string, month: number, { monthNames }: Language): boolean {
+  return text.toLowerCase() !== monthNames[month - 1]?.toLowerCase();
+}
+
+function besideNumber(window: Window): boolean {
+  return (
+    /^\d/u.test(window.textAt(1)) ||
+    /^\d{1,2}\.?$/u.test(window.textAt(-1)) ||
+    window.word.after.startsWith(".")
+  );
+}
+
+function beforeDate(window: Window, language: Language): boolean {
+  if (!/^[.,]*$/u.test(window.word.after)) return false;
+  const next = window.from(1);
+  return next !== undefined && (/^\d/u.test(next.text) || monthOf(next, language) !== undefined);
+}

@@ -1,0 +1,233 @@
+import type { Item, WrittenToken } from "../tokens.ts";
+import { readAbbreviation } from "./abbreviations.ts";
+import { readClock } from "./clock.ts";
+import { readEmail, readPhone, readUrl } from "./contacts.ts";
+import { readDate } from "./dates.ts";
+import { english } from "./english.ts";
+import { french } from "./french.ts";
+import { german } from "./german.ts";
+import { type Language, type Rule, table } from "./language.ts";
+import { readAcronym, readMixed, readSpell, sayMixed } from "./letters.ts";
+import {
+  gluedThousands,
+  readFraction,
+  readRange,
+  readVersion,
+  readYear,
+  saysDash,
+  spreadThousands,
+} from "./numbers.ts";
+import { readOther } from "./other.ts";
+import { readQuantity } from "./quantity.ts";
+import { spanish } from "./spanish.ts";
+import { readSymbols } from "./symbols.ts";
+import { phrase, type Reading, Window, type Word } from "./window.ts";
+
+const languages = table<Language>({ eng: english, spa: spanish, fra: french, deu: german });
+
+/** How far a rule sees; what it does for a word is bounded by it. */
+const wordsBehind = 5;
+const wordsAhead = 8;
+
+/** In this order: what could be several things is read as the first. */
+const numeric: readonly Rule[] = [
+  readDate,
+  readVersion,
+  (window, language) => readClock(window, language),
+  readYear,
+  readFraction,
+  readQuantity,
+];
+const rules: readonly Rule[] = [
+  readSpell,
+  readEmail,
+  readUrl,
+  readPhone,
+  (window, language) =>
+    language.special.map((rule) => rule(window, language)).find((reading) => reading !== undefined),
+  readDate,
+  readAbbreviation,
+  (window, language) => readRange(window, language, (end, first) => readEnd(end, language, first)),
+  readSpacedNumber,
+  ...numeric,
+  readAcronym,
+  readSymbols,
+  readMixed,
+];
+
+/**
+ * Says what is written: each token gets the words for it as its text, and keeps its place in the written text. A token
+ * without words of its own (a unit said with its number) is joined to the one before it; one with nothing to say
+ * (an emoji) leaves its punctuation to that.
+ */
+export function* normalize(items: Iterable<Item>, language: string): Generator<Item> {
+  const read = readerOf(language);
+  const tokens = new Tokens(read);
+  for (const item of items) {
+    if (item.kind === "token" && !item.token.phonemes) yield* tokens.add(item.token);
+    else {
+      yield* tokens.flush();
+      yield item;
+    }
+  }
+  yield* tokens.flush();
+}
+
+type Reader = (window: Window) => Reading | undefined;
+
+function readerOf(language: string): Reader {
+  const known = languages[language];
+  return known ? (window) => readWord(window, known) : (window) => readOther(window, language);
+}
+
+/** Letters alone are a word as it stands, but for abbreviations without a dot. */
+const plainWord = /^(?![IVXLC]+(?:er|re|e)$)\p{Lu}?\p{Ll}+$/u;
+
+function readWord(window: Window, language: Language): Reading | undefined {
+  const { text, after } = window.word;
+  if (
+    plainWord.test(text) &&
+    !after.includes(".") &&
+    !after.includes("(") &&
+    language.abbreviations.bare[text] === undefined
+  ) {
+    return isNamed(text, language) ? readDate(window, language) : undefined;
+  }
+  for (const rule of rules) {
+    const reading = rule(window, language);
+    if (reading) return saysDash(window) ? withDash(reading, language) : reading;
+  }
+  return undefined;
+}
+
+function isNamed(text: string, { weekdays, months }: Language): boolean {
+  const lower = text.toLowerCase();
+  return weekdays[lower] !== undefined || months.has(lower);
+}
+
+function withDash(reading: Reading, language: Language): Reading {
+  return {
+    ...reading,
+    spoken: reading.spoken.with(-1, phrase(reading.spoken.at(-1) ?? "", language.to)),
+    after: "",
+  };
+}
+
+function readEnd(window: Window, language: Language, first: boolean): Reading {
+  const time = /^\d{1,2}(?::\d\d|h)/u.test(window.text) ? readClock(window, language, first) : undefined;
+  if (time) return time;
+  for (const rule of numeric) {
+    const reading = rule(window, language);
+    if (reading) return reading;
+  }
+  return { spoken: [sayMixed(window.text, language)] };
+}
+
+/** "1 234,50 €": several words that are one number. */
+function readSpacedNumber(window: Window, language: Language): Reading | undefined {
+  const glued = gluedThousands(window, language);
+  const reading = glued && readQuantity(glued.window, language);
+  if (!reading) return undefined;
+  const [number = "", ...rest] = reading.spoken;
+  return { ...reading, spoken: [...spreadThousands(number, window, glued.words, language), ...rest] };
+}
+
+const emoji =
+  /(?![©®™])(?:\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\u200d|\ufe0f|\u20e3)+/gu;
+
+/** The word as the rules take it: digits of every script as 0 to 9, no emoji, a dot that begins a number. */
+function prepare(token: WrittenToken): WrittenToken {
+  let { text, before } = token;
+  if (/[^\x21-\x7e]/u.test(text)) text = withAsciiDigits(text.replace(emoji, ""));
+  if (/^\d/u.test(text) && /(?<!\.)\.$/u.test(before)) {
+    text = `.${text}`;
+    before = before.slice(0, -1);
+  }
+  return text === token.text ? token : { ...token, text, before };
+}
+
+const kept = /[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞²³¹⁰⁴-⁹]/u;
+
+function withAsciiDigits(text: string): string {
+  return text.replace(/[\p{N}\uff05\uff0b]/gu, (character) => {
+    if (kept.test(character)) return character;
+    const plain = character.normalize("NFKC");
+    return /\p{Nd}/u.test(plain) ? [...plain].map(asciiDigit).join("") : plain;
+  });
+}
+
+/** Unicode puts the ten digits of a script in order, zero first: how many stand before this one is its value. */
+function asciiDigit(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  if (!/\p{Nd}/u.test(character) || code < 128) return character;
+  let value = 0;
+  while (value < 9 && /\p{Nd}/u.test(String.fromCodePoint(code - value - 1))) value++;
+  return String(value);
+}
+
+/** Tokens on their way: some already read, some looked ahead at. */
+class Tokens {
+  readonly #read: Reader;
+  readonly #past: Word[] = [];
+  readonly #ahead: WrittenToken[] = [];
+  #held: WrittenToken | undefined;
+
+  constructor(read: Reader) {
+    this.#read = read;
+  }
+
+  *add(token: WrittenToken): Generator<Item> {
+    this.#ahead.push(prepare(token));
+    if (this.#ahead.length > wordsAhead) yield* this.#next();
+  }
+
+  *flush(): Generator<Item> {
+    while (this.#ahead.length > 0) yield* this.#next();
+    if (this.#held) yield { kind: "token", token: this.#held };
+    this.#held = undefined;
+  }
+
+  *#next(): Generator<Item> {
+    const [first, ...rest] = this.#ahead;
+    if (!first) return;
+    const reading = first.text === "" ? { spoken: [""] } : this.#read(new Window(this.#past, first, rest));
+    const taken = this.#ahead.splice(0, reading?.spoken.length ?? 1);
+    this.#past.push(...taken);
+    this.#past.splice(0, this.#past.length - wordsBehind);
+    for (const [at, token] of taken.entries()) yield* this.#put(token, at, taken.length, reading);
+  }
+
+  *#put(token: WrittenToken, at: number, count: number, reading: Reading | undefined): Generator<Item> {
+    if (!reading) {
+      yield* this.#hold(token);
+      return;
+    }
+    const text = withoutNumerals(reading.spoken[at] ?? "");
+    const before = at === 0 ? (reading.before ?? token.before) : "";
+    const after = at === count - 1 ? (reading.after ?? token.after) : token.after.replace(/^[.()-]+/u, "");
+    const said = { ...token, text, before, after };
+    if (text !== "") yield* this.#hold(said);
+    else this.#join(said, at > 0);
+  }
+
+  *#hold(token: WrittenToken): Generator<Item> {
+    if (this.#held) yield { kind: "token", token: this.#held };
+    this.#held = token;
+  }
+
+  #join({ written, before, after, paragraphEnd }: WrittenToken, said: boolean): void {
+    if (!this.#held) return;
+    const held = this.#held;
+    this.#held = {
+      ...held,
+      after: held.after + before + after,
+      paragraphEnd: held.paragraphEnd || paragraphEnd,
+      written: said ? `${held.written} ${written}` : held.written,
+    };
+  }
+}
+
+/** What no rule could read (a numeral of a dead script) is left out: an engine would stumble over it. */
+function withoutNumerals(text: string): string {
+  return /[^\x20-\x7e]/u.test(text) ? phrase(...text.replace(/[\p{Nl}\p{No}]/gu, "").split(" ")) : text;
+}

@@ -1,0 +1,166 @@
+import { readAmount, sayDigits, sayWhole } from "./amount.ts";
+import type { Language } from "./language.ts";
+import { readRoman } from "./roman.ts";
+import { phrase, type Reading, spread, Window } from "./window.ts";
+
+const vulgar: Readonly<Record<string, readonly [number, number]>> = {
+  "½": [1, 2],
+  "⅓": [1, 3],
+  "⅔": [2, 3],
+  "¼": [1, 4],
+  "¾": [3, 4],
+  "⅕": [1, 5],
+  "⅖": [2, 5],
+  "⅗": [3, 5],
+  "⅘": [4, 5],
+  "⅙": [1, 6],
+  "⅚": [5, 6],
+  "⅛": [1, 8],
+  "⅜": [3, 8],
+  "⅝": [5, 8],
+  "⅞": [7, 8],
+};
+const mostParts = 100;
+
+/** "3/4", "½", "2½", "2 1/2" */
+export function readFraction(window: Window, language: Language): Reading | undefined {
+  const { text } = window;
+  const alone = fractionIn(text);
+  if (alone) return { spoken: [language.fraction({ ...alone, noun: window.textAt(1) })] };
+  if (!/^\d{1,3}$/u.test(text) || !window.joins()) return undefined;
+  const after = fractionIn(window.textAt(1));
+  if (after?.whole !== "") return undefined;
+  const spoken = language.fraction({ ...after, whole: text, noun: window.textAt(2) });
+  const whole = language.cardinal(text, undefined);
+  if (!spoken.startsWith(`${whole} `)) return { spoken: [whole, spoken.slice(whole.length)] };
+  return { spoken: [whole, spoken.slice(whole.length + 1)] };
+}
+
+function fractionIn(text: string): { whole: string; over: number; under: number } | undefined {
+  const { whole = "", char = "" } = /^(?<whole>\d{0,3})(?<char>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])$/u.exec(text)?.groups ?? {};
+  const parts = vulgar[char];
+  if (parts) return { whole, over: parts[0], under: parts[1] };
+  const { over, under } = /^(?<over>[1-9]\d?)\/(?<under>[1-9]\d{0,2})$/u.exec(text)?.groups ?? {};
+  if (over === undefined || under === undefined) return undefined;
+  const [n, d] = [Number(over), Number(under)];
+  return n < d && d <= mostParts ? { whole: "", over: n, under: d } : undefined;
+}
+
+/** "v2.1.3", "24.4.1", "192.168.0.1" */
+export function readVersion({ text }: Window, language: Language): Reading | undefined {
+  const { v = "", digits } = /^(?<v>v)?(?<digits>\d{1,6}(?:\.\d{1,6}){0,7})$/iu.exec(text)?.groups ?? {};
+  const parts = digits?.split(".") ?? [];
+  if (parts.length === 0 || (v === "" && parts.length < 3) || (v === "" && readAmount(text, language)))
+    return undefined;
+  const isAddress = parts.length === 4 && v === "";
+  const said = parts.map((part) => (isAddress ? sayDigits(part, language) : sayWhole(part, language)));
+  const dot = language.symbols["."] ?? "";
+  const versionDot = isAddress ? dot : language.versionDot;
+  return { spoken: [phrase(v && language.versionWord, said.join(` ${versionDot} `))] };
+}
+
+export function readYear(window: Window, language: Language): Reading | undefined {
+  if (!/^[12]\d{3}$/u.test(window.text) || !language.isYear(window)) return undefined;
+  return { spoken: [language.year(window.text)] };
+}
+
+const range = /^(?<from>[^–—-]{1,12})[–—-](?<to>[^–—-]{1,16})$/u;
+
+type Ends = { readonly kind: "numbers" | "names"; readonly from: string; readonly to: string };
+
+/**
+ * "3–5 km", "$5–10", "9:00–17:00", "Mon–Fri".
+ * @param read reads one end of it.
+ */
+export function readRange(
+  window: Window,
+  language: Language,
+  read: (window: Window, first: boolean) => Reading,
+): Reading | undefined {
+  const { from = "", to = "" } = range.exec(window.text)?.groups ?? {};
+  const ends = numericEnds(from, to) ?? namedEnds(from, to, language);
+  if (!ends) return undefined;
+  if (ends.kind === "names") return { spoken: [phrase(ends.from, language.to, ends.to)] };
+  const bothYears = /^[12]\d{3}$/u.test(ends.from) && /^[12]\d{3}$|^\d\d$/u.test(ends.to);
+  const left = bothYears ? language.year(ends.from) : read(alone(ends.from), true).spoken.join(" ");
+  if (bothYears) return { spoken: [phrase(left, language.to, sayEndYear(ends.to, language))] };
+  const right = read(window.with({ text: ends.to, before: "" }), false);
+  const spoken = [phrase(left, language.to, right.spoken[0] ?? ""), ...right.spoken.slice(1)];
+  return { ...right, before: window.word.before, spoken };
+}
+
+function sayEndYear(year: string, language: Language): string {
+  return year.length === 4 ? language.year(year) : sayWhole(year, language);
+}
+
+function alone(text: string): Window {
+  return new Window([], { text, before: "", after: "" }, []);
+}
+
+/** Both ends are numbers of one kind; a currency before the first counts for both. */
+function numericEnds(from: string, to: string): Ends | undefined {
+  const { lead = "", number = "" } = /^(?<lead>[^\d\p{L}]?)(?<number>\d[\d.,:h]*)$/u.exec(from)?.groups ?? {};
+  if (number === "" || !/^\d/u.test(to)) return undefined;
+  if (/[:h]/u.test(number) && !/^\d+[:h]/u.test(to)) return undefined;
+  if (!/^\d[\d.,:h]*(?:\D{0,6})$/u.test(to)) return undefined;
+  return { kind: "numbers", from: number, to: lead + to };
+}
+
+function namedEnds(from: string, to: string, { weekdays, months, monthNames }: Language): Ends | undefined {
+  const days = [weekdays[from.toLowerCase()], weekdays[to.toLowerCase()]];
+  if (days[0] !== undefined && days[1] !== undefined) return { kind: "names", from: days[0], to: days[1] };
+  const [first, last] = [months.get(from.toLowerCase()), months.get(to.toLowerCase())];
+  if (first === undefined || last === undefined) return undefined;
+  return { kind: "names", from: monthNames[first - 1] ?? "", to: monthNames[last - 1] ?? "" };
+}
+
+/** "3 – 5": the dash between two numbers is said. */
+export function saysDash(window: Window): boolean {
+  return /^\d/u.test(window.text) && /^[–—-]$/u.test(window.word.after) && /^[\d$€£]/u.test(window.textAt(1));
+}
+
+const maxThousands = 4;
+const number = /^(?:\D{0,1}[1-9]\d{0,2})$/u;
+
+/** "1 234 567 €" as one word, with how many there were; undefined where the number stands in one word. */
+export function gluedThousands(
+  window: Window,
+  language: Language,
+): { window: Window; words: number } | undefined {
+  if (!language.spacedThousands || !number.test(window.text)) return undefined;
+  let text = window.text;
+  let words = 1;
+  while (words <= maxThousands && window.joins(words - 1)) {
+    const next = /^(?<digits>\d{3})(?<rest>(?:[.,]\d+)?[^\d.,]{0,5})$/u.exec(window.textAt(words))?.groups;
+    if (!next) break;
+    text += `${next.digits}${next.rest}`;
+    words++;
+    if (next.rest !== "") break;
+  }
+  if (words === 1) return undefined;
+  return { window: window.with({ text, after: window.at(words - 1)?.after ?? "" }, words - 1), words };
+}
+
+/** Each written group gets its own words: "mille | deux cent trente-quatre". */
+export function spreadThousands(spoken: string, window: Window, words: number, language: Language): string[] {
+  const counts: number[] = [];
+  for (let at = 0; at < words - 1; at++) {
+    const digits = window
+      .textAt(at)
+      .replace(/\D/gu, "")
+      .replace(/^0+(?=\d)/u, "");
+    const thousands = "000".repeat(words - 1 - at);
+    counts.push(digits === "0" ? 0 : language.cardinal(digits + thousands, undefined).split(" ").length);
+  }
+  const all = spoken.split(" ");
+  const lead = counts.reduce((sum, count) => sum + count, 0);
+  if (lead >= all.length || counts.includes(0)) return spread(spoken, words);
+  const ends = counts.map((_, at) => counts.slice(0, at + 1).reduce((sum, count) => sum + count, 0));
+  return [0, ...ends].map((from, at) => all.slice(from, ends[at]).join(" "));
+}
+
+/** A numeral after the name of what it numbers: "Chapter IV". */
+export function romanAfter(window: Window, heads: ReadonlySet<string>): number | undefined {
+  const value = readRoman(window.text);
+  return value !== undefined && heads.has(window.textAt(-1).toLowerCase()) ? value : undefined;
+}

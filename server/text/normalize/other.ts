@@ -1,0 +1,45 @@
+import { toCardinal as ell } from "n2words/el-GR";
+import { toCardinal as hin } from "n2words/hi-IN";
+import { toCardinal as ita } from "n2words/it-IT";
+import { toCardinal as nld } from "n2words/nl-NL";
+import { toCardinal as pol } from "n2words/pl-PL";
+import { toCardinal as por } from "n2words/pt-PT";
+import { toCardinal as rus } from "n2words/ru-RU";
+import { toCardinal as swe } from "n2words/sv-SE";
+import { toCardinal as tur } from "n2words/tr-TR";
+import { readAmount } from "./amount.ts";
+import type { Reading, Window } from "./window.ts";
+
+interface Numbers {
+  readonly decimal: "." | ",";
+  readonly cardinal: (value: bigint) => string;
+}
+
+const numbers: Readonly<Record<string, Numbers>> = {
+  ell: { decimal: ",", cardinal: ell },
+  hin: { decimal: ".", cardinal: hin },
+  ita: { decimal: ",", cardinal: ita },
+  nld: { decimal: ",", cardinal: nld },
+  pol: { decimal: ",", cardinal: pol },
+  por: { decimal: ",", cardinal: por },
+  rus: { decimal: ",", cardinal: rus },
+  swe: { decimal: ",", cardinal: swe },
+  tur: { decimal: ",", cardinal: tur },
+};
+
+/** From a million on the package forgets the plural in some of these: the engine reads those by its own rules. */
+const maxDigits = 6;
+/** Beyond this a number is a code, which an engine reads digit by digit. */
+const maxEngineDigits = 12;
+
+/** In a language without rules of its own: whole numbers in words; all else is left to the engine. */
+export function readOther(window: Window, language: string): Reading | undefined {
+  const known = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
+  const amount = known && readAmount(window.text, known);
+  if (amount?.fraction !== "" || amount.sign !== "") return undefined;
+  const { whole, grouped } = amount;
+  const isOrdinal = window.word.after.startsWith(".") && window.at(1) !== undefined;
+  if (/^0./u.test(whole) || isOrdinal) return undefined;
+  if (whole.length <= maxDigits) return { spoken: [known.cardinal(BigInt(whole))] };
+  return grouped && whole.length <= maxEngineDigits ? { spoken: [whole] } : undefined;
+}

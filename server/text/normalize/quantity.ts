@@ -1,0 +1,193 @@
+import { readAmount, sayAmount } from "./amount.ts";
+import type { Amount, Currency, Language, Scale, Unit } from "./language.ts";
+import { endsSentence, phrase, type Reading, type Window } from "./window.ts";
+
+/** A number with what it counts: `$5 million`, `3,50 €`, `100 km/h`, `50 %`. */
+interface Quantity {
+  readonly amount: Amount;
+  readonly scale: Part<Scale> | undefined;
+  readonly unit: Part<Measure> | undefined;
+}
+
+/** Where it is written: in how many-th word, from 0. */
+interface Part<T> {
+  readonly is: T;
+  readonly word: number;
+}
+
+type Measure =
+  | { readonly kind: "currency"; readonly currency: Currency }
+  | { readonly kind: "unit"; readonly unit: Unit }
+  | { readonly kind: "percent"; readonly name: string };
+
+const shape =
+  /^(?<sign>[-−+])?(?<lead>[^\d\s.,'’−+-]{1,4})?(?<inner>[-−+])?(?<number>\.?\d[\d.,'’]*)(?<tail>\D*)$/u;
+
+export function readQuantity(window: Window, language: Language): Reading | undefined {
+  const quantity = readParts(window, language) ?? readSymbolFirst(window, language);
+  return quantity && say(quantity, window, language);
+}
+
+function readParts(window: Window, language: Language): Quantity | undefined {
+  const { sign = "", lead, inner = "", number = "", tail = "" } = shape.exec(window.text)?.groups ?? {};
+  const outer = /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
+  const amount = readAmount((sign || inner || outer) + number, language);
+  const currency = lead === undefined ? undefined : language.currencies[lead];
+  if (!amount || (lead !== undefined && !currency)) return undefined;
+  const inside = readTail(tail, language, currency === undefined);
+  if (tail !== "" && !inside) return undefined;
+  const first = {
+    amount,
+    scale: inside?.scale && part(inside.scale, 0),
+    unit: inside?.unit && part(inside.unit, 0),
+  };
+  if (currency) first.unit = part({ kind: "currency", currency }, 0);
+  return followed(first, window, language);
+}
+
+function part<T>(is: T, word: number): Part<T> {
+  return { is, word };
+}
+
+/** What touches the number: "km", "€", "M€", "bn". */
+function readTail(
+  tail: string,
+  language: Language,
+  unitsToo: boolean,
+): { readonly scale?: Scale; readonly unit?: Measure } | undefined {
+  if (tail === "") return {};
+  const unit = unitsToo ? readMeasure(tail, language, true) : undefined;
+  if (unit) return { unit };
+  for (const [name, scale] of Object.entries(language.scales)) {
+    if (!tail.startsWith(name)) continue;
+    const currency = language.currencies[tail.slice(name.length)];
+    if (currency) return { scale, unit: { kind: "currency", currency } };
+    if (tail === name) return { scale };
+  }
+  return undefined;
+}
+
+function readMeasure(text: string, language: Language, touches: boolean): Measure | undefined {
+  const currency = language.currencies[text];
+  if (currency) return { kind: "currency", currency };
+  const name = language.percent[text];
+  if (name !== undefined) return { kind: "percent", name };
+  const unit = language.units[text];
+  return unit && (touches || !language.gluedUnits.has(text)) ? { kind: "unit", unit } : undefined;
+}
+
+/** Goes on in the next words: a scale, then what is counted. */
+function followed(first: Quantity, window: Window, language: Language): Quantity | undefined {
+  const joint = first.scale || first.unit ? undefined : readJoint(first, window, language);
+  if (joint) return joint;
+  const scale = first.scale ?? readScale(window, language);
+  const unit = first.unit ?? readUnit(window, scale?.word ?? 0, language);
+  const isBareLetter = first.scale?.is.short === true && !unit;
+  return isBareLetter ? undefined : { amount: first.amount, scale, unit };
+}
+
+/** "5 M€" */
+function readJoint({ amount }: Quantity, window: Window, language: Language): Quantity | undefined {
+  const { scale, unit } = (isOpen(window, 0) && readTail(window.textAt(1), language, true)) || {};
+  return scale && unit ? { amount, scale: part(scale, 1), unit: part(unit, 1) } : undefined;
+}
+
+function readScale(window: Window, language: Language): Part<Scale> | undefined {
+  const next = window.textAt(1);
+  const scale = isOpen(window, 0) ? language.scales[next] : undefined;
+  return scale && !(scale.short && readMeasure(next, language, false)) ? part(scale, 1) : undefined;
+}
+
+function readUnit(window: Window, after: number, language: Language): Part<Measure> | undefined {
+  const measure = isOpen(window, after) ? readMeasure(window.textAt(after + 1), language, false) : undefined;
+  return measure && part(measure, after + 1);
+}
+
+/** A unit may follow: nothing stands between, or the dot of "Mio.", or the dash of "3,–". */
+function isOpen(window: Window, at: number): boolean {
+  const { after = "" } = window.at(at) ?? {};
+  const open = after === "" || (at > 0 && after === ".") || /^,[-–—]+$/u.test(after);
+  return open && window.at(at + 1)?.before === "";
+}
+
+/** "€ 5", "USD 50" */
+function readSymbolFirst(window: Window, language: Language): Quantity | undefined {
+  const currency = language.currencies[window.text];
+  const amount = window.joins() ? readAmount(window.textAt(1), language) : undefined;
+  if (!currency || !amount) return undefined;
+  return { amount, scale: undefined, unit: part({ kind: "currency", currency }, 1) };
+}
+
+function say(quantity: Quantity, window: Window, language: Language): Reading | undefined {
+  const { scale, unit, amount } = quantity;
+  const words = Math.max(scale?.word ?? 0, unit?.word ?? 0) + 1;
+  if (!scale && !unit) return sayNumber(amount, window, language);
+  const spoken = Array.from({ length: words }, () => "");
+  const put = (word: number, text: string) => {
+    spoken[word] = phrase(spoken[word] ?? "", text);
+  };
+  const [number, name] = sayCounted(quantity, language);
+  put(0, number);
+  if (scale) put(scale.word, language.isOne(amount) ? scale.is.one : scale.is.many);
+  if (unit) put(Math.max(unit.word, scale?.word ?? 0), name);
+  return { spoken, ...signless(window, amount), ...dotless(window, words, language) };
+}
+
+function sayNumber(amount: Amount, window: Window, language: Language): Reading {
+  const gender = window.word.after === "" ? language.genderOf(window.textAt(1)) : undefined;
+  return { spoken: [sayAmount(amount, language, gender)], ...signless(window, amount) };
+}
+
+/** The number and the name of what it counts. */
+function sayCounted({ amount, scale, unit }: Quantity, language: Language): readonly [string, string] {
+  const measure = unit?.is;
+  if (scale) {
+    const many =
+      measure?.kind === "currency"
+        ? language.scaledUnit(measure.currency.many, scale.is.many)
+        : nameOf(measure, false);
+    return [sayAmount(amount, language, scale.is.gender), many];
+  }
+  if (measure?.kind === "currency") return sayMoney(amount, measure.currency, language);
+  if (measure?.kind === "percent") return [sayPercent(amount, language), measure.name];
+  return [sayAmount(amount, language, measure?.unit.gender), nameOf(measure, language.isOne(amount))];
+}
+
+function sayPercent(amount: Amount, language: Language): string {
+  return sayAmount(amount, language, language.percentGender);
+}
+
+function sayMoney(amount: Amount, currency: Currency, language: Language): readonly [string, string] {
+  if (amount.fraction.length > 2 || !currency.minor || amount.fraction === "") {
+    const name = language.isOne(amount) ? currency.one : currency.many;
+    return [
+      sayAmount(amount, language, currency.gender),
+      wholeMillions(amount) ? language.scaledUnit(name, "") : name,
+    ];
+  }
+  return language.money(amount, currency);
+}
+
+/** "un million d'euros", "deux millions d'euros": the name hangs on the million. */
+function wholeMillions({ whole, fraction }: Amount): boolean {
+  return fraction === "" && /^[1-9]\d*0{6}$/u.test(whole);
+}
+
+function nameOf(measure: Measure | undefined, one: boolean): string {
+  if (!measure) return "";
+  if (measure.kind === "percent") return measure.name;
+  const unit = measure.kind === "unit" ? measure.unit : measure.currency;
+  return one ? unit.one : unit.many;
+}
+
+/** A sign that stood before as punctuation is said now. */
+function signless({ word }: Window, { sign }: Amount): Partial<Reading> {
+  return sign !== "" && /[-−+]$/u.test(word.before) ? { before: word.before.slice(0, -1) } : {};
+}
+
+function dotless(window: Window, words: number, language: Language): Partial<Reading> {
+  const last = window.at(words - 1);
+  if (!last?.after.startsWith(".") || words === 1) return {};
+  const isAbbreviated = language.units[last.text] || language.scales[last.text];
+  return isAbbreviated && !endsSentence(window, words - 1) ? { after: last.after.slice(1) } : {};
+}
