@@ -1,10 +1,10 @@
-import { expandAbbreviation } from "./abbreviations.ts";
 import { type MarkupOptions, readMarkup } from "./markup.ts";
+import { normalize } from "./normalize/normalize.ts";
 import { type Boundary, boundaryAfter } from "./sentences.ts";
 import { type Item, readTokens, type WrittenToken } from "./tokens.ts";
 
 export interface PlanOptions extends MarkupOptions {
-  /** False leaves abbreviations as they are written. */
+  /** False leaves numbers, abbreviations and the like as they are written. */
   readonly normalize: boolean;
   /** ISO 639-3. */
   readonly language: string;
@@ -34,7 +34,8 @@ const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sent
  */
 export function planSpeech(text: string, options: PlanOptions): Iterable<Segment> {
   const pieces = readMarkup(text, options);
-  return segments(withNext(readTokens(pieces)), options);
+  const tokens = readTokens(pieces);
+  return segments(withNext(options.normalize ? normalize(tokens, options.language) : tokens), options);
 }
 
 function* segments(items: Iterable<Looked>, options: PlanOptions): Generator<Segment> {
@@ -49,10 +50,10 @@ function* phrases(
   state: { phrase: Phrase },
   token: WrittenToken,
   next: Item | undefined,
-  { language, normalize }: PlanOptions,
+  { language }: PlanOptions,
 ): Generator<Segment> {
   const boundary = boundaryAfter(token, next?.kind === "token" ? next.token : undefined, language);
-  state.phrase.add(normalize ? expandAbbreviation(token, language) : token, boundary);
+  state.phrase.add(token, boundary);
   const closed = next?.kind !== "token";
   while (state.phrase.isFull() || (state.phrase.length > 0 && (closed || state.phrase.isDone()))) {
     const { segment, rest } = state.phrase.cut();

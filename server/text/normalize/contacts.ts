@@ -64,7 +64,8 @@ export function readPhone(window: Window, language: Language): Reading | undefin
   const groups = phoneGroups(window);
   for (let count = groups.length; count > 1; count--) {
     const written = groups.slice(0, count).join(" ");
-    if (isSpaced(written, window)) return say(groups.slice(0, count), language);
+    if (isSpaced(written, window))
+      return { ...say(groups.slice(0, count), language), before: window.word.before.replace(/\($/u, "") };
   }
   return undefined;
 }

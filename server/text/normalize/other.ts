@@ -35,7 +35,8 @@ const maxEngineDigits = 12;
 /** In a language without rules of its own: whole numbers in words; all else is left to the engine. */
 export function readOther(window: Window, language: string): Reading | undefined {
   const known = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
-  const amount = known && readAmount(window.text, known);
+  if (!known) return undefined;
+  const amount = readAmount(window.text, known);
   if (amount?.fraction !== "" || amount.sign !== "") return undefined;
   const { whole, grouped } = amount;
   const isOrdinal = window.word.after.startsWith(".") && window.at(1) !== undefined;

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { normalize } from "../../../server/text/normalize/normalize.ts";
-import { readTokens } from "../../../server/text/tokens.ts";
+import { readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
+import { pseudoRandom, randomText } from "../../support/random-text.ts";
 
 interface Row {
   readonly category: string;
@@ -18,13 +19,140 @@ function gold(language: string): Row[] {
   });
 }
 
-function say(text: string, language: string): string {
-  const items = normalize(readTokens([{ kind: "text", text, stretch: 1 }]), language);
-  return Array.from(items, (item) => (item.kind === "token" ? item.token.text : "")).join(" ");
+function* read(text: string, language: string): Generator<WrittenToken> {
+  for (const item of normalize(readTokens([{ kind: "text", text, stretch: 1 }]), language)) {
+    if (item.kind === "token") yield item.token;
+  }
 }
 
-for (const language of ["eng", "spa", "fra", "deu"]) {
+function say(text: string, language: string): string {
+  return Array.from(read(text, language), (token) => token.text).join(" ");
+}
+
+/** Each written word with what is said for it and the punctuation that stays. */
+function alignment(text: string, language: string): string[] {
+  return Array.from(
+    read(text, language),
+    ({ written, before, text: said, after }) => `${written}: ${before}${said}${after}`,
+  );
+}
+
+const languages = ["eng", "spa", "fra", "deu"];
+
+for (const language of languages) {
   test.each(gold(language))(`${language} $category: $written`, ({ written, spoken }) => {
     expect(say(written, language)).toBe(spoken);
   });
 }
+
+test.each(languages)("%s has at least 150 gold rows", (language) => {
+  expect(gold(language).length).toBeGreaterThanOrEqual(150);
+});
+
+test.each([
+  ["eng", "$5 million, then.", ["$5: five", "million: million dollars,", "then: then."]],
+  ["eng", "On Nov. 20, 2026.", ["On: On", "Nov: November", "20: twentieth,", "2026: twenty twenty-six."]],
+  ["eng", "at 3:30 p.m. Then", ["at: at", "3:30: three thirty", "p.m.: P M.", "Then: Then"]],
+  [
+    "eng",
+    "Call (555) 123-4567!",
+    ["Call: Call", "555: five five five", "123-4567: one two three four five six seven!"],
+  ],
+  ["eng", "Hi 😀. Bye", ["Hi: Hi.", "Bye: Bye"]],
+  ["eng", "Dr. Lee (age 5)", ["Dr: doctor", "Lee: Lee", "age: (age", "5: five)"]],
+  ["eng", "Elm Dr. It is", ["Elm: Elm", "Dr: drive.", "It: It", "is: is"]],
+  ["eng", "€ 5 each", ["€: five", "5: euros", "each: each"]],
+  ["fra", "1 234,50 €.", ["1: mille", "234,50: deux cent trente-quatre", "€: euros cinquante."]],
+  ["deu", "3,50 €", ["3,50: drei", "€: Euro fünfzig"]],
+  ["deu", "1 000 000 Euro", ["1: eine", "000 000: Million", "Euro: Euro"]],
+  ["deu", "z. B. am 3. Mai.", ["z: zum", "B: Beispiel", "am: am", "3: dritten", "Mai: Mai."]],
+  ["spa", "EE. UU. ganó", ["EE: Estados", "UU: Unidos", "ganó: ganó"]],
+])("%s %j gives each written word its own words", (language, text, words) => {
+  expect(alignment(text, language)).toEqual(words);
+});
+
+test.each([
+  ["ita", "21 gatti e 1.234 cani", "ventuno gatti e milleduecentotrentaquattro cani"],
+  ["por", "1.234.567", "1234567"],
+  ["nld", "3,5", "3,5"],
+  ["pol", "am 3. maja", "am 3 maja"],
+  ["swe", "007", "007"],
+  ["jpn", "21", "21"],
+  ["constructor", "21", "21"],
+])("%s, which has no rules of its own, says %j as %j", (language, text, spoken) => {
+  expect(say(text, language)).toBe(spoken);
+});
+
+test.each([...languages, "ita"])(
+  "%s: any Unicode is read, with word indices in order and within the text",
+  (language) => {
+    const random = pseudoRandom(11);
+    for (let round = 0; round < 1_500; round++) {
+      const text = randomText(random);
+      const written = Array.from(readTokens([{ kind: "text", text, stretch: 1 }]));
+      let last = -1;
+      for (const token of read(text, language)) {
+        expect(token.word).toBeGreaterThanOrEqual(last);
+        expect(token.word).toBeLessThan(written.length);
+        expect(token.text).not.toBe("");
+        expect(token.text).not.toMatch(/undefined|null\b.*undefined|NaN/u);
+        if (language !== "ita") expect(token.text, JSON.stringify(text)).not.toMatch(/\p{N}/u);
+        last = token.word;
+      }
+    }
+  },
+);
+
+test.each(languages)("%s: digits, signs and letters in any order leave no digit", (language) => {
+  const random = pseudoRandom(5);
+  const pieces = [
+    ..."0123456789.,:;/-–+$€£%°#@&*()' hXIVkmepu½²",
+    "km",
+    "Mio",
+    "st",
+    "er",
+    "h",
+    "º",
+    "janv",
+    "May",
+    "spell(",
+  ];
+  for (let round = 0; round < 8_000; round++) {
+    const length = 1 + Math.floor(random() * 14);
+    const text = Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join("");
+    expect(say(text, language), JSON.stringify(text)).not.toMatch(/\p{N}|undefined|NaN/u);
+  }
+});
+
+test.each(languages)("%s: what is said is read again as it is", (language) => {
+  const plain = gold(language).filter(
+    ({ category, spoken }) => category === "cardinal" || (category === "plain" && spoken !== ""),
+  );
+  for (const { spoken } of plain) expect(say(spoken, language)).toBe(spoken);
+});
+
+test("names that every object has are words", () => {
+  const text =
+    "constructor toString $constructor 5 valueOf 5constructor hasOwnProperty. __proto__ #constructor 5 __proto__";
+  for (const language of languages) expect(say(text, language)).not.toMatch(/native|object|undefined/u);
+});
+
+const hostile: readonly (readonly [string, string])[] = [
+  ["one endless number", "1".repeat(40_000)],
+  ["groups without end", "1.234,".repeat(7_000)],
+  ["numbers by spaces", "1 234 ".repeat(7_000)],
+  ["dots", "a.".repeat(20_000)],
+  ["times and dates", "11/11/11:11-".repeat(3_500)],
+  ["addresses", "a@a.a/".repeat(7_000)],
+  ["open spells", "spell( ".repeat(6_000)],
+  ["capitals", "XIV ".repeat(10_000)],
+  ["signs", "+-=*/".repeat(8_000)],
+];
+
+test.each(hostile)("%s takes time in proportion to its length", (_name, text) => {
+  for (const language of languages) {
+    const startMs = performance.now();
+    for (const token of read(text, language)) expect(token.text.length).toBeLessThan(2_000);
+    expect(performance.now() - startMs).toBeLessThan(5_000); // a hundred times what it takes
+  }
+});

@@ -22,10 +22,10 @@ function plan(text: string, options: Partial<PlanOptions> = {}): string[] {
 test.each([
   ["One. Two.", ["One.~350", "Two.~0"]],
   ["Meet Dr. Smith now.", ["Meet doctor Smith now.~0"]],
-  ["It is 3.5 km. Go.", ["It is 3.5 km.~350", "Go.~0"]],
+  ["It is 3.5 km. Go.", ["It is three point five kilometers.~350", "Go.~0"]],
   ["J. Smith and I. We go.", ["J. Smith and I.~350", "We go.~0"]],
-  ["He saw the U.S. Army. Ok.", ["He saw the U.S. Army.~350", "Ok.~0"]],
-  ["Milk, tea etc. are here. Yes.", ["Milk,~130", "tea etcetera are here.~350", "Yes.~0"]],
+  ["He saw the U.S. Army. Ok.", ["He saw the U S Army.~350", "Ok.~0"]],
+  ["Milk, tea etc. are here. Yes.", ["Milk,~130", "tea et cetera are here.~350", "Yes.~0"]],
   ["“Really?” he said.", ["“Really?”~130", "he said.~0"]],
   ["First line\n\nSecond", ["First line~600", "Second~0"]],
   ["wrapped\nline", ["wrapped line~0"]],
@@ -38,7 +38,7 @@ test.each([
 });
 
 test("a German ordinal does not end the sentence", () => {
-  expect(plan("Am 3. Oktober. Gut.", { language: "deu" })).toEqual(["Am 3. Oktober.~350", "Gut.~0"]);
+  expect(plan("Am 3. Oktober. Gut.", { language: "deu" })).toEqual(["Am dritten Oktober.~350", "Gut.~0"]);
 });
 
 test("without normalization abbreviations stay as they are written, and still end no sentence", () => {
@@ -73,7 +73,7 @@ test("a pause in angle brackets is exact and takes the place of the punctuation'
 });
 
 test("markup that is off is ordinary text", () => {
-  expect(plan("<500> {k1Ast0xm} [slow]")).toEqual(["<500> {k1Ast0xm} [slow]~0"]);
+  expect(plan("<500> {k1Ast0xm} [slow]", { normalize: false })).toEqual(["<500> {k1Ast0xm} [slow]~0"]);
 });
 
 test("words in square brackets take their stretch in order", () => {
