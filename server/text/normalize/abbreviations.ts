@@ -61,7 +61,7 @@ function readInitials(text: string, language: Language): Reading {
 }
 
 /** Without the dot of the abbreviation, unless it ends the sentence too. */
-export function afterDot(window: Window, distance: number, mayEnd: boolean): string {
+function afterDot(window: Window, distance: number, mayEnd: boolean): string {
   const { after = "" } = window.at(distance) ?? {};
   const isLast = window.at(distance + 1) === undefined;
   return isLast || (mayEnd && endsSentence(window, distance)) ? after : after.replace(/^\./u, "");

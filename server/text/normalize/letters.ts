@@ -35,7 +35,7 @@ function spellOut(text: string, language: Language): string {
   return phrase(...names);
 }
 
-export function sayLetters(text: string, language: Language): string {
+function sayLetters(text: string, language: Language): string {
   return phrase(...Array.from(text, (letter) => language.letter(letter)));
 }
 
