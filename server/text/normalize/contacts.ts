@@ -60,14 +60,14 @@ const maxGroups = 7;
 export function readPhone(window: Window, language: Language): Reading | undefined {
   const { text } = window;
   if (!/^\+?\d/u.test(text)) return undefined;
-  if (single.some((form) => form.test(text)) || isCalled(window, language)) return say([text], language);
+  if (single.some((form) => form.test(text))) return say([text], language);
   const groups = phoneGroups(window);
   for (let count = groups.length; count > 1; count--) {
     const written = groups.slice(0, count).join(" ");
     if (isSpaced(written, window))
       return { ...say(groups.slice(0, count), language), before: window.word.before.replace(/\($/u, "") };
   }
-  return undefined;
+  return isCalled(window, language) ? say([text], language) : undefined;
 }
 
 function isSpaced(written: string, { word }: Window): boolean {
@@ -90,10 +90,9 @@ function phoneGroups(window: Window): string[] {
 }
 
 function isCalled(window: Window, { callWords }: Language): boolean {
-  return /^\d{3,15}$/u.test(window.text) && callWords.has(window.textAt(-1).toLowerCase())
-    ? true
-    : /^\d{3}$/u.test(window.text) &&
-        callWords.has(`${window.textAt(-2)} ${window.textAt(-1)}`.toLowerCase());
+  if (!/^\d{3,15}$/u.test(window.text)) return false;
+  const previous = window.textAt(-1).toLowerCase();
+  return callWords.has(previous) || callWords.has(`${window.textAt(-2).toLowerCase()} ${previous}`);
 }
 
 function say(groups: readonly string[], language: Language): Reading {
