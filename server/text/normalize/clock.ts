@@ -90,6 +90,6 @@ function readSpacedH(window: Window, language: Language): Reading | undefined {
     return undefined;
   const minute = window.joins(1) ? /^\d{2}$/u.exec(window.textAt(2))?.[0] : undefined;
   const time = toTime(hour, minute, undefined, { half: undefined, marked: true, first: false });
-  if (!time || minute === undefined) return undefined;
+  if (!time || minute === undefined || language.units[window.textAt(3)] !== undefined) return undefined;
   return { spoken: spread(language.clock(time), 3) };
 }

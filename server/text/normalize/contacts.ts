@@ -44,6 +44,8 @@ function letters(run: string, language: Language): string {
 const single = [
   /^(?:\+?\d{1,2}[-.])?\(?\d{3}[-.)]\d{3}[-.]\d{4}$/u,
   /^\d{3}-\d{4}$/u,
+  /^\d{3}-\d{2}-\d{4}$/u,
+  /^\d{5}-\d{4}$/u,
   /^0\d{2,5}[/-]\d{3,10}$/u,
   /^0\d(?:[.-]\d{2}){4}$/u,
   /^\+\d{7,15}$/u,

@@ -38,6 +38,8 @@ const units = unitTable(`
   µg μg = microgram / micrograms
   lb lbs = pound / pounds
   oz = ounce / ounces
+  tbsp = tablespoon / tablespoons
+  tsp = teaspoon / teaspoons
   t = ton / tons
   l L = liter / liters
   ml mL = milliliter / milliliters
@@ -58,7 +60,6 @@ const units = unitTable(`
   km² km2 = square kilometer / square kilometers
   m³ m3 = cubic meter / cubic meters
   cm³ cm3 = cubic centimeter / cubic centimeters
-  B = byte / bytes
   kB KB = kilobyte / kilobytes
   MB = megabyte / megabytes
   GB = gigabyte / gigabytes
@@ -122,7 +123,7 @@ const rulers = wordSet(`
   robert david victoria wilhelm friedrich ferdinand francis joseph leopold albert haakon harald gustav christian
 `);
 const beforeYear =
-  wordSet(`in since by from until till before after during circa around year years of spring summer autumn fall winter
+  wordSet(`in since by from until till before after during circa around est founded year years of spring summer autumn fall winter
   early late mid between and christmas copyright © class`);
 const sentenceStarts = wordSet(
   "He She It They We You I The A An This That These Those In On At But And So Then There My His Her Our Their If When What",
@@ -204,13 +205,20 @@ function readDay(window: Window): Reading | undefined {
   return { spoken: [phrase(article, ordinal(window.text), "of")] };
 }
 
+/** "21st", "3rd-quarter" */
 function readOrdinal({ text }: Window): Reading | undefined {
-  const digits = /^(?<digits>\d[\d,]{0,15})(?:st|nd|rd|th)$/iu
-    .exec(text)
-    ?.groups?.digits?.replaceAll(",", "");
-  return digits === undefined || digits.length > 15
+  const { digits, rest = "" } =
+    /^(?<digits>\d[\d,]{0,15})(?:st|nd|rd|th)(?<rest>-\p{L}[\p{L}-]*)?$/iu.exec(text)?.groups ?? {};
+  const number = digits?.replaceAll(",", "") ?? "";
+  return number === "" || number.length > 15
     ? undefined
-    : { spoken: [ordinal(String(BigInt(digits)))] };
+    : { spoken: [ordinal(String(BigInt(number))) + rest] };
+}
+
+/** "the 49ers" */
+function readTeam({ text }: Window): Reading | undefined {
+  const digits = /^(?<digits>\d{1,2})ers$/u.exec(text)?.groups?.digits;
+  return digits === undefined ? undefined : { spoken: [`${cardinal(digits).replace(/e$/u, "")}ers`] };
 }
 
 /** "1990s", "'90s", "mid-1920's" */
@@ -240,7 +248,7 @@ function isRuler(window: Window): boolean {
     window.text !== "I" ||
     window.word.after !== "" ||
     !window.at(1) ||
-    /^(?:of|and|was|had)$/u.test(window.textAt(1))
+    /^(?:of|and|was|had|died|ruled|reigned|became)$/u.test(window.textAt(1))
   );
 }
 
@@ -259,7 +267,7 @@ function readTitleOrStreet(window: Window): Reading | undefined {
   const isName =
     next !== undefined && isCapitalized(next.text) && window.word.after === "." && !(afterName && startsNext);
   if (isName || !afterName) return { spoken: [both[0] ?? ""], after: window.word.after.slice(1) };
-  const ends = !next || isCapitalized(next.text);
+  const ends = window.word.after === "." && (!next || isCapitalized(next.text));
   return { spoken: [both[1] ?? ""], after: ends ? window.word.after : window.word.after.slice(1) };
 }
 
@@ -293,7 +301,7 @@ function readSaying(window: Window): Reading | undefined {
   if (saying !== undefined) return { spoken: [saying] };
   if (window.text === ">" && /^\d/u.test(window.textAt(1))) return { spoken: ["is greater than"] };
   if (window.text === "<" && /^\d/u.test(window.textAt(1))) return { spoken: ["is less than"] };
-  return readPower(window) ?? readModel(window) ?? readScore(window);
+  return readPower(window) ?? readModel(window);
 }
 
 function readPower({ text }: Window): Reading | undefined {
@@ -308,13 +316,6 @@ function readModel(window: Window): Reading | undefined {
   return { spoken: [`seven ${cardinal(String(Number(window.text.slice(1))))}`] };
 }
 
-function readScore({ text }: Window): Reading | undefined {
-  const { home, away } = /^(?<home>\d{1,2}):(?<away>\d)$/u.exec(text)?.groups ?? {};
-  return home === undefined || away === undefined
-    ? undefined
-    : { spoken: [`${cardinal(home)} to ${cardinal(away)}`] };
-}
-
 const scale = (one: string, short = false) => ({ one, many: one, gender: undefined, short });
 
 export const english: Language = {
@@ -324,6 +325,7 @@ export const english: Language = {
   minus: "minus",
   plus: "plus",
   to: "to",
+  score: "to",
   digitNames,
   about: "about",
   number: "number",
@@ -437,6 +439,9 @@ export const english: Language = {
       ph.d = P H D
       tel = telephone
       ext = extension
+      incl = including
+      fl = fluid
+      oz = ounces
       misc = miscellaneous`),
     bare: table({ PhD: "P H D", vs: "versus" }),
     numbered: wordTable(`
@@ -462,9 +467,9 @@ export const english: Language = {
     spelled: wordSet(
       "FBI CIA USA UK UN EU US BBC CNN IBM ATM CEO CFO CTO ASAP FAQ URL USB AI TV OK PC ID IQ UFO AOL MIT UCLA IEEE IOS EULA DIY HIV SOS",
     ),
-    special: table({ JPEG: "J peg", MPEG: "M peg" }),
+    special: table({ JPEG: "J peg", MPEG: "M peg", PhD: "P H D", PhDs: "P H D's" }),
   },
-  special: [readTitleOrStreet, readFeet, readSaying, readOrdinal, readDecade, readDay, readNumeral],
+  special: [readTeam, readTitleOrStreet, readFeet, readSaying, readOrdinal, readDecade, readDay, readNumeral],
   cardinal,
   decimalMark: () => "point",
   year,

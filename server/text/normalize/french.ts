@@ -164,8 +164,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
   return `${cardinal(String(over), undefined)} ${over > 1 && !name.endsWith("s") ? `${name}s` : name}`;
 }
 
-const ordinalForm =
-  /^(?<number>\d{1,15}|[IVXLCDM]{1,12})(?<ending>er|re|ère|e|ème|eme|nd|nde|ers|res|es|èmes)$/u;
+const ordinalForm = /^(?<number>\d{1,15}|[IVX]{1,10})(?<ending>er|re|ère|e|ème|eme|nd|nde|ers|res|es|èmes)$/u;
 
 /** "1er", "2nde", "XIVe" */
 function readOrdinal({ text }: Window): Reading | undefined {
@@ -229,6 +228,7 @@ export const french: Language = {
   minus: "moins",
   plus: "plus",
   to: "à",
+  score: "à",
   digitNames,
   about: "environ",
   number: "numéro",

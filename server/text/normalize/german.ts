@@ -139,8 +139,8 @@ function genderOf(noun: string): Gender {
 }
 
 const articles: Readonly<Record<string, string>> = wordTable(`
-  der die das eine jede diese jeder jedes = e
-  den dem des am im vom zum zur beim ans ins einen einem einer eines bis seit ab jeden jedem diesem diesen ihrem seinem ihren seinen meinem meinen unserem unseren nach vor = en
+  der die das eine jede diese jeder jedes ins ans aufs = e
+  den dem des am im vom zum zur beim einen einem einer eines bis seit ab jeden jedem diesem diesen ihrem seinem ihren seinen meinem meinen unserem unseren nach vor = en
   ein mein dein sein ihr unser kein = er
 `);
 const beforeDative = wordSet("in an auf zu mit bei von nach aus seit ab vor unter über zwischen neben");
@@ -275,6 +275,7 @@ export const german: Language = {
   minus: "minus",
   plus: "plus",
   to: "bis",
+  score: "zu",
   digitNames,
   about: "etwa",
   number: "Nummer",

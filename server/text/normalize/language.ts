@@ -66,6 +66,8 @@ export interface Language {
   readonly plus: string;
   /** Between two ends of a range. */
   readonly to: string;
+  /** "2:1" */
+  readonly score: string;
   /** Ten names, from zero. */
   readonly digitNames: readonly string[];
   readonly about: string;

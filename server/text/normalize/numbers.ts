@@ -59,6 +59,13 @@ export function readVersion({ text }: Window, language: Language): Reading | und
   return { spoken: [phrase(v && language.versionWord, said.join(` ${versionDot} `))] };
 }
 
+/** "2:1" */
+export function readScore({ text }: Window, language: Language): Reading | undefined {
+  const { home, away } = /^(?<home>\d{1,3}):(?<away>\d{1,3})$/u.exec(text)?.groups ?? {};
+  if (home === undefined || away === undefined) return undefined;
+  return { spoken: [phrase(sayWhole(home, language), language.score, sayWhole(away, language))] };
+}
+
 export function readYear(window: Window, language: Language): Reading | undefined {
   if (!/^[12]\d{3}$/u.test(window.text) || !language.isYear(window)) return undefined;
   return { spoken: [language.year(window.text)] };

@@ -31,7 +31,10 @@ export function readQuantity(window: Window, language: Language): Reading | unde
 function readParts(window: Window, language: Language): Quantity | undefined {
   const { sign = "", lead, inner = "", number = "", tail = "" } = shape.exec(window.text)?.groups ?? {};
   const outer = /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
-  const amount = readAmount((sign || inner || outer) + number, language);
+  const amount = readAmount(
+    (sign || inner || outer) + number,
+    lead === undefined ? language : customOf(lead, number, language),
+  );
   const currency = lead === undefined ? undefined : language.currencies[lead];
   if (!amount || (lead !== undefined && !currency)) return undefined;
   const inside = readTail(tail, language, currency === undefined);
@@ -43,6 +46,11 @@ function readParts(window: Window, language: Language): Quantity | undefined {
   };
   if (currency) first.unit = part({ kind: "currency", currency }, 0);
   return followed(first, window, language);
+}
+
+/** "$1,400" is a thousand in every language: who writes the dollar first writes its thousands so too. */
+function customOf(lead: string, number: string, language: Language): Pick<Language, "decimal"> {
+  return /[$£]$/u.test(lead) && /^\d{1,3}(?:,\d{3})+$/u.test(number) ? { decimal: "." } : language;
 }
 
 function part<T>(is: T, word: number): Part<T> {
@@ -188,6 +196,7 @@ function signless({ word }: Window, { sign }: Amount): Partial<Reading> {
 function dotless(window: Window, words: number, language: Language): Partial<Reading> {
   const last = window.at(words - 1);
   if (!last?.after.startsWith(".") || words === 1) return {};
-  const isAbbreviated = language.units[last.text] || language.scales[last.text];
-  return isAbbreviated && !endsSentence(window, words - 1) ? { after: last.after.slice(1) } : {};
+  const isScale = language.scales[last.text] !== undefined && window.at(words) !== undefined;
+  const isUnit = language.units[last.text] !== undefined && !endsSentence(window, words - 1);
+  return isScale || isUnit ? { after: last.after.slice(1) } : {};
 }

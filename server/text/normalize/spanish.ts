@@ -262,7 +262,7 @@ function readNumeral(window: Window): Reading | undefined {
   if (value === undefined) return undefined;
   const previous = window.textAt(-1).toLowerCase();
   if (romanAfter(window, numbered) !== undefined) return { spoken: [cardinal(String(value), undefined)] };
-  if (/^siglos?$/u.test(previous))
+  if (/^(?:siglos?|s)$/u.test(previous))
     return { spoken: [value <= 10 ? ordinal(value, false) : cardinal(String(value), undefined)] };
   if (rulers.has(previous) && window.at(-1)?.after === "") return { spoken: [sayRuler(previous, value)] };
   const next = window.textAt(1);
@@ -334,6 +334,7 @@ export const spanish: Language = {
   minus: "menos",
   plus: "más",
   to: "a",
+  score: "a",
   digitNames,
   about: "aproximadamente",
   number: "número",
@@ -453,6 +454,7 @@ export const spanish: Language = {
     bare: table({}),
     numbered: wordTable(`
       p pág Pág = página
+      s = siglo
       pp págs Págs = páginas
       núm Núm nro Nro = número
       cap Cap = capítulo
