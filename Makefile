@@ -58,14 +58,15 @@ clean: ## remove what was made here (not the cache of built programs, not the cl
 	rm -rf node_modules .run coverage speech.wav
 
 .PHONY: generate
-generate: node_modules/.installed ## write the generated files: CRDs, the chart's CRDs and roles
-	@$(NODE) crds/generate.ts
+generate: node_modules/.installed ## write the generated files: CRDs, the chart's CRDs and roles, docs/openapi.json
+	@$(generate)
 
-generated := crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml
+generate = $(NODE) crds/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json
+generated := docs/openapi.json crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail when a generated file differs from its source
-	@sums() { find $(generated) -type f | sort | xargs sha256sum; }; before=$$(sums); $(NODE) crds/generate.ts >/dev/null; \
+	@sums() { find $(generated) -type f | sort | xargs sha256sum; }; before=$$(sums); { $(generate); } >/dev/null; \
 		diff <(echo "$$before") <(sums) >/dev/null || \
 		{ git --no-pager diff --stat -- $(generated); echo "==> generated files were out of date; they are written now: look at them and commit them"; exit 1; }
 

@@ -14,7 +14,8 @@ export interface LicenseClaims {
   readonly graceDays: number;
 }
 
-export type LicenseState = "valid" | "grace" | "expired" | "invalid" | "missing";
+export const licenseStates = ["valid", "grace", "expired", "invalid", "missing"] as const;
+export type LicenseState = (typeof licenseStates)[number];
 
 export interface LicenseVerdict {
   readonly state: LicenseState;

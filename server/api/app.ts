@@ -16,6 +16,7 @@ import { addNotFound, answerClientError, sendProblem } from "./problems.ts";
 import { addCatalogueRoutes } from "./routes/catalogue.ts";
 import { addHealthRoutes } from "./routes/health.ts";
 import { addOpenaiSpeechRoute } from "./routes/openai-speech.ts";
+import { addOpenapiRoute } from "./routes/openapi.ts";
 import { addSpeechRoute } from "./routes/speech.ts";
 
 declare module "fastify" {
@@ -52,6 +53,7 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   addOpenaiSpeechRoute(app, parts);
   addHealthRoutes(app, parts);
   addCatalogueRoutes(app, parts);
+  addOpenapiRoute(app);
   return app;
 }
 

@@ -12,22 +12,60 @@ export const slowest = 10;
 export const quickest = 0.1;
 
 export const fields = {
-  speaker: Type.String({ minLength: 1, maxLength: 200 }),
-  text: Type.String({ minLength: 1 }),
-  modelId: Type.Enum([...modelIds]),
-  audioFormat: Type.Enum([...audioFormats]),
-  lang: Type.String({ minLength: 2, maxLength: 35 }),
-  speedAlpha: Type.Number({ minimum: quickest, maximum: slowest }),
-  noTextNormalization: Type.Boolean(),
-  reduceLatency: Type.Boolean(),
-  pauseBetweenBrackets: Type.Boolean(),
-  phonemizeBetweenBrackets: Type.Boolean(),
-  inlineSpeedAlpha: Type.String({ maxLength: 10_000 }),
-  saveOovs: Type.Boolean(),
-  repetition_penalty: Type.Number({ exclusiveMinimum: 0 }),
-  temperature: Type.Number({ minimum: 0 }),
-  top_p: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
-  max_tokens: Type.Integer({ minimum: 200, maximum: 5000 }),
+  speaker: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "A voice of the model; `GET /v1/voices` lists them.",
+  }),
+  text: Type.String({
+    minLength: 1,
+    description: "What to speak: at most 500 characters with `mist` and `mistv2`, any length with `arcana`.",
+  }),
+  modelId: Type.Enum([...modelIds], {
+    description: "`arcana` where it is absent and `Accept` is `audio/wav`, `mist` elsewhere.",
+  }),
+  audioFormat: Type.Enum([...audioFormats], {
+    description:
+      "Required with `Accept: application/json`. An event stream takes `mp3` (its default), `mulaw` and `pcm`. Ignored where `Accept` fixes the format.",
+  }),
+  lang: Type.String({
+    minLength: 2,
+    maxLength: 35,
+    description: "The language of the voice (ISO 639-1, ISO 639-3 or a tag): a check, not a choice.",
+  }),
+  speedAlpha: Type.Number({
+    minimum: quickest,
+    maximum: slowest,
+    description: "`mist`, `mistv2`: below 1 is faster. `arcana`, self-hosted only: above 1 is faster.",
+  }),
+  noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: speak the text as it is written." }),
+  reduceLatency: Type.Boolean({ description: "The same as `noTextNormalization`, which wins." }),
+  pauseBetweenBrackets: Type.Boolean({
+    description: "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence.",
+  }),
+  phonemizeBetweenBrackets: Type.Boolean({
+    description: "`mist`, `mistv2`: a word in curly brackets is read as phonemes.",
+  }),
+  inlineSpeedAlpha: Type.String({
+    maxLength: 10_000,
+    description:
+      "`mist`, `mistv2`: numbers with commas between, one for each word in square brackets; below 1 is faster.",
+  }),
+  saveOovs: Type.Boolean({
+    description:
+      "`mist`, `mistv2`: keep words that the dictionary lacks for review. Ignored on an event stream.",
+  }),
+  repetition_penalty: Type.Number({
+    exclusiveMinimum: 0,
+    description: "`arcana`: above 1 encourages new tokens. 1.5 unless given.",
+  }),
+  temperature: Type.Number({ minimum: 0, description: "`arcana`: 0 is greedy. 0.5 unless given." }),
+  top_p: Type.Number({
+    exclusiveMinimum: 0,
+    maximum: 1,
+    description: "`arcana`: share of the probability that is sampled from. 1 unless given.",
+  }),
+  max_tokens: Type.Integer({ minimum: 200, maximum: 5000, description: "`arcana`: 1200 unless given." }),
 } as const;
 
 /** `audioFormat` of an event stream (specification 4.1). */

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { licenseStates } from "../../config/contract/license.ts";
 import type { ModelId } from "../../config/contract/models.ts";
 import type { ErrorCode } from "../errors.ts";
 
@@ -14,7 +15,6 @@ export interface Metrics {
 }
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-const licenseStates = ["valid", "grace", "expired", "invalid", "missing"];
 const secondsToFirstAudio = [0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 export function createMetrics(): Metrics {

@@ -9,12 +9,18 @@ import type { AudioFormat } from "./variants.ts";
 
 /** The fields of OpenAI's `POST /v1/audio/speech` that mean something here; others are ignored. */
 export const openaiFields = {
-  model: Type.Enum([...modelIds, ...Object.keys(openaiModels)]),
+  model: Type.Enum([...modelIds, ...Object.keys(openaiModels)], {
+    description: `A model of ours, or OpenAI's name for one: ${Object.keys(openaiModels).join(", ")} are arcana.`,
+  }),
   input: fields.text,
-  voice: fields.speaker,
-  speed: Type.Number({ minimum: 0.25, maximum: 4 }),
-  response_format: Type.Enum([...openaiFormats]),
-  stream_format: Type.Enum(["audio", "sse"]),
+  voice: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "A voice of the model, or with arcana one of OpenAI's names.",
+  }),
+  speed: Type.Number({ minimum: 0.25, maximum: 4, description: "Above 1 is faster. 1 unless given." }),
+  response_format: Type.Enum([...openaiFormats], { description: "`mp3` unless given; all at 24 kHz." }),
+  stream_format: Type.Enum(["audio", "sse"], { description: "`audio` unless given." }),
 } as const;
 
 /** Hz of everything that OpenAI's service speaks; its clients play raw PCM at this rate unasked. */

@@ -60,7 +60,8 @@ const offers: readonly Offer[] = [
 
 const jsonFallback: Variant = { form: "json", formatRequired: false };
 
-const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
+/** Every media type that an answer may have. */
+export const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
 
 /**
  * Names the form of the answer.
@@ -99,7 +100,7 @@ export type RateRule =
   | { readonly kind: "list"; readonly rates: readonly number[] };
 
 /** Highest rate that a self-hosted arcana takes; the specification says "any value". */
-const highestRate = 384_000;
+export const highestRate = 384_000;
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
 export function rateRule(model: ModelId, format: AudioFormat, profile: Profile): RateRule {

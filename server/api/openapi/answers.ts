@@ -1,0 +1,80 @@
+/** What answers look like, as JSON Schema 2020-12. */
+import { licenseStates } from "../../../config/contract/license.ts";
+import { modelIds } from "../../../config/contract/models.ts";
+import { errorCodes } from "../../errors.ts";
+
+const text = { type: "string" } as const;
+const integer = { type: "integer" } as const;
+
+function object(properties: Readonly<Record<string, object>>, optional: readonly string[] = []) {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name));
+  return { type: "object", properties, required };
+}
+
+const list = (items: object) => ({ type: "array", items });
+
+const problem = {
+  type: { type: "string", format: "uri", description: "The code's section in the documentation of errors." },
+  title: text,
+  status: integer,
+  detail: { type: "string", description: "A sentence to act on." },
+  code: { type: "string", enum: errorCodes },
+  requestId: text,
+  errors: list(
+    object({ pointer: { type: "string", description: "RFC 6901, into the body." }, detail: text }),
+  ),
+};
+
+const openaiError = object({
+  message: text,
+  type: text,
+  code: { type: "string", enum: errorCodes },
+  param: { type: ["string", "null"] },
+});
+
+export const answerSchemas = {
+  AudioContent: object({ audioContent: { type: "string", contentEncoding: "base64" } }),
+  SpeechEvents: {
+    type: "string",
+    description:
+      'Server-sent events: `chunk` with `{"data": base64}`, at least one, each decodable by itself and all together the file; one `timestamps` with `{"word_timestamps": {"words", "start", "end"}}` in seconds; `done` with `{"done": true}`. A failure on the way is an `error` event with a problem document, and no `done`.',
+  },
+  OpenaiSpeechEvents: {
+    type: "string",
+    description:
+      "Server-sent events of OpenAI's shape: `speech.audio.delta` with `audio` in base64, then `speech.audio.done`, whose `usage` counts characters; `error` where it fails on the way.",
+  },
+  Problem: object(problem, ["errors"]),
+  OpenaiProblem: object({ ...problem, error: openaiError }, ["errors"]),
+  VoiceList: object({
+    voices: list(
+      object({
+        id: text,
+        models: list({ type: "string", enum: [...modelIds] }),
+        language: { type: "string", description: "ISO 639-3." },
+        gender: { type: "string", enum: ["female", "male", "neutral"] },
+        license: text,
+      }),
+    ),
+  }),
+  ModelList: object({
+    object: { type: "string", const: "list" },
+    data: list(
+      object({
+        id: { type: "string", enum: [...modelIds] },
+        object: { type: "string", const: "model" },
+        owned_by: text,
+        reachable: { type: "boolean" },
+        maxTextLength: { type: ["integer", "null"], description: "Characters; null is unlimited." },
+        defaultSamplingRate: integer,
+        defaultPcmSamplingRate: integer,
+      }),
+    ),
+  }),
+  Health: object({
+    apiStatus: { type: "string", enum: ["ok", "unavailable"] },
+    timestamp: { type: "string", format: "date-time" },
+    licenseStatus: { type: "string", enum: licenseStates },
+    modelReachable: { type: "boolean" },
+  }),
+};

@@ -1,0 +1,186 @@
+/**
+ * The interface as an OpenAPI 3.1 document: what `GET /openapi.json` serves and `docs/openapi.json` holds. Request fields are
+ * the very schemas that judge requests.
+ */
+import Type, { type TSchema } from "typebox";
+import { modelIds } from "../../../config/contract/models.ts";
+import { type ErrorCode, errorCodes, Failure } from "../../errors.ts";
+import { fields } from "../fields.ts";
+import { openaiFields } from "../openai-request.ts";
+import { highestRate, offeredTypes } from "../variants.ts";
+import { answerSchemas } from "./answers.ts";
+
+const samplingRate = Type.Integer({
+  minimum: 1,
+  maximum: highestRate,
+  description:
+    "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 is written at the next rate that it has, which `X-Sampling-Rate` tells.",
+});
+
+/** `null` is the same as absent, but for fields that must be there; unknown fields are ignored. */
+function requestBody(properties: Readonly<Record<string, TSchema>>, required: readonly string[]) {
+  const described = Object.entries(properties).map(([name, schema]) => {
+    const { description, ...rest } = schema as TSchema & { description?: string };
+    return [name, required.includes(name) ? schema : { description, anyOf: [rest, { type: "null" }] }];
+  });
+  return { type: "object", properties: Object.fromEntries(described), required };
+}
+
+const schema = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+const json = (name: string) => ({ "application/json": { schema: schema(name) } });
+
+const answerHeaders = Object.fromEntries(
+  [
+    ["X-Request-Id", "As the request gave it, or made here; also in the logs.", { type: "string" }],
+    ["X-Sampling-Rate", "Hz of the audio.", { type: "integer" }],
+    ["X-Model", "The model that spoke.", { type: "string", enum: [...modelIds] }],
+    ["X-Voice", "The voice that spoke.", { type: "string" }],
+    ["Server-Timing", "Milliseconds to the first audio.", { type: "string" }],
+  ].map(([name, description, of]) => [name, { description, schema: of }]),
+);
+
+/** One answer for each status that these codes have. */
+function problems(codes: readonly ErrorCode[], of: string) {
+  const byStatus = Map.groupBy(codes, (code) => String(new Failure(code, "").status));
+  return Object.fromEntries(
+    [...byStatus].map(([status, meant]) => [
+      status,
+      {
+        description: meant.map((code) => `\`${code}\``).join(", "),
+        content: { "application/problem+json": { schema: schema(of) } },
+      },
+    ]),
+  );
+}
+
+/** Codes that a POST to a path that is there never meets. */
+const elsewhere: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
+const speechCodes = errorCodes.filter((code) => !elsewhere.includes(code));
+const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
+
+/** Audio is bytes: no schema says more of them than their type. */
+const audioContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [type, {}]));
+
+const speech = {
+  summary: "Speak",
+  description: "`Accept` chooses the form of the answer; `audio/*` types are streamed as they are spoken.",
+  operationId: "speak",
+  security: [{ key: [] }],
+  requestBody: { required: true, content: json("SpeechRequest") },
+  responses: {
+    "200": {
+      description: "The speech.",
+      headers: answerHeaders,
+      content: {
+        ...json("AudioContent"),
+        "text/event-stream": { schema: schema("SpeechEvents") },
+        ...audioContent(offeredTypes.filter((type) => type.startsWith("audio/"))),
+      },
+    },
+    ...problems(speechCodes, "Problem"),
+  },
+};
+
+const openaiSpeech = {
+  summary: "Speak, in OpenAI's shape",
+  operationId: "createSpeech",
+  security: [{ key: [] }],
+  requestBody: { required: true, content: json("OpenaiSpeechRequest") },
+  responses: {
+    "200": {
+      description: "The speech at 24 kHz, streamed.",
+      headers: answerHeaders,
+      content: {
+        ...audioContent(["audio/mpeg", "audio/ogg", "audio/wav", "audio/pcm"]),
+        "text/event-stream": { schema: schema("OpenaiSpeechEvents") },
+      },
+    },
+    ...problems(openaiCodes, "OpenaiProblem"),
+  },
+};
+
+interface Read {
+  readonly summary: string;
+  readonly operationId: string;
+  readonly answers: Readonly<Record<string, readonly [description: string, content: object]>>;
+}
+
+function read({ summary, operationId, answers }: Read) {
+  const responses = Object.entries(answers).map(([status, [description, content]]) => [
+    status,
+    { description, content },
+  ]);
+  return { get: { summary, operationId, responses: Object.fromEntries(responses) } };
+}
+
+const plain = { "text/plain": { schema: { type: "string" } } };
+
+/** Of the interface, not of the program: the path says 1, and what is added raises the second number. */
+const version = "1.0.0";
+
+/** @returns a fresh value of plain JSON. */
+export function openapiDocument(): object {
+  const document = {
+    openapi: "3.1.0",
+    info: {
+      title: "svc-tts",
+      version,
+      description: "Text to speech. Every failure is a problem document (RFC 9457) with a stable `code`.",
+      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
+    },
+    servers: [{ url: "/" }],
+    paths: {
+      "/v1/svc-tts": { post: speech },
+      "/v1/audio/speech": { post: openaiSpeech },
+      "/v1/voices": read({
+        summary: "The voices",
+        operationId: "listVoices",
+        answers: { "200": ["Every voice.", json("VoiceList")] },
+      }),
+      "/v1/models": read({
+        summary: "The models that this deployment serves",
+        operationId: "listModels",
+        answers: { "200": ["Every model.", json("ModelList")] },
+      }),
+      "/openapi.json": read({
+        summary: "This document",
+        operationId: "describe",
+        answers: { "200": ["This document.", { "application/json": { schema: { type: "object" } } }] },
+      }),
+      "/health": read({
+        summary: "Health, in the four fields of the specification",
+        operationId: "health",
+        answers: {
+          "200": ["A model can serve.", json("Health")],
+          "503": ["None can.", json("Health")],
+        },
+      }),
+      "/livez": read({
+        summary: "Whether the process lives",
+        operationId: "live",
+        answers: { "200": ["It does.", plain] },
+      }),
+      "/ready": read({
+        summary: "Whether to send requests here",
+        operationId: "ready",
+        answers: { "200": ["Yes.", plain], "503": ["No, and why.", plain] },
+      }),
+      "/metrics": read({
+        summary: "Metrics in Prometheus' text form",
+        operationId: "metrics",
+        answers: { "200": ["The metrics.", plain] },
+      }),
+    },
+    components: {
+      securitySchemes: {
+        key: { type: "http", scheme: "bearer", description: "An API key with `tts:write`." },
+      },
+      schemas: {
+        SpeechRequest: requestBody({ ...fields, samplingRate }, ["speaker", "text"]),
+        OpenaiSpeechRequest: requestBody(openaiFields, ["model", "input", "voice"]),
+        ...answerSchemas,
+      },
+    },
+  };
+  return JSON.parse(JSON.stringify(document)); // leaves out what a schema library keeps beside the schema
+}
