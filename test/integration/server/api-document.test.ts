@@ -1,0 +1,93 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { voices } from "../../../config/contract/voices.ts";
+import { openaiModels, openaiVoices } from "../../../server/api/openai-names.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { parseEvents } from "../../support/events.ts";
+import { decodeAudio, toneOf } from "../../support/ffmpeg.ts";
+import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+
+const text = readFileSync(join(import.meta.dirname, "../../../docs/api.md"), "utf8");
+
+interface Example {
+  readonly language: string;
+  readonly code: string;
+  /** What it writes. */
+  readonly files: readonly string[];
+  readonly line: number;
+}
+
+const examples: readonly Example[] = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => {
+  const [, language = "", code = ""] = match;
+  const files = [...code.matchAll(/\b[\w-]+\.(?:wav|mp3|ogg|json|txt)\b(?!\()/g)].map(([name]) => name);
+  return { language, code, files, line: text.slice(0, match.index).split("\n").length };
+});
+
+const programs: Readonly<Record<string, readonly [program: string, file: string]>> = {
+  sh: ["bash", "example.sh"],
+  python: ["python3", "example.py"],
+  javascript: [process.execPath, "example.mjs"],
+};
+
+let model: ScriptedModel;
+let api: TestApi;
+let folder: string;
+
+beforeAll(async () => {
+  model = await startScriptedModel(async (call) => {
+    await call.head(24_000);
+    for (let i = 0; i < 5; i++) await call.tone(2400, 24_000);
+    await call.send({ kind: "words", words: [{ word: "Hello", start: 0, end: 0.5 }] });
+    await call.end(12_000);
+  });
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  api = await startTestApi({ mist: route, mistv2: route, arcana: route }, { voices });
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-example-"));
+});
+
+afterEach(() => rmSync(folder, { recursive: true }));
+
+async function expectWritten(name: string): Promise<void> {
+  const bytes = readFileSync(join(folder, name));
+  if (name === "words.json") {
+    expect(JSON.parse(bytes.toString())).toEqual({ words: ["Hello"], start: [0], end: [0.5] });
+  } else if (name === "events.txt") {
+    expect(parseEvents(bytes.toString()).at(-1)?.name).toBe("done");
+  } else {
+    expect(Math.abs(toneOf(await decodeAudio(bytes)) - 440)).toBeLessThan(2);
+  }
+}
+
+describe("docs/api.md", () => {
+  it("has examples in curl, Python and JavaScript", () => {
+    expect(new Set(examples.map(({ language }) => language))).toEqual(new Set(Object.keys(programs)));
+  });
+
+  it.each(examples)("has an example in $language at line $line that works as written", async (example) => {
+    const [program, file] = programs[example.language] as readonly [string, string];
+    writeFileSync(join(folder, file), example.code);
+    await promisify(execFile)(program, example.language === "sh" ? ["-eo", "pipefail", file] : [file], {
+      cwd: folder,
+      env: { ...process.env, SVC_TTS_URL: api.url, SVC_TTS_API_KEY: api.key },
+    });
+    expect(example.files.length).toBeGreaterThan(0);
+    for (const name of example.files) await expectWritten(name);
+  });
+
+  it("has the tables of OpenAI's names as they are", () => {
+    const rows = [...text.matchAll(/^\| `([\w-]+)` \| `(\w+)` \|$/gm)].map(([, name, id]) => [name, id]);
+    expect(rows).toEqual([...Object.entries(openaiModels), ...Object.entries(openaiVoices)]);
+  });
+});
