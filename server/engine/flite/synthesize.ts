@@ -15,6 +15,8 @@ interface FliteToken {
   readonly index: number;
   readonly name: string;
   readonly source: Token;
+  /** ARPAbet, where Flite would not find the sounds itself. */
+  readonly phones: string | undefined;
 }
 
 /** Speaks with Flite, word by word as the tokens say. */
@@ -44,12 +46,22 @@ function readable(token: Token, index: number): FliteToken[] {
   return spoken
     .split(" ")
     .filter((name) => /[A-Za-z0-9$%&@+=#*<>/~^]/.test(name))
-    .map((name) => ({ index, name: name.slice(0, maxSpokenCharacters), source: token }));
+    .map((name, _at, names) => ({
+      index,
+      name: name.slice(0, maxSpokenCharacters),
+      source: token,
+      phones: token.phonemes ? toArpabet(token.phonemes) : letterPhones(name, names.length),
+    }));
+}
+
+/** Among several words that are said for one ("A four"), A is the letter: Flite would take it for the article. */
+function letterPhones(name: string, words: number): string | undefined {
+  return name === "A" && words > 1 ? "ey1" : undefined;
 }
 
 function writeTokens(flite: FliteLibrary, utt: Pointer, tokens: readonly FliteToken[]): void {
   const relation = flite.createRelation(utt, "Token");
-  tokens.forEach(({ index, name, source }, place) => {
+  tokens.forEach(({ index, name, source, phones }, place) => {
     const item = flite.append(relation, null);
     const last = tokens[place + 1]?.index !== index;
     flite.setString(item, "name", name);
@@ -59,7 +71,7 @@ function writeTokens(flite: FliteLibrary, utt: Pointer, tokens: readonly FliteTo
     flite.setInt(item, "file_pos", place);
     flite.setInt(item, "line_number", 0);
     flite.setInt(item, "written", index);
-    if (source.phonemes) flite.setString(item, "phones", toArpabet(source.phonemes));
+    if (phones !== undefined) flite.setString(item, "phones", phones);
     if (source.stretch !== 1) flite.setFloat(item, "local_duration_stretch", source.stretch);
   });
 }

@@ -206,10 +206,15 @@ function precedesNoun(window: Window): boolean {
   const previous = window.textAt(-1).toLowerCase();
   if (next === "" || window.word.after !== ".") return false;
   if (monthOf({ text: next }, german) !== undefined || /^Jh/u.test(next)) return true;
-  const opens =
-    window.at(-1) === undefined || Object.hasOwn(articles, previous) || articles[previous] !== undefined;
-  const inList = joints.has(next.toLowerCase()) || joints.has(previous);
-  return inList || (opens && /^\p{L}/u.test(next));
+  const before = window.at(-1);
+  const opens = !before || /[.!?:]$/u.test(before.after) || articles[previous] !== undefined;
+  const begunList = joints.has(previous) && isDotted(window, -2);
+  const list = joints.has(next) && (articles[previous] !== undefined || isDotted(window, 2));
+  return list || ((opens || begunList) && /^\p{L}/u.test(next));
+}
+
+function isDotted(window: Window, distance: number): boolean {
+  return /^\d{1,3}$/u.test(window.textAt(distance)) && window.at(distance)?.after === ".";
 }
 
 /** "am 3.5." */

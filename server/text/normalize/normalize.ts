@@ -180,13 +180,16 @@ class Tokens {
 
   *add(token: WrittenToken): Generator<Item> {
     this.#ahead.push(prepare(token));
-    if (this.#ahead.length > wordsAhead) yield* this.#next();
+    if (token.paragraphEnd)
+      yield* this.flush(); // a number and its unit do not stand in two paragraphs
+    else if (this.#ahead.length > wordsAhead) yield* this.#next();
   }
 
   *flush(): Generator<Item> {
     while (this.#ahead.length > 0) yield* this.#next();
     if (this.#held) yield { kind: "token", token: this.#held };
     this.#held = undefined;
+    this.#past.length = 0;
   }
 
   *#next(): Generator<Item> {

@@ -62,6 +62,8 @@ test.each([
   ["eng", "Dr. Lee (age 5)", ["Dr: doctor", "Lee: Lee", "age: (age", "5: five)"]],
   ["eng", "Elm Dr. It is", ["Elm: Elm", "Dr: drive.", "It: It", "is: is"]],
   ["eng", "€ 5 each", ["€: five", "5: euros", "each: each"]],
+  ["eng", "5\n\nkm", ["5: five", "km: km"]],
+  ["eng", "Hi 😀\n\nBye", ["Hi: Hi", "Bye: Bye"]],
   ["fra", "1 234,50 €.", ["1: mille", "234,50: deux cent trente-quatre", "€: euros cinquante."]],
   ["deu", "3,50 €", ["3,50: drei", "€: Euro fünfzig"]],
   ["deu", "1 000 000 Euro", ["1: eine", "000 000: Million", "Euro: Euro"]],

@@ -43,6 +43,7 @@ test("a German ordinal does not end the sentence", () => {
 
 test("without normalization abbreviations stay as they are written, and still end no sentence", () => {
   expect(plan("Meet Dr. Smith.", { normalize: false })).toEqual(["Meet Dr. Smith.~0"]);
+  expect(plan("$5 at 3 pm spell(AB)", { normalize: false })).toEqual(["$5 at 3 pm spell(AB)~0"]);
 });
 
 test("the first phrase ends at its first comma, later ones run to the end of the sentence", () => {
