@@ -144,6 +144,8 @@ const articles: Readonly<Record<string, string>> = wordTable(`
   ein mein dein sein ihr unser kein = er
 `);
 const beforeDative = wordSet("in an auf zu mit bei von nach aus seit ab vor unter über zwischen neben");
+/** A number after these counts, unless a month follows: "von 3 bis 5." */
+const bareBefore = wordSet("bis seit ab nach vor");
 const joints = wordSet("und oder bis");
 
 /** The ending that the words before call for: am dritten, der dritte, dritter. */
@@ -207,7 +209,8 @@ function precedesNoun(window: Window): boolean {
   if (next === "" || window.word.after !== ".") return false;
   if (monthOf({ text: next }, german) !== undefined || /^Jh/u.test(next)) return true;
   const before = window.at(-1);
-  const opens = !before || /[.!?:]$/u.test(before.after) || articles[previous] !== undefined;
+  const isArticle = articles[previous] !== undefined && !bareBefore.has(previous);
+  const opens = !before || /[.!?:]$/u.test(before.after) || isArticle;
   const begunList = joints.has(previous) && isDotted(window, -2);
   const list = joints.has(next) && (articles[previous] !== undefined || isDotted(window, 2));
   return list || ((opens || begunList) && /^\p{L}/u.test(next));
