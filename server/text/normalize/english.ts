@@ -287,6 +287,7 @@ function readFeet({ text, word }: Window): Reading | undefined {
 const sayings: Readonly<Record<string, string>> = table({
   "24/7": "twenty-four seven",
   "9/11": "nine eleven",
+  "50/50": "fifty fifty",
   "w/o": "without",
   "w/": "with",
   "c/o": "care of",
@@ -340,6 +341,7 @@ export const english: Language = {
   }), // biome-ignore format: a table
   superscripts: table({ "²": "squared", "³": "cubed" }),
   operators: table({
+    "^": "to the power of",
     "+": "plus",
     "-": "minus",
     "−": "minus",

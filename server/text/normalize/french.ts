@@ -98,6 +98,7 @@ const currencies: Readonly<Record<string, Currency>> = table({
 const numbered = wordSet(
   "chapitre tome acte livre partie volume section article annexe titre scène guerre phase type",
 );
+const rulers = wordSet("Charles Henri Louis Pie Léon Philippe Jean Alphonse Ferdinand Georges Guillaume");
 const beforeYear = wordSet(
   "en depuis de avant après année années an l'an dès vers jusqu'en décennie entre et été hiver printemps automne",
 );
@@ -192,7 +193,7 @@ function readNumeral(window: Window): Reading | undefined {
   const afterName =
     isCapitalized(window.textAt(-1)) &&
     window.at(-1)?.after === "" &&
-    /^[IVX]{2,}$|^[VX]$/u.test(window.text);
+    (/^[IVX]{2,}$/u.test(window.text) || rulers.has(window.textAt(-1)));
   return inOrder || afterName ? { spoken: [cardinal(String(value), undefined)] } : undefined;
 }
 

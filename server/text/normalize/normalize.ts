@@ -44,6 +44,7 @@ const rules: readonly Rule[] = [
   readSpell,
   readEmail,
   readUrl,
+  readParts,
   readPhone,
   (window, language) =>
     language.special.map((rule) => rule(window, language)).find((reading) => reading !== undefined),
@@ -100,6 +101,16 @@ function readWord(window: Window, language: Language): Reading | undefined {
     if (reading) return saysDash(window) ? withDash(reading, language) : reading;
   }
   return undefined;
+}
+
+/** "prize—$5—now": each part by itself. */
+function readParts(window: Window, language: Language): Reading | undefined {
+  if (!/[—…]/u.test(window.text)) return undefined;
+  const parts = window.text.split(/[—…]+/u).map((text) => {
+    const reading = readWord(new Window([], { text, before: "", after: "" }, []), language);
+    return reading ? reading.spoken.join(" ") : text;
+  });
+  return { spoken: [phrase(...parts)] };
 }
 
 function isNamed(text: string, { weekdays, months }: Language): boolean {
@@ -209,7 +220,8 @@ class Tokens {
     }
     const text = withoutNumerals(reading.spoken[at] ?? "");
     const before = at === 0 ? (reading.before ?? token.before) : "";
-    const after = at === count - 1 ? (reading.after ?? token.after) : token.after.replace(/^[.()-]+/u, "");
+    const after =
+      at === count - 1 ? (reading.after ?? token.after) : token.after.replace(/^(?:,[-–—]+|[.()-]+)/u, "");
     const said = { ...token, text, before, after };
     if (text !== "") yield* this.#hold(said);
     else this.#join(said, at > 0);

@@ -89,11 +89,13 @@ export function readRange(
   if (!ends) return undefined;
   if (ends.kind === "names") return { spoken: [phrase(ends.from, language.to, ends.to)] };
   const bothYears = /^[12]\d{3}$/u.test(ends.from) && /^[12]\d{3}$|^\d\d$/u.test(ends.to);
-  const left = bothYears ? language.year(ends.from) : read(alone(ends.from), true).spoken.join(" ");
+  const sign = ends.kind === "numbers" && /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
+  const left = bothYears ? language.year(ends.from) : read(alone(sign + ends.from), true).spoken.join(" ");
   if (bothYears) return { spoken: [phrase(left, language.to, sayEndYear(ends.to, language))] };
   const right = read(window.with({ text: ends.to, before: "" }), false);
   const spoken = [phrase(left, language.to, right.spoken[0] ?? ""), ...right.spoken.slice(1)];
-  return { ...right, before: window.word.before, spoken };
+  const before = sign === "" ? window.word.before : window.word.before.slice(0, -1);
+  return { ...right, before, spoken };
 }
 
 function sayEndYear(year: string, language: Language): string {

@@ -3,7 +3,7 @@ import type { Language } from "./language.ts";
 import { sayMixed } from "./letters.ts";
 import { phrase, type Reading, type Window } from "./window.ts";
 
-const formula = /^[\p{L}\d.,]{1,20}(?:[-+−=×÷*/<>±][\p{L}\d.,]{1,20})+$/u;
+const formula = /^[\p{L}\d.,]{1,20}(?:[-+−=×÷*/<>±^][\p{L}\d.,]{1,20})+$/u;
 
 export function readSymbols(window: Window, language: Language): Reading | undefined {
   return readOperator(window, language) ?? readFormula(window, language) ?? readMarked(window, language);
@@ -25,7 +25,7 @@ function readOperator(
 
 /** "2+2=4" */
 function readFormula({ text }: Window, language: Language): Reading | undefined {
-  if (!formula.test(text) || !/\d/u.test(text) || !/[+=×÷<>±]/u.test(text)) return undefined;
+  if (!formula.test(text) || !/\d/u.test(text) || !/[+=×÷<>±^]/u.test(text)) return undefined;
   const parts = text.match(/[\p{L}\d.,]+|./gu) ?? [];
   return { spoken: [phrase(...parts.map((part) => sayTerm(part, language)))] };
 }
@@ -58,7 +58,7 @@ function sayWord(word: string, language: Language): string {
 }
 
 function sayJoined(text: string, language: Language): string {
-  const parts = text.match(/[\p{L}\p{M}\p{Pd}'’]+|[\d.,]*\d|./gu) ?? [];
+  const parts = text.match(/[\p{L}\p{M}][\p{L}\p{M}\p{Pd}'’]*|[\d.,]*\d|./gu) ?? [];
   const said = parts.map((part) => {
     const amount = readAmount(part, language);
     if (amount) return sayAmount(amount, language);
