@@ -144,3 +144,27 @@ describe("every form of the answer", () => {
     expect(toneOf(heard)).toBeLessThan(toneHz + 2);
   });
 });
+
+describe("the first bytes", () => {
+  it.each(rows.filter(([, , form]) => form !== "json"))(
+    "of %s %o leave while the model still speaks",
+    async (accept, body) => {
+      const release = Promise.withResolvers<void>();
+      const usual = model.script;
+      model.script = async (call) => {
+        await call.head(engineRate);
+        await call.tone(engineRate / 5, engineRate);
+        await release.promise;
+        await call.end(engineRate / 5);
+      };
+      const answer = await api.post(body, { accept });
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+      const { value, done } = await reader.read();
+      expect(done).toBe(false);
+      expect((value as Uint8Array).length).toBeGreaterThan(44);
+      model.script = usual;
+      release.resolve();
+      while (!(await reader.read()).done);
+    },
+  );
+});
