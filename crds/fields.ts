@@ -5,20 +5,42 @@ import { atomicList, mapList, rules } from "./keywords.ts";
 
 /** Pieces of schema that `TtsDeployment` and `TtsModelPool` share. Every description is shown by `kubectl explain`. */
 
-const quantityPattern = "^[+-]?([0-9]+|[0-9]+\\.[0-9]*|\\.[0-9]+)([KMGTPE]i|[mkMGTPEnu]|[eE][+-]?[0-9]+)?$";
+const quantityPattern = "^[+]?([0-9]+|[0-9]+\\.[0-9]*|\\.[0-9]+)([KMGTPE]i|[mkMGTPEnu]|[eE][+-]?[0-9]+)?$";
 const dnsLabelPattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const secretNamePattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
+/** Of a Secret or ConfigMap; it becomes a file's name, so `.` and `..` are none. */
+export const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
+const labelValuePattern = "^([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?$";
+
+/** Map keys have no pattern of their own in a structural schema. */
+export const qualifiedNames = (field: string, of: "labels" | "annotations") =>
+  rules({
+    rule: "self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$'))",
+    message: `the keys of ${field} must be names of ${of}, as example.com/name`,
+  });
 
 export const ObjectName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 253, pattern: secretNamePattern, description });
 
 const KeyName = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 253, pattern: "^[-._a-zA-Z0-9]+$", description });
+  Type.String({ minLength: 1, maxLength: 253, pattern: keyPattern, description });
 
-const Quantity = Type.Union([Type.Integer(), Type.String({ maxLength: 32, pattern: quantityPattern })]);
+const Quantity = Type.Union([
+  Type.Integer({ minimum: 0 }),
+  Type.String({ maxLength: 32, pattern: quantityPattern }),
+]);
 
+/** A device named here would be counted by no license and be lost beside `accelerator`. */
 const Quantities = (description: string) =>
-  Type.Record(Type.String(), Quantity, { maxProperties: 16, description });
+  Type.Record(Type.String(), Quantity, {
+    maxProperties: 16,
+    description,
+    ...rules({
+      rule: "self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-'))",
+      message:
+        "resources must be cpu, memory, ephemeral-storage or hugepages-…; a model asks for devices by accelerator",
+    }),
+  });
 
 export const Resources = (description: string, requests?: Record<string, string>) =>
   Type.Object(
@@ -162,10 +184,11 @@ export const Accelerator = Type.Object(
       description: "Extended resource that a device plugin advertises.",
     }),
     count: Type.Integer({ minimum: 1, maximum: 64, default: 1, description: "Devices per replica." }),
-    nodeSelector: Type.Record(Type.String(), Type.String({ maxLength: 63 }), {
+    nodeSelector: Type.Record(Type.String(), Type.String({ maxLength: 63, pattern: labelValuePattern }), {
       maxProperties: 16,
       default: {},
       description: "Labels that a node must carry.",
+      ...qualifiedNames("accelerator.nodeSelector", "labels"),
     }),
     tolerations: Type.Array(Toleration, {
       maxItems: 16,

@@ -97,6 +97,21 @@ describe("the CRDs", () => {
       {},
       { resources: { requests: { cpu: 1 }, limits: { cpu: "1000m" } } },
     ],
+    [
+      "huge pages and a disk",
+      {},
+      { resources: { limits: { "hugepages-2Mi": "4Mi", "ephemeral-storage": "1Gi", memory: "1Gi" } } },
+    ],
+    [
+      "labels of nodes",
+      {},
+      { accelerator: { nodeSelector: { "nvidia.com/gpu.product": "H200", flag: "" } } },
+    ],
+    [
+      "annotations of the Service",
+      { api: { service: { annotations: { "example.com/lb_Type": "x, y" } } } },
+      {},
+    ],
     ["a grace of 90 days", { license: { secretRef: { name: "l" }, gracePeriod: "2160h" } }, {}],
   ])("accept %s", async (_what, spec, model) => {
     const { stderr, code } = await dryRun(deployment(spec, model));
@@ -218,6 +233,54 @@ describe("the CRDs", () => {
       {},
       { accelerator: { tolerations: [{ key: "a", operator: "Exists", tolerationSeconds: 5 }] } },
       /tolerationSeconds needs effect NoExecute/,
+    ],
+    [
+      "a negative quantity",
+      {},
+      { resources: { limits: { cpu: "-1" } } },
+      /resources\.limits\.cpu.*should match/,
+    ],
+    [
+      "a negative whole quantity",
+      {},
+      { resources: { limits: { cpu: -1 } } },
+      /resources\.limits\.cpu.*greater than or equal to 0/,
+    ],
+    [
+      "a device among the resources, where no license counts it",
+      {},
+      { resources: { limits: { "nvidia.com/gpu": 8 } } },
+      /spec\.models\[0\]\.resources\.limits.*cpu, memory, ephemeral-storage or hugepages-.*accelerator/,
+    ],
+    [
+      "an unknown resource",
+      {},
+      { resources: { requests: { ram: "1Gi" } } },
+      /spec\.models\[0\]\.resources\.requests.*cpu, memory, ephemeral-storage or hugepages-/,
+    ],
+    [
+      "a node label's value that no label can have",
+      {},
+      { accelerator: { nodeSelector: { gpu: "a b" } } },
+      /accelerator\.nodeSelector\.gpu.*should match/,
+    ],
+    [
+      "a node label's name that no label can have",
+      {},
+      { accelerator: { nodeSelector: { "a b": "c" } } },
+      /accelerator\.nodeSelector.*must be names of labels/,
+    ],
+    [
+      "an annotation's name that no annotation can have",
+      { api: { service: { annotations: { "a b": "c" } } } },
+      {},
+      /api\.service\.annotations.*must be names of annotations/,
+    ],
+    [
+      "a license key that is no file name",
+      { license: { secretRef: { name: "l", key: ".." } } },
+      {},
+      /license\.secretRef\.key.*should match/,
     ],
     ["a blank image", {}, { image: "my image" }, /image.*should match/],
     ["a field that does not exist", { replica: 3 }, {}, /unknown field "spec.replica"/],
