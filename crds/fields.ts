@@ -87,7 +87,6 @@ const reservedVariables: readonly string[] = [
   env.tokenDir,
   env.maxConcurrentStreams,
   env.drainSeconds,
-  env.profile,
 ];
 
 const Variable = Type.Object(

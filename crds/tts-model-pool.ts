@@ -1,5 +1,4 @@
 import { type Static, Type } from "typebox";
-import { profiles } from "../config/contract/models.ts";
 import {
   Accelerator,
   Conditions,
@@ -25,7 +24,6 @@ export const TtsModelPoolSpecSchema = Type.Object(
     deployment: ObjectName("Name of the TtsDeployment that the pool belongs to."),
     pool: PoolName,
     kind: Kind,
-    profile: Type.Enum([...profiles], { default: "self-hosted", description: "As in the TtsDeployment." }),
     imagePullSecrets: Type.Optional(ImagePullSecrets),
     image: Type.Optional(Image("Image of the model container; the operator's own version when absent.")),
     replicas: Type.Integer({

@@ -87,6 +87,5 @@ export const env = {
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time that a running stream may take to finish after SIGTERM. */
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
-  profile: "SVC_TTS_PROFILE",
   logLevel: "SVC_TTS_LOG_LEVEL",
 } as const;

@@ -88,11 +88,11 @@ export function modelDeployment(
   });
 }
 
-/** Hash of what the pods are made from; the number of pods and the way they are replaced are no part of it. */
+/** Hash of what the pods are made from; their number, the way they are replaced and the routing table are no part of it. */
 export function apiSettings({ spec }: TtsDeployment): string {
-  const { api, license, profile, imagePullSecrets } = spec;
+  const { api, license, imagePullSecrets } = spec;
   const { replicas, service, ...settings } = api;
-  const wish = { api: settings, license, profile, imagePullSecrets };
+  const wish = { api: settings, license, imagePullSecrets };
   return hashOf(withoutDefaults(TtsDeploymentSpecSchema, wish));
 }
 
@@ -173,7 +173,6 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
     [env.licenseGraceSeconds]: String(durationSeconds(spec.license.gracePeriod)),
     ...(spec.api.keys && { [env.keysFile]: `${paths.keys}/${keysKey}` }),
     [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),
-    [env.profile]: spec.profile,
   };
 }
 
@@ -239,7 +238,6 @@ function modelVariables({ spec }: TtsModelPool): Record<string, string> {
     [env.tokenDir]: paths.token,
     [env.maxConcurrentStreams]: String(spec.maxConcurrentStreams),
     [env.drainSeconds]: String(spec.drain.maxStreamSeconds),
-    [env.profile]: spec.profile,
   };
 }
 

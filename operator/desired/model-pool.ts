@@ -9,7 +9,7 @@ export function modelPool(
   owner: TtsDeployment,
   { name, replicas, ...model }: ModelSpec,
 ): Child<{ spec: Omit<TtsModelPoolSpec, "replicas"> & { replicas?: number } }> {
-  const { profile, imagePullSecrets } = owner.spec;
+  const { imagePullSecrets } = owner.spec;
   return {
     apiVersion: api.apiVersion,
     kind: "TtsModelPool",
@@ -19,7 +19,6 @@ export function modelPool(
     spec: {
       deployment: owner.metadata.name,
       pool: name,
-      profile,
       ...model,
       ...(imagePullSecrets && { imagePullSecrets }),
       ...(replicas !== undefined && { replicas }),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Env } from "../../../../crds/fields.ts";
 import { apiDeployment, modelDeployment } from "../../../../operator/desired/deployment.ts";
 import type { Deployment } from "../../../../operator/observed.ts";
 import { running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
@@ -42,6 +43,11 @@ describe("pods of a model", () => {
     expect(container.lifecycle).toEqual({ preStop: { sleep: { seconds: 7 } } });
     expect(spec.terminationGracePeriodSeconds).toBe(7 + 600 + 15);
     expect(env.get("SVC_TTS_DRAIN_SECONDS")).toBe("600");
+  });
+
+  it("get no variable from the operator that a user may set too: an apply refuses the same name twice", () => {
+    const rules = JSON.stringify(Env.items);
+    expect([...podOf(model()).env.keys()].filter((name) => !rules.includes(`'${name}'`))).toEqual([]);
   });
 
   it("keep to Pod Security restricted, without a token of the API server", () => {
