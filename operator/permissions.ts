@@ -14,8 +14,8 @@ export interface Permission {
 }
 
 const read = ["get", "list", "watch"] as const;
-/** Server-side apply is a `patch`, and needs `create` for what is not there yet. */
-const own = [...read, "create", "patch", "delete"] as const;
+/** Server-side apply is a `patch`, and needs `create` for what is not there yet. Children go with their owner, by Kubernetes' own hand. */
+const own = [...read, "create", "patch"] as const;
 
 const permissions: readonly Permission[] = [
   {
@@ -29,8 +29,8 @@ const permissions: readonly Permission[] = [
     scope: "workload",
     apiGroup: api.group,
     resources: ["ttsmodelpools"],
-    verbs: own,
-    why: "One pool per model of a TtsDeployment.",
+    verbs: [...own, "delete"],
+    why: "One pool per model of a TtsDeployment; one that leaves the spec is deleted.",
   },
   {
     scope: "workload",
@@ -78,15 +78,15 @@ const permissions: readonly Permission[] = [
     scope: "workload",
     apiGroup: "",
     resources: ["pods"],
-    verbs: read,
+    verbs: ["list", "watch"],
     why: "To say why a pod does not start: image, GPU, crash.",
   },
   {
     scope: "workload",
     apiGroup: "",
     resources: ["secrets"],
-    verbs: ["get", "watch", "create", "patch", "delete"],
-    why: "License and API keys are read and watched by name, never listed; the internal token is made here.",
+    verbs: ["get", "watch", "create", "patch"],
+    why: "License and API keys are read and watched by name, never listed; the internal token is made here. Users choose the names, so no list of names can stand here.",
   },
   {
     scope: "workload",
@@ -99,7 +99,7 @@ const permissions: readonly Permission[] = [
     scope: "own",
     apiGroup: "coordination.k8s.io",
     resources: ["leases"],
-    verbs: ["get", "create", "update", "patch"],
+    verbs: ["get", "create", "update"],
     why: "Leader election.",
   },
 ];

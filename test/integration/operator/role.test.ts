@@ -4,6 +4,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { Connection } from "../../../operator/cluster/connect.ts";
+import { rulesOf } from "../../../operator/permissions.ts";
 import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
@@ -64,6 +65,12 @@ it.each([
     return events.some(({ reason }) => reason === "Serving");
   }, "the event");
   expect(house.lines.filter((line) => /forbidden/i.test(line))).toEqual([]);
+});
+
+it("the chart's role deletes pools and nothing else: the rest goes with its owner", () => {
+  const rules = [...rulesOf("workload"), ...rulesOf("own")];
+  const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
+  expect(deletable.map(({ resources }) => resources)).toEqual([["ttsmodelpools"]]);
 });
 
 it("the chart's role lets nobody list Secrets", async () => {
