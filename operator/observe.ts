@@ -55,7 +55,7 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     deployment,
     licenseToken: entryOf(licenseSecret, license.secretRef.key),
     keysSecretExists: keys === undefined ? undefined : keysSecret !== undefined,
-    api: workloadOf(eyes.view, namespace, children.apiDeployment(name), `${namespace}/${name}/`),
+    api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
     pools: poolsOf(eyes.view, deployment),
   };
 }
@@ -63,7 +63,7 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
 export function observePool(view: ClusterView, pool: TtsModelPool): ObservedPool {
   const { namespace, name } = pool.metadata;
   const { deployment, pool: label } = pool.spec;
-  return { pool, workload: workloadOf(view, namespace, name, `${namespace}/${deployment}/${label}`) };
+  return { pool, workload: workloadOf(view, pool, name, `${namespace}/${deployment}/${label}`) };
 }
 
 /** Every Secret that a TtsDeployment depends on. */
@@ -97,9 +97,16 @@ function poolsOf(view: ClusterView, deployment: TtsDeployment): ObservedPool[] {
     .map((pool) => observePool(view, pool as TtsModelPool));
 }
 
-function workloadOf(view: ClusterView, namespace: string, name: string, podGroup: string): Workload {
+/** A Deployment of that name that belongs to somebody else is not there, as far as its figures go. */
+function workloadOf(
+  view: ClusterView,
+  owner: TtsDeployment | TtsModelPool,
+  name: string,
+  podGroup: string,
+): Workload {
+  const found = view.get("Deployment", `${owner.metadata.namespace}/${name}`);
   return {
-    deployment: view.get("Deployment", `${namespace}/${name}`) as Deployment | undefined,
+    deployment: found && isOwnedBy(found, owner) ? (found as Deployment) : undefined,
     pods: view.group("Pod", podGroup) as Pod[],
   };
 }

@@ -2,6 +2,7 @@ import type { EventRecorder } from "./cluster/events.ts";
 import {
   deploymentChildren,
   poolChildren,
+  poolsScaledByOthers,
   poolsToPrune,
   type Settings,
   tokenChild,
@@ -51,8 +52,9 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
   const judgement = await judge(observed, hands.settings.licenseKeys);
   const token = tokenChild(observed, await hands.tokens.tokenOf(deployment));
   const children = [token, ...deploymentChildren(observed, judgement, hands.settings)];
+  for (const pool of poolsScaledByOthers(observed)) await hands.writer.handOverReplicas(pool);
   const result = await hands.writer.ensureAll(deployment, children);
-  if (result.failure === undefined) await prune(hands, observed);
+  if (result.failure === undefined && hasRoutes(result)) await prune(hands, observed);
   await tell(hands, deployment, deploymentStatus(withApplied(observed, result), judgement, result.problem));
   if (result.failure !== undefined) throw result.failure;
   return outcomeOf(observed.now, judgement, result.problem);
@@ -88,6 +90,11 @@ export async function untilOwnerGoes(pass: Promise<Outcome>): Promise<Outcome> {
 
 function isGoing({ metadata }: Manifest): boolean {
   return metadata.deletionTimestamp !== undefined;
+}
+
+/** A pool goes only after its route. */
+function hasRoutes({ applied }: WriteResult): boolean {
+  return applied.some(({ kind }) => kind === "ConfigMap");
 }
 
 async function prune(hands: Hands, observed: ObservedDeployment): Promise<void> {

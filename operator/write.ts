@@ -1,11 +1,16 @@
+import { handoverManager } from "../config/contract/names.ts";
 import { ApiError } from "./cluster/api-error.ts";
 import { Applier } from "./cluster/applier.ts";
 import type { ClusterClient } from "./cluster/client.ts";
+import { ownedFields } from "./cluster/owned.ts";
 import { keyOf } from "./cluster/watch.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 import { controllerOf, isOwnedBy } from "./observe.ts";
-import type { Problem } from "./observed.ts";
+import type { ObservedPool, Problem } from "./observed.ts";
 import type { ClusterView } from "./view.ts";
+
+/** What pods run by: none may start on what is somebody else's. */
+const footing = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
 
 /** How far a pass came with its children. */
 export interface WriteResult {
@@ -32,21 +37,41 @@ export class Writer {
     this.#applier = new Applier(client);
   }
 
-  /** In order; a child that is in the way of nobody else does not keep the others from coming. */
+  /** In order. A child that cannot be ours keeps the others from coming only where pods would run by it. */
   async ensureAll(owner: Manifest, desired: readonly Manifest[]): Promise<WriteResult> {
     const applied: Manifest[] = [];
     let problem: Problem | undefined;
     for (const child of desired) {
       try {
         const result = await this.#ensure(owner, child);
-        if ("problem" in result) problem ??= result.problem;
-        else applied.push(result.manifest);
+        if ("manifest" in result) applied.push(result.manifest);
+        else {
+          problem ??= result.problem;
+          if (footing.has(child.kind)) break;
+        }
       } catch (failure) {
         if (failure instanceof OwnerGone) throw failure;
         return { applied, problem: problemOf(child, failure), failure };
       }
     }
     return { applied, problem, failure: undefined };
+  }
+
+  /**
+   * Before `replicas` leaves our applies: another manager names the live value too, so that it stays as it is, for whoever scales the
+   * pool next (Kubernetes, "Server-Side Apply", transferring ownership). A value that changed meanwhile is a conflict, and a pass anew.
+   */
+  async handOverReplicas({ pool }: ObservedPool): Promise<void> {
+    if (ownedFields(pool, pool.apiVersion)?.["f:spec"]?.["f:replicas"] === undefined) return;
+    const { apiVersion, kind, metadata, spec } = pool;
+    const { name, namespace, uid } = metadata;
+    const shared = {
+      apiVersion,
+      kind,
+      metadata: { name, namespace, uid },
+      spec: { replicas: spec.replicas },
+    };
+    this.#view.written(await this.#client.apply(shared, { manager: handoverManager, force: false }));
   }
 
   /** One status write, and only when something changed. True when it was written. */

@@ -12,6 +12,9 @@ export const api = {
 /** Field manager of everything the operator applies (server-side apply). */
 export const fieldManager = "tts-operator";
 
+/** Keeps a field's value while its ownership passes from the operator to somebody else. */
+export const handoverManager = "tts-operator-handover";
+
 export const ports = {
   /** Public API tier. */
   api: 8000,

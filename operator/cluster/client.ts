@@ -33,6 +33,14 @@ export type WatchOptions = Selection &
   ReadOptions & { resourceVersion: string | undefined; timeoutSeconds: number };
 type Page = { items: Manifest[]; resourceVersion: string; continueToken: string | undefined };
 
+export type ApplyOptions = {
+  /** Field manager; the operator's own unless given. */
+  manager?: string;
+  /** Takes over fields of other managers whose value differs (default); else that is a conflict. */
+  force?: boolean;
+  signal?: AbortSignal;
+};
+
 export type RemoveOptions = {
   propagation?: "Foreground" | "Background" | "Orphan";
   /** Delete only this very object, not one of the same name made since. */
@@ -122,18 +130,12 @@ export class ClusterClient {
   }
 
   /** Server-side apply (Kubernetes, "Server-Side Apply"): creates or changes exactly the named fields, as `tts-operator`. */
-  async apply(
-    manifest: Manifest,
-    options: { force?: boolean; signal?: AbortSignal } = {},
-  ): Promise<Manifest> {
+  async apply(manifest: Manifest, options: ApplyOptions = {}): Promise<Manifest> {
     return this.#apply(intentOf(manifest), undefined, options);
   }
 
   /** The same for `/status`; everything but names and `status` is left out. */
-  async applyStatus(
-    manifest: Manifest,
-    options: { force?: boolean; signal?: AbortSignal } = {},
-  ): Promise<Manifest> {
+  async applyStatus(manifest: Manifest, options: ApplyOptions = {}): Promise<Manifest> {
     const { name, namespace, uid } = manifest.metadata;
     const metadata = {
       name,
@@ -238,7 +240,7 @@ export class ClusterClient {
   async #apply(
     body: Manifest,
     subresource: "status" | undefined,
-    { force = true, signal }: { force?: boolean; signal?: AbortSignal },
+    { manager = fieldManager, force = true, signal }: ApplyOptions,
   ): Promise<Manifest> {
     const { kind, metadata } = body;
     const where = { namespace: metadata.namespace, name: metadata.name };
@@ -246,7 +248,7 @@ export class ClusterClient {
       method: "PATCH",
       kind,
       path: pathOf(kind, subresource === undefined ? where : { ...where, subresource }),
-      query: { fieldManager, force, fieldValidation: "Strict" },
+      query: { fieldManager: manager, force, fieldValidation: "Strict" },
       // JSON is YAML, and the only type that a server of any age takes for an apply.
       contentType: "application/apply-patch+yaml",
       body,

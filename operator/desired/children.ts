@@ -51,6 +51,13 @@ export function poolChildren(
   return [modelService(pool), ...(pods ? [pods] : [])];
 }
 
+/** Pools whose replicas the spec leaves to others. */
+export function poolsScaledByOthers({ deployment, pools }: ObservedDeployment): ObservedPool[] {
+  const open = deployment.spec.models.filter(({ replicas }) => replicas === undefined);
+  const names = new Set(open.map(({ name }) => name));
+  return pools.filter(({ pool }) => names.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);
+}
+
 /** Pools that the spec no longer names. */
 export function poolsToPrune({ deployment, pools }: ObservedDeployment): ObservedPool[] {
   const named = new Set(deployment.spec.models.map(({ name }) => name));

@@ -152,6 +152,26 @@ describe("pools", () => {
     expect(await replicas("demo-mist")).toBe(2);
   });
 
+  it("keep their replicas, without a dip, when the spec hands them over, and follow kubectl scale from then on", async () => {
+    await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", maxConcurrentStreams: 8 }]);
+    await house.until(
+      async () => (await house.pool("demo-mist")).spec.maxConcurrentStreams === 8,
+      "the new settings",
+    );
+    await house.settled();
+    const { metadata, spec } = await house.pool("demo-mist");
+    expect(spec.replicas).toBe(3);
+    expect(await replicas("demo-mist")).toBe(3);
+    // two writes of the pool: the handing over, and the new settings
+    expect(metadata.generation).toBe(2);
+    const address = inject("controlPlane");
+    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=5"]);
+    await house.until(async () => (await replicas("demo-mist")) === 5, "five replicas");
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
+    await house.until(async () => (await replicas("demo-mist")) === 2, "two replicas");
+  });
+
   it("at zero are idle and ready", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 0 }]);
     expect((await routing()).models.mist).toMatchObject([{ pool: "mist", idle: true }]);
@@ -458,6 +478,48 @@ describe("the operator", () => {
     expect(await house.condition("Stalled")).toContain(`Service ${house.namespace}/demo-mist`);
     expect((await house.mustGet("Service", "demo-mist")).metadata.resourceVersion).toBe(
       before.metadata.resourceVersion,
+    );
+  });
+
+  it("starts no pod under a ServiceAccount of somebody else", async () => {
+    const metadata = { name: "demo-api", namespace: house.namespace };
+    await house.admin.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment();
+    await house.until(
+      async () => (await house.condition("Stalled")).startsWith("True NameTaken"),
+      "NameTaken",
+    );
+    await house.settled();
+    expect(await house.condition("Stalled")).toContain(`ServiceAccount ${house.namespace}/demo-api`);
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+  });
+
+  it("keeps apart two TtsDeployments whose children would have one name", async () => {
+    await house.ready({ api: { replicas: 2 } }, [
+      { name: "b-c", kind: "mist" },
+      { name: "b-api", kind: "mist" },
+    ]);
+    const names = ["demo-b-c", "demo-b-api"];
+    const before = await Promise.all(names.map((name) => house.workload(name)));
+    const { spec } = await house.deployment();
+    await house.admin.create({
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsDeployment",
+      metadata: { name: "demo-b", namespace: house.namespace },
+      spec: { ...spec, api: { replicas: 1 }, models: [{ name: "c", kind: "mist" }] },
+    });
+    await house.until(
+      async () => (await house.condition("Stalled", "demo-b")).startsWith("True NameTaken"),
+      "NameTaken",
+    );
+    await house.settled();
+    expect(await house.condition("Stalled", "demo-b")).toContain("belongs to Tts");
+    expect(await house.condition("ApiReady", "demo-b")).toMatch(/^False/);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    const after = await Promise.all(names.map((name) => house.workload(name)));
+    expect(after.map(({ metadata }) => metadata.generation)).toEqual(
+      before.map(({ metadata }) => metadata.generation),
     );
   });
 
