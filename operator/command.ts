@@ -23,6 +23,7 @@ Environment:
   TTS_WATCH_NAMESPACES          namespaces to serve, with commas; empty: all
   POD_NAMESPACE, POD_NAME       where the Lease of the leader is kept, and this pod's name; without a namespace
                                 there is no election
+  TTS_LEASE_NAME                name of that Lease (tts-operator); operators that share one take turns
   TTS_LOG_LEVEL                 debug, info, warn, error (info)
   TTS_METRICS_PORT              /metrics (${ports.operatorMetrics})
   TTS_PROBE_PORT                /healthz and /readyz (${ports.operatorProbes})
@@ -32,7 +33,7 @@ Environment:
 `;
 
 const pullPolicies = ["Always", "IfNotPresent", "Never"] as const;
-const leaseName = "tts-operator";
+const defaultLeaseName = "tts-operator";
 /** Longest wait for passes under way when stopped; the chart's pods get 20 seconds. */
 const stopWithinMs = 15_000;
 
@@ -77,7 +78,10 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     namespaces: listOf(environment.TTS_WATCH_NAMESPACES),
     instance: environment.POD_NAME || hostname(),
     ...(environment.POD_NAMESPACE && {
-      election: { namespace: environment.POD_NAMESPACE, name: leaseName },
+      election: {
+        namespace: environment.POD_NAMESPACE,
+        name: environment.TTS_LEASE_NAME || defaultLeaseName,
+      },
     }),
     // another may lead in a moment: this process must not write one thing more; Kubernetes starts it again
     onLost: (reason) => {

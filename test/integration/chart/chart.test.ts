@@ -151,6 +151,8 @@ describe("the chart", () => {
     expect(environment).toMatchObject({
       TTS_SERVER_IMAGE: `ghcr.io/svc-tts/server@sha256:${"a".repeat(64)}`,
       TTS_WATCH_NAMESPACES: "a,b",
+      // a lease of its own: two releases in one namespace lead apart
+      TTS_LEASE_NAME: "tts-tts-operator",
       TTS_DEVELOPMENT: "true",
       TTS_LOG_LEVEL: "debug",
     });

@@ -115,6 +115,13 @@ it("becomes ready, shows its metrics, hands over the lead and leaves cleanly at 
   for (const line of first.output.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("message");
 });
 
+it("leads beside an operator of another release in its namespace", async () => {
+  const first = await start(["run"], { POD_NAME: "first", TTS_LEASE_NAME: "one" });
+  const second = await start(["run"], { POD_NAME: "second", TTS_LEASE_NAME: "two" });
+  await until(() => first.output.includes('"leading"'), first);
+  await until(() => second.output.includes('"leading"'), second);
+});
+
 it("is alive but not ready while the API server cannot be reached, and still ends at a signal", async () => {
   const kubeconfig = join(folder, "nowhere.kubeconfig");
   const config = {
