@@ -4,7 +4,8 @@ set -euo pipefail
 
 CLUSTER_DIR="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 REPO_DIR="$(cd "$CLUSTER_DIR/../.." && pwd)"
-CACHE="${SVC_TTS_CACHE:-$HOME/.cache/svc-tts}"
+# programs with other working folders are told of it too
+CACHE=$(realpath --canonicalize-missing --no-symlinks "${SVC_TTS_CACHE:-$HOME/.cache/svc-tts}")
 export CLUSTER_DIR REPO_DIR CACHE
 
 say() { printf '==> %s\n' "$*" >&2; }

@@ -65,11 +65,15 @@ cgroup_folders() { awk '$3 ~ /^cgroup2?$/ {print $2}' /proc/self/mounts | sort -
 kube() { "$TOOLS/kubectl" --kubeconfig "$KUBECONFIG_FILE" "$@"; }
 
 # cluster_processes: every process that lives in the cluster's namespaces, or was started to make or enter them
-cluster_processes() {
-  {
-    if [ -s "$RUN/namespace" ]; then find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/mnt' -lname "$(sed 's/[][]/\\&/g' "$RUN/namespace")" 2>/dev/null || true; fi
-    starters
-  } | cut -d/ -f3 | sort -un
+cluster_processes() { { members; starters; } | cut -d/ -f3 | sort -un; }
+
+# A namespace's number goes to somebody else's after its end, and after a reboot: only who sees our folders is ours.
+members() {
+  local file
+  [ -s "$RUN/namespace" ] || return 0
+  while read -r file; do
+    if [ "${file%/ns/mnt}/root/var/lib/kubelet" -ef "$STATE/private/var/lib/kubelet" ]; then echo "$file"; fi
+  done < <(find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/mnt' -lname "$(sed 's/[][]/\\&/g' "$RUN/namespace")" 2>/dev/null || true)
 }
 
 # By their arguments, so that a start that was killed before it wrote a record is found too.

@@ -29,6 +29,7 @@ use_given() {
     }
   done
   phase "programs"
+  mkdir -p "$CACHE"
   kubectl version --request-timeout=10s >/dev/null 2>"$CACHE/kubectl.log" || {
     show_log "$CACHE/kubectl.log"
     fail "the cluster of KUBECONFIG=$KUBECONFIG does not answer" "check it with kubectl version, or unset KUBECONFIG to start a local cluster"

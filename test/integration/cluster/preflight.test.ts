@@ -55,6 +55,40 @@ test.each(["10.250.0.7/24", "10.96.3.1/24", "10.244.0.1/16"])(
   },
 );
 
+test("a namespace number that somebody else has by now makes nobody a process of the cluster's", async () => {
+  const { code, said } = await shell(
+    'mkdir -p "$RUN"; readlink /proc/self/ns/mnt >"$RUN/namespace"; cluster_processes >&2',
+  );
+  expect({ code, said }).toEqual({ code: 0, said: "" });
+});
+
+test("who sees the cluster's own folders in its namespace is a process of the cluster's", async () => {
+  const { code, said } = await shell(
+    `mkdir -p "$RUN" "$STATE/private/var/lib/kubelet"
+     unshare --map-root-user --mount bash -c 'mount -t tmpfs none /var/lib && mkdir /var/lib/kubelet && mount --bind "$0" /var/lib/kubelet &&
+       echo ready && exec sleep 20' "$STATE/private/var/lib/kubelet" >"$RUN/out" & member=$!
+     until [ -s "$RUN/out" ]; do sleep 0.05; done
+     readlink "/proc/$member/ns/mnt" >"$RUN/namespace"
+     found=$(cluster_processes); kill "$member"
+     [ "$found" = "$member" ] || echo "found $found, not $member" >&2`,
+  );
+  expect({ code, said }).toEqual({ code: 0, said: "" });
+});
+
+test("a cache given by a relative path is the same folder from everywhere", async () => {
+  const { said } = await shell("echo $STATE >&2", ["env", "SVC_TTS_CACHE=here"]);
+  expect(said).toMatch(/^\/.*\/here\/cluster\n$/);
+});
+
+test("a cluster of one's own is asked before there is any cache", async () => {
+  const { said } = await shell(
+    `source ./target.sh; kubectl() { echo "no route" >&2; return 1; }; helm() { :; }; KUBECONFIG=/elsewhere; choose_target`,
+    ["env", `SVC_TTS_CACHE=${join(cache, "new")}`],
+  );
+  expect(said).toContain("no route");
+  expect(said).toContain("does not answer");
+});
+
 test("a machine whose ranges are free passes", async () => {
   const { code, said } = await shell('need_free_range "$POD_RANGE"', ownNetwork);
   expect({ code, said }).toEqual({ code: 0, said: "" });
