@@ -83,6 +83,10 @@ test-e2e: node_modules/.installed ## the main job on a real cluster, started her
 test-crash: ## kill the local cluster's programs in every way and see that up and down cope (a minute; it must be down)
 	@test/cluster/crash.sh
 
+.PHONY: bench
+bench: node_modules/.installed deps ## how fast it is here, side by side with its engines alone: docs/benchmarks.md (3 minutes)
+	@$(NODE) test/bench/main.ts
+
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh $(if $(PUSH),--push)

@@ -1,14 +1,5 @@
-/** How much audio the bytes of an answer are. */
-export interface AudioMeter {
-  /** @returns what the piece adds; a header adds nothing. */
-  push(piece: Uint8Array): Measure;
-}
-
-export interface Measure {
-  readonly bytes: number;
-  /** Undefined where the format does not tell. */
-  readonly ms: number | undefined;
-}
+import { createMp3Meter, createOpusMeter } from "./frame-meters.ts";
+import type { AudioMeter, Measure } from "./measure.ts";
 
 /** Longest header of a WAV file that is looked through for its audio. */
 const maxHeaderBytes = 64 * 1024;
@@ -24,6 +15,8 @@ const wavTypes = ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"];
 /** @param mediaType without parameters. @param rate Hz of raw audio, where it is known. */
 export function createAudioMeter(mediaType: string, rate: number | undefined): AudioMeter {
   if (wavTypes.includes(mediaType)) return new WavMeter();
+  if (mediaType === "audio/mpeg") return createMp3Meter();
+  if (mediaType === "audio/ogg") return createOpusMeter();
   const width = bytesPerSample[mediaType];
   const bytesPerMs = width === undefined || rate === undefined ? undefined : (width * rate) / 1000;
   return { push: ({ length }) => ({ bytes: length, ms: bytesPerMs && length / bytesPerMs }) };

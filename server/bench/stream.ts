@@ -1,5 +1,7 @@
 import type { Dispatcher } from "undici";
 import { createAudioMeter } from "./audio-meter.ts";
+import { audioOfEvents } from "./events.ts";
+import type { Measure } from "./measure.ts";
 import { Playback } from "./playback.ts";
 import { formOf, requestFor, type Target } from "./target.ts";
 
@@ -33,9 +35,10 @@ export async function measureStream(
   try {
     const answer = await agent.request({ ...requestFor(target, text), method: "POST", signal });
     if (answer.statusCode !== 200) return listener.failed(await codeOf(answer));
-    const { mediaType, rate } = formOf(target, answer.headers);
+    const { mediaType, inEvents, rate } = formOf(target, answer.headers);
     const meter = createAudioMeter(mediaType, rate);
-    for await (const piece of answer.body) listener.hear(meter.push(piece as Uint8Array));
+    const body = answer.body as AsyncIterable<Uint8Array>;
+    for await (const piece of inEvents ? audioOfEvents(body) : body) listener.hear(meter.push(piece));
     return listener.complete();
   } catch (error) {
     return signal.aborted ? listener.unfinished() : listener.failed(connectionCode(error));
@@ -53,7 +56,7 @@ class Listener {
     this.#sentAt = sentAt;
   }
 
-  hear({ bytes, ms }: { readonly bytes: number; readonly ms: number | undefined }): void {
+  hear({ bytes, ms }: Measure): void {
     if (bytes === 0) return;
     const now = this.#elapsedMs();
     this.#firstAudioMs ??= now;
@@ -101,18 +104,22 @@ async function codeOf({ statusCode, body }: Dispatcher.ResponseData): Promise<st
   return problemCode(text) ?? `http_${statusCode}`;
 }
 
-/** Ours has `code`, the OpenAI shape `error.code`; a code is a short word, whoever sends it. */
+/** Ours has `code`, the OpenAI shape `error.code`. */
 function problemCode(text: string): string | undefined {
   try {
     const problem = JSON.parse(text) as { code?: unknown; error?: { code?: unknown } };
-    const code = problem?.code ?? problem?.error?.code;
-    return typeof code === "string" && /^[\w.-]{1,60}$/.test(code) ? code : undefined;
+    return shortWord(problem?.code ?? problem?.error?.code);
   } catch {
     return undefined; // no JSON: the status says it
   }
 }
 
+/** What broke without a code was no audio, or not whole. */
 function connectionCode(error: unknown): string {
-  const { code, name } = error as { code?: unknown; name?: unknown };
-  return String(code ?? name ?? "unknown");
+  return shortWord((error as { code?: unknown }).code) ?? "broken_stream";
+}
+
+/** A code is a short word, whoever sends it. */
+function shortWord(given: unknown): string | undefined {
+  return typeof given === "string" && /^[\w.-]{1,60}$/.test(given) ? given : undefined;
 }

@@ -6,13 +6,20 @@ export interface Target {
   readonly key: string | undefined;
   readonly model: string;
   readonly voice: string;
-  /** A media type. */
+  /** A media type: of audio, or `text/event-stream`. */
   readonly accept: string;
+  /** What events carry. */
+  readonly eventFormat: EventFormat;
   /** Hz: asked for, and with the OpenAI shape, which cannot ask, believed of raw audio. */
   readonly rate: number | undefined;
   /** Spoken in turn. */
   readonly texts: readonly string[];
 }
+
+/** `audioFormat` of events, and the media type that the same audio has by itself. */
+export const eventFormats = { mp3: "audio/mpeg", mulaw: "audio/x-mulaw", pcm: "audio/pcm" } as const;
+export type EventFormat = keyof typeof eventFormats;
+export const eventStream = "text/event-stream";
 
 export interface HttpRequest {
   readonly origin: string;
@@ -34,7 +41,7 @@ const openaiFormats: Readonly<Record<string, string>> = {
 const openaiPcmRate = 24_000;
 
 /** Media types that the OpenAI shape can ask for. */
-export const openaiTypes = Object.keys(openaiFormats);
+export const openaiTypes = [...Object.keys(openaiFormats), eventStream];
 
 export function requestFor(target: Target, text: string): HttpRequest {
   const { origin, pathname, search } = new URL(target.url);
@@ -50,22 +57,42 @@ export function requestFor(target: Target, text: string): HttpRequest {
   };
 }
 
-function ownBody({ model, voice, rate }: Target, text: string): object {
-  return { modelId: model, speaker: voice, text, ...(rate !== undefined && { samplingRate: rate }) };
+function ownBody({ model, voice, rate, accept, eventFormat }: Target, text: string): object {
+  return {
+    modelId: model,
+    speaker: voice,
+    text,
+    ...(rate !== undefined && { samplingRate: rate }),
+    ...(accept === eventStream && { audioFormat: eventFormat }),
+  };
 }
 
-function openaiBody({ model, voice, accept }: Target, text: string): object {
-  return { model, voice, input: text, response_format: openaiFormats[accept] };
+function openaiBody({ model, voice, accept, eventFormat }: Target, text: string): object {
+  if (accept !== eventStream) return { model, voice, input: text, response_format: openaiFormats[accept] };
+  return { model, voice, input: text, response_format: eventFormat, stream_format: "sse" };
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
+export interface AnswerForm {
+  /** Of the audio, also where events carry it. */
+  readonly mediaType: string;
+  readonly inEvents: boolean;
+  /** Hz. */
+  readonly rate: number | undefined;
+}
+
 /** What an answer says of its own form; what it leaves out is taken as it was asked for. */
-export function formOf(target: Target, headers: Headers): { mediaType: string; rate: number | undefined } {
+export function formOf(target: Target, headers: Headers): AnswerForm {
   const contentType = String(headers["content-type"] ?? target.accept);
   const [mediaType = ""] = contentType.toLowerCase().split(";", 1);
   const written = headers["x-sampling-rate"] ?? /;\s*rate=(\d+)/i.exec(contentType)?.[1];
   const told = Number(written);
   const assumed = target.rate ?? (target.shape === "openai" ? openaiPcmRate : undefined);
-  return { mediaType: mediaType.trim(), rate: Number.isInteger(told) && told > 0 ? told : assumed };
+  const inEvents = mediaType.trim() === eventStream;
+  return {
+    mediaType: inEvents ? eventFormats[target.eventFormat] : mediaType.trim(),
+    inEvents,
+    rate: Number.isInteger(told) && told > 0 ? told : assumed,
+  };
 }

@@ -5,7 +5,7 @@ import { plot } from "../bench/plot.ts";
 import { type Report, report } from "../bench/report.ts";
 import type { StreamRecord } from "../bench/stream.ts";
 import { table } from "../bench/table.ts";
-import { openaiTypes, type Target } from "../bench/target.ts";
+import { type EventFormat, eventFormats, eventStream, openaiTypes, type Target } from "../bench/target.ts";
 import { usualTexts } from "../bench/texts.ts";
 import { type Command, type Options, type Shell, UsageError } from "./command.ts";
 
@@ -22,7 +22,8 @@ export const benchCommand: Command = {
     seconds: { value: "T", help: "how long", default: "20" },
     model: { value: "ID", help: "model", default: "mist" },
     voice: { value: "ID", help: "voice", default: "alan" },
-    accept: { value: "TYPE", help: "an audio type that is streamed", default: "audio/pcm" },
+    accept: { value: "TYPE", help: "an audio type, or text/event-stream", default: "audio/pcm" },
+    format: { value: "NAME", help: "what events carry: mp3, mulaw or pcm", default: "pcm" },
     rate: { value: "HZ", help: "sampling rate to ask for; with --openai the rate of its raw audio" },
     text: { value: "FILE", help: "texts to speak, one a line; sentences of our own unless given" },
     openai: { help: "ask in the OpenAI shape: POST /v1/audio/speech" },
@@ -87,9 +88,9 @@ function readTarget(options: Options, shell: Shell): Target {
   const { url = "", accept = "", model = "", voice = "" } = options;
   const shape = options.openai === undefined ? "svc-tts" : "openai";
   requireUrl(url);
-  if (!accept.startsWith("audio/") || accept.includes("*")) {
+  if (accept !== eventStream && (!accept.startsWith("audio/") || accept.includes("*"))) {
     throw new UsageError(
-      `--accept must be an audio type, as audio/pcm or audio/wav; it is ${JSON.stringify(accept)}.`,
+      `--accept must be an audio type, as audio/pcm, or ${eventStream}; it is ${JSON.stringify(accept)}.`,
     );
   }
   if (shape === "openai" && !openaiTypes.includes(accept)) {
@@ -104,9 +105,17 @@ function readTarget(options: Options, shell: Shell): Target {
     model,
     voice,
     accept,
+    eventFormat: readEventFormat(options),
     rate: options.rate === undefined ? undefined : whole(options, "rate", 384_000),
     texts: options.text === undefined ? usualTexts : readTexts(options.text),
   };
+}
+
+function readEventFormat({ format = "" }: Options): EventFormat {
+  if (Object.hasOwn(eventFormats, format)) return format as EventFormat;
+  throw new UsageError(
+    `--format must be one of ${Object.keys(eventFormats).join(", ")}; it is ${JSON.stringify(format)}.`,
+  );
 }
 
 function requireUrl(given: string): void {

@@ -183,6 +183,7 @@ describe("the bench command line", () => {
     [["--url", "http://x", "--streams", "0"], "--streams must be an integer from 1 to 10000"],
     [["--url", "http://x", "--seconds", "1.5"], "--seconds must be an integer"],
     [["--url", "http://x", "--accept", "audio/*"], "--accept must be an audio type"],
+    [["--url", "http://x", "--format", "ogg"], "--format must be one of mp3, mulaw, pcm"],
     [["--url", "http://x", "--openai", "--accept", "audio/x-mulaw"], "--accept with --openai must be one of"],
     [["--url", "http://x", "--text", "/nowhere"], "--text /nowhere: "],
     [["--url", "http://x", "--openai=yes"], "--openai"],

@@ -8,6 +8,7 @@ const ours: Target = {
   model: "mist",
   voice: "alan",
   accept: "audio/pcm",
+  eventFormat: "mp3",
   rate: undefined,
   texts: ["Hello."],
 };
@@ -36,6 +37,13 @@ describe("a request of the load tool", () => {
     });
   });
 
+  it("asks for events in both shapes", () => {
+    const accept = "text/event-stream";
+    const body = (target: Target) => JSON.parse(requestFor({ ...target, accept }, "Hello.").body);
+    expect(body(ours)).toMatchObject({ audioFormat: "mp3" });
+    expect(body(peer)).toMatchObject({ response_format: "mp3", stream_format: "sse" });
+  });
+
   it("keeps the path of an address that has one", () => {
     expect(requestFor({ ...peer, url: "http://x:1/tts/speak?a=b" }, "").path).toBe("/tts/speak?a=b");
   });
@@ -51,6 +59,11 @@ describe("the form of an answer", () => {
     [peer, {}, "audio/mpeg", 24_000],
     [{ ...peer, rate: 22_050 }, { "content-type": "audio/pcm" }, "audio/pcm", 22_050],
   ] as const)("is told by its headers first %#", (target, headers, mediaType, rate) => {
-    expect(formOf(target, headers)).toEqual({ mediaType, rate });
+    expect(formOf(target, headers)).toEqual({ mediaType, rate, inEvents: false });
+  });
+
+  it("is that of the audio which events carry", () => {
+    const headers = { "content-type": "text/event-stream; charset=utf-8", "x-sampling-rate": "24000" };
+    expect(formOf(ours, headers)).toEqual({ mediaType: "audio/mpeg", rate: 24_000, inEvents: true });
   });
 });

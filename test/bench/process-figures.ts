@@ -1,0 +1,42 @@
+/** What the kernel tells of processes (proc(5)). */
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Clock ticks in a second, on every Linux that Node runs on. */
+const ticksPerSecond = 100;
+
+/** Fields of /proc/PID/stat after the name, which may hold anything; the first is the state. */
+function statOf(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+export function childrenOf(parent: number): number[] {
+  const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  return pids.filter((pid) => parentOf(pid) === parent);
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(statOf(pid)[1]);
+  } catch {
+    return undefined; // it ended meanwhile
+  }
+}
+
+/** Its words. */
+export function commandOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+}
+
+/** Processor time so far, user and system, of its threads but not of its children. */
+export function processorSeconds(pid: number): number {
+  const fields = statOf(pid);
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+/** Resident memory in bytes. */
+export function residentBytes(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+  if (!match) throw new Error(`no resident memory is told of process ${pid}`);
+  return Number(match[1]) * 1024;
+}

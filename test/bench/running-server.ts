@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { ports } from "../../config/contract/names.ts";
+import { childrenOf, commandOf } from "./process-figures.ts";
+
+export const program = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
+const readyWithinMs = 120_000;
+const key = "bench";
+
+export interface RunningServer {
+  readonly url: string;
+  readonly key: string;
+  /** Process ids by what they do; the engines' are those of the tier that speaks mist. */
+  readonly pids: { readonly api: number; readonly mist: number; readonly engines: readonly number[] };
+  stop(): Promise<void>;
+}
+
+/** The three tiers as `make run` starts them, on ports that are free and with files of their own. */
+export async function startServer(): Promise<RunningServer> {
+  const home = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
+  const offset = await freeOffset();
+  const child = spawn(process.execPath, [program, "all"], {
+    env: { ...process.env, HOME: home, PORT_OFFSET: String(offset), SVC_TTS_API_KEY: key, DEV: "" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const stop = async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGTERM");
+      await once(child, "exit");
+    }
+    rmSync(home, { recursive: true, force: true });
+  };
+  try {
+    await untilSpeaking(child);
+    return { url: `http://127.0.0.1:${ports.api + offset}`, key, pids: tiersOf(child.pid ?? 0), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** What the tiers say is shown where they do not start or something goes wrong: they say warnings only. */
+async function untilSpeaking(child: ChildProcess): Promise<void> {
+  const speaking = Promise.withResolvers<void>();
+  let said = "";
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    said = (said + text).slice(-4000);
+    if (text.startsWith("{")) process.stderr.write(text);
+    if (said.includes("==> speaking")) speaking.resolve();
+  });
+  const failed = (how: string) => speaking.reject(new Error(`The server ${how}. It said: ${said}`));
+  child.once("exit", (code) => failed(`ended with ${code}`));
+  const late = setTimeout(() => failed("did not start in time"), readyWithinMs);
+  await speaking.promise;
+  clearTimeout(late);
+}
+
+function tiersOf(parent: number): RunningServer["pids"] {
+  const tier = (name: string) => {
+    const pid = childrenOf(parent).find((child) => commandOf(child).at(-1) === name);
+    if (pid === undefined) throw new Error(`the ${name} tier is not among the server's processes`);
+    return pid;
+  };
+  const mist = tier("mist");
+  return { api: tier("api"), mist, engines: childrenOf(mist) };
+}
+
+async function freeOffset(): Promise<number> {
+  for (let offset = 20_000; offset < 50_000; offset += 500) {
+    const wanted = [ports.api, ports.model, ports.arcanaBesideMist].map((port) => port + offset);
+    if ((await Promise.all(wanted.map(isFree))).every(Boolean)) return offset;
+    await sleep(1);
+  }
+  throw new Error("no free ports between 28000 and 58000");
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  const outcome = Promise.race([
+    once(server, "listening").then(() => true),
+    once(server, "error").then(() => false),
+  ]);
+  server.listen(port, "127.0.0.1");
+  const free = await outcome.catch(() => false);
+  server.close();
+  return free;
+}
