@@ -36,6 +36,12 @@ const utterance = koffi.struct({
   context: "void *",
 });
 
+/** Least length of an utterance's pieces: of the first one, doubled from each to the next, and where that ends. */
+export interface ChunkSamples {
+  readonly first: number;
+  readonly most: number;
+}
+
 export type OnAudio = (samples: () => Int16Array, rate: number, utterance: Pointer) => boolean;
 
 export interface FliteLibrary extends ReturnType<typeof bind> {
@@ -116,12 +122,17 @@ function bind(library: LibraryHandle) {
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
     setFeature: (utt: Pointer, name: string, value: number): void =>
       featFloat(featuresOf(utt), keep(name), value),
-    /** Sends this utterance's audio to the listener, in pieces of at least `chunkSamples`. */
-    stream(utt: Pointer, chunkSamples: number, onAudio: OnAudio): void {
-      listener = onAudio;
+    /** Sends this utterance's audio to the listener, in pieces of at least so many samples. */
+    stream(utt: Pointer, { first, most }: ChunkSamples, onAudio: OnAudio): void {
       const info = newStreamingInfo() as Pointer;
+      let least = first;
+      listener = (...audio) => {
+        least = Math.min(2 * least, most);
+        koffi.encode(info, "int", least); // its first field; Flite looks at it before each piece
+        return onAudio(...audio);
+      };
       koffi.encode(info, streamingInfo, {
-        minBuffSize: chunkSamples,
+        minBuffSize: first,
         callback,
         utterance: null,
         item: null,

@@ -4,8 +4,8 @@ import { toArpabet } from "../../text/phonemes.ts";
 import type { Sink, Synthesize } from "../serve-jobs.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
 
-/** At 16 kHz: the first piece leaves after 25 ms of audio, the others are a tenth of a second. */
-const chunkSamples = 400;
+/** At 16 kHz: the first piece leaves after 25 ms of audio, the third and all others are a tenth of a second. */
+const chunkSamples = { first: 400, most: 1600 };
 const noiseSeed = 1;
 /** Kept around the speech, so that a soft onset or a release is not cut. */
 const marginSeconds = 0.02;
