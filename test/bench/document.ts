@@ -53,7 +53,7 @@ ${table(
 
 function machineSentence({ processor, cores, memoryBytes, node, kernel, loadBefore }: Machine): string {
   const memory = `${(memoryBytes / 2 ** 30).toFixed(0)} GiB of memory`;
-  const others = `${loadBefore.toFixed(1)} other tasks running on average before it`;
+  const others = `busy with ${loadBefore.toFixed(1)} other tasks on average in the minute before`;
   return `This run: ${cores} cores (${processor}), ${memory}, Linux ${kernel}, Node ${node}, ${others}.`;
 }
 
@@ -129,5 +129,5 @@ function met(yes: boolean): string {
 }
 
 function percent(share: number): string {
-  return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;
+  return `${(share * 100).toFixed(1)} %`;
 }

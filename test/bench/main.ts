@@ -13,9 +13,9 @@ import { residentBytes } from "./process-figures.ts";
 import { type RunningServer, startServer } from "./running-server.ts";
 
 const streamCounts = [1, 8, 32];
-const loadSeconds = 8;
-const firstAudioRounds = 8;
-const throughputPlan = { streams: 32, pairs: 3, seconds: 8 };
+const loadSeconds = 6;
+const firstAudioRounds = 7;
+const throughputPlan = { streams: 32, pairs: 3, seconds: 6 };
 const docs = join(import.meta.dirname, "../../docs");
 
 const machine = describeMachine();
@@ -32,7 +32,6 @@ async function measure(running: RunningServer, alone: EnginesAlone): Promise<Fig
   const atRestBytes = residentBytes(running.pids.api);
   const loads: Report[] = [];
   for (const streams of streamCounts) {
-    console.log(`==> ${streams} streams for ${loadSeconds} s`);
     const run = await load(running, streams, loadSeconds);
     console.log(table(run));
     loads.push(run);

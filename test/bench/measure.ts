@@ -22,7 +22,13 @@ export async function load({ url, key }: Server, streams: number, seconds: numbe
   const json = join(folder, "run.json");
   const options = ["--streams", String(streams), "--seconds", String(seconds), "--json", json];
   try {
-    await promisify(execFile)(process.execPath, [program, "bench", "--url", url, "--key", key, ...options]);
+    const running = promisify(execFile)(process.execPath, [
+      program,
+      ...["bench", "--url", url, "--key", key],
+      ...options,
+    ]);
+    running.child.stderr?.pipe(process.stderr, { end: false }); // its progress
+    await running;
     return JSON.parse(readFileSync(json, "utf8")) as Report;
   } finally {
     rmSync(folder, { recursive: true });
@@ -52,6 +58,7 @@ export async function firstAudio(
   const engineMs: number[] = [];
   const servedMs = new Map<string, number[]>(variants.map(({ name }) => [name, []]));
   for (let round = 0; round < rounds; round++) {
+    console.log(`    round ${round + 1} of ${rounds}`);
     for (const { name, ...form } of variants) {
       engineMs.push(await engines.firstChunkMs(longText));
       const target = { ...usualTarget, ...form, url, key };
@@ -101,6 +108,7 @@ export async function throughput(
   const processorTotals = Object.keys(processes).map(() => 0);
   let audioSeconds = 0;
   for (let pair = 0; pair < pairs; pair++) {
+    console.log(`    ${streams} streams for ${seconds} s on the engines alone`);
     const alone = await engines.throughput(usualTexts, streams, seconds);
     const before = spent();
     const run = await load(server, streams, seconds);
