@@ -45,9 +45,9 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
   takeJsonOnly(app);
-  addNotFound(app);
   app.setErrorHandler((error, request, reply) => sendProblem(reply, request, error));
   app.addHook("onRequest", identify(parts.lifecycle));
+  addNotFound(app);
   app.addHook("onResponse", report(parts.metrics));
   addSpeechRoute(app, parts);
   addOpenaiSpeechRoute(app, parts);

@@ -65,7 +65,7 @@ function problemHeaders(failure: Failure): Record<string, string> {
   return headers;
 }
 
-/** Answers 404, or 405 with `Allow` where the path takes another method. */
+/** Answers 404, or 405 with `Allow` where the path takes another method; a body is not read first. */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
   app.addHook("onRoute", ({ url, method }) => {
@@ -73,14 +73,13 @@ export function addNotFound(app: FastifyInstance): void {
     for (const name of [method].flat()) known.add(name);
     methods.set(url, known);
   });
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split("?", 1)[0] ?? "";
-    const allowed = methods.get(path);
-    if (!allowed)
-      return sendProblem(reply, request, new Failure("not_found", "There is nothing at this path."));
+  app.addHook("onRequest", async (request, reply) => {
+    if (!request.is404) return;
+    const allowed = methods.get(request.url.split("?", 1)[0] ?? "");
+    if (!allowed) throw new Failure("not_found", "There is nothing at this path.");
     const list = [...allowed].join(", ");
     void reply.header("allow", list);
-    return sendProblem(reply, request, new Failure("method_not_allowed", `This path takes ${list}.`));
+    throw new Failure("method_not_allowed", `This path takes ${list}.`);
   });
 }
 

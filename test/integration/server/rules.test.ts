@@ -110,6 +110,11 @@ describe("a request that is refused", () => {
     expect(wrong.status).toBe(405);
     expect(wrong.headers.get("allow")).toBe("POST");
     await problem(wrong);
+    const unusual = await fetch(`${api.url}/v1/voices`, { method: "QUERY" }); // Fastify asks it for a body's type
+    expect(unusual.status).toBe(405);
+    expect((await problem(await fetch(`${api.url}/v1/voices`, { method: "POST", body: "x" }))).code).toBe(
+      "method_not_allowed",
+    );
   });
 
   it.each([
