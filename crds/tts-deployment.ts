@@ -105,7 +105,7 @@ const Model = Type.Object({
         "Pods of the pool. Absent: whoever scales the TtsModelPool decides, as `kubectl scale ttsmp`.",
     }),
   ),
-  resources: Resources("Resources of the model container.", { cpu: "100m", memory: "256Mi" }),
+  resources: Resources("Resources of the model container.", { cpu: "100m", memory: "384Mi" }),
   env: Type.Optional(Env),
   accelerator: Type.Optional(Accelerator),
   maxConcurrentStreams: MaxConcurrentStreams,

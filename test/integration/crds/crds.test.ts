@@ -67,7 +67,7 @@ describe("the CRDs", () => {
           name: "mist",
           kind: "mist",
           accelerator: { resourceName: "nvidia.com/gpu", count: 1, nodeSelector: {}, tolerations: [] },
-          resources: { requests: { cpu: "100m", memory: "256Mi" } },
+          resources: { requests: { cpu: "100m", memory: "384Mi" } },
           maxConcurrentStreams: 16,
           rollout: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900 },
           drain: { maxStreamSeconds: 300, endpointDelaySeconds: 5 },
