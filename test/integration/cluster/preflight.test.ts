@@ -89,6 +89,14 @@ test("a cluster of one's own is asked before there is any cache", async () => {
   expect(said).toContain("does not answer");
 });
 
+test("memory.sh prints each container's memory less the cache that could be dropped", async () => {
+  const { code, said } = await shell(
+    `kubectl() { case $1 in get) echo "demo api-1 api" ;; *) printf '90000000\\ninactive_file 4000000\\n' ;; esac; }
+     export -f kubectl; ./memory.sh | tr -s ' ' >&2`,
+  );
+  expect({ code, said }).toEqual({ code: 0, said: "demo/api-1 api 86 MB\n" });
+});
+
 test("a machine whose ranges are free passes", async () => {
   const { code, said } = await shell('need_free_range "$POD_RANGE"', ownNetwork);
   expect({ code, said }).toEqual({ code: 0, said: "" });
