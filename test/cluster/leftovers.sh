@@ -20,8 +20,6 @@ processes() {
 
 mounts() { awk -v state="$STATE/" 'index($5, state) || index($4, state) {print "mount " $5}' /proc/self/mountinfo; }
 links() { ip -oneline link show "$HOST_LINK" 2>/dev/null | awk '{print "link " $2}' || true; }
-named_namespaces() { ip netns list 2>/dev/null | grep -E '^(cni-|svc-tts)' | sed 's/^/network namespace /' || true; }
-
 routes() {
   local range
   for range in "$NODE_RANGE" "$SERVICE_RANGE" "$POD_RANGE"; do
@@ -29,9 +27,10 @@ routes() {
   done
 }
 
+# kube-proxy's alone: cni's may be another container engine's, and ours would have leaked together
 rules() {
   command -v nft >/dev/null || return 0
-  nft list tables 2>/dev/null | grep -E 'kube-proxy|cni' | sed 's/^/nftables /' || true
+  nft list tables 2>/dev/null | grep kube-proxy | sed 's/^/nftables /' || true
 }
 
 cgroups() {
@@ -47,7 +46,7 @@ files() {
 main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; esac
   local found
-  found=$({ processes; mounts; links; named_namespaces; routes; rules; cgroups; files; } | sort -u)
+  found=$({ processes; mounts; links; routes; rules; cgroups; files; } | sort -u)
   [ -n "$found" ] || return 0
   printf '%s\n' "$found"
   return 1

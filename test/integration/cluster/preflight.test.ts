@@ -112,6 +112,15 @@ test("leftovers are listed, one a line, and fail", async () => {
   expect(said).toContain(`file ${cache}/cluster/etcd\n`);
 });
 
+test("what another container engine keeps on this machine is no leftover of the cluster's", async () => {
+  const { said } = await shell(
+    'nft add table ip cni_hostport; nft add table ip kube-proxy; "$CLUSTER_DIR"/leftovers.sh >&2',
+    ownNetwork,
+  );
+  expect(said).toContain("nftables table ip kube-proxy");
+  expect(said).not.toContain("cni");
+});
+
 test("without a Go toolchain the build says how to get one", async () => {
   const { code, said } = await shell(
     'PATH=/usr/bin:/bin; command() { return 1; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
