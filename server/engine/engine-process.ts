@@ -42,6 +42,15 @@ interface Job {
   finished: boolean;
   error: Error | undefined;
   wake: () => void;
+  readonly settled: PromiseWithResolvers<void>;
+}
+
+/** An utterance that is being spoken. */
+export interface Running {
+  /** At most the utterance waits here in memory for whoever pulls it. After an abort there are no more. */
+  readonly frames: AsyncIterable<EngineFrame>;
+  /** Resolves when the process can take the next utterance, or is dead; no listener is waited for. */
+  readonly settled: Promise<void>;
 }
 
 /** One engine process: started, ready, speaking one job at a time, dead. */
@@ -96,11 +105,26 @@ export class EngineProcess {
     return this.#exited.promise;
   }
 
-  /** Speaks one utterance. After an abort it yields no more; `settled` tells when the process is free again. */
-  async *run(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+  /**
+   * Speaks one utterance.
+   * @throws EngineDied when the process is gone.
+   */
+  run(utterance: Utterance, signal: AbortSignal): Running {
     const job = this.#begin(utterance);
-    const abort = () => job.wake();
-    signal.addEventListener("abort", abort);
+    const stop = () => this.#stop(job);
+    signal.addEventListener("abort", stop);
+    const settled = job.settled.promise.then(() => signal.removeEventListener("abort", stop));
+    return { frames: this.#frames(job, signal), settled };
+  }
+
+  async close(): Promise<void> {
+    this.#socket.end();
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), closeLimitMs);
+    await this.#exited.promise;
+    clearTimeout(timer);
+  }
+
+  async *#frames(job: Job, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
     try {
       while (!signal.aborted) {
         const frame = job.frames.shift();
@@ -110,25 +134,14 @@ export class EngineProcess {
         else await new Promise<void>((resolve) => (job.wake = resolve));
       }
     } finally {
-      signal.removeEventListener("abort", abort);
-      if (!job.finished) this.#send(idMessage(messageTypes.stop, job.id));
-      job.frames.length = 0;
+      this.#stop(job);
     }
   }
 
-  /** Resolves when no job is on: the process can take the next, or is dead. */
-  async settled(): Promise<void> {
-    const job = this.#job;
-    while (job && !job.finished && !this.#dead) {
-      await new Promise<void>((resolve) => (job.wake = resolve));
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#socket.end();
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), closeLimitMs);
-    await this.#exited.promise;
-    clearTimeout(timer);
+  #stop(job: Job): void {
+    if (!job.finished) this.#send(idMessage(messageTypes.stop, job.id));
+    job.frames.length = 0;
+    job.wake();
   }
 
   #begin(utterance: Utterance): Job {
@@ -142,6 +155,7 @@ export class EngineProcess {
       finished: false,
       error: undefined,
       wake: () => undefined,
+      settled: Promise.withResolvers(),
     };
     this.#job = job;
     this.#send(jsonMessage(messageTypes.speak, { id: job.id, utterance }));
@@ -218,6 +232,7 @@ export class EngineProcess {
     }
     job.error = error;
     job.finished = true;
+    job.settled.resolve();
     job.wake();
   }
 

@@ -90,11 +90,10 @@ export class ProcessPool implements Engine {
   async *#speakOnce(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
     const process = await this.#take(signal);
     if (!process) return;
-    try {
-      yield* process.run(utterance, signal);
-    } finally {
-      void process.settled().then(() => this.#giveBack(process));
-    }
+    const { frames, settled } = process.run(utterance, signal);
+    // not when the listener has taken it all: a slow one would keep the process from everybody else
+    void settled.then(() => this.#giveBack(process));
+    yield* frames;
   }
 
   #failure(cause: unknown): unknown {

@@ -1,6 +1,6 @@
 import type { Engine } from "../engine/engine.ts";
 import type { Speaker } from "../engine/engines.ts";
-import type { EngineFrame, Frame, TokenTime, WordTime } from "../speech.ts";
+import type { EngineFrame, Frame, Token, TokenTime, WordTime } from "../speech.ts";
 import type { Segment } from "../text/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
 import type { Prosody } from "./prosody.ts";
@@ -15,6 +15,8 @@ export interface Speech {
 }
 
 const silenceChunkSeconds = 0.1;
+/** Marks on one side of a word that an engine hears of; the thirty-third says nothing new. */
+const maxPunctuation = 32;
 
 /** Speaks segment after segment; the next one is asked of the engine when the last one has been taken. */
 export async function* speak(speech: Speech, signal: AbortSignal): AsyncGenerator<Frame, void, void> {
@@ -42,7 +44,7 @@ async function* phrase(
   const manner = prosody();
   const utterance = {
     voice: speaker.voice,
-    tokens,
+    tokens: tokens.map(spoken),
     stretch: stretch * manner.stretch,
     pitch: manner.pitch,
   };
@@ -54,6 +56,17 @@ async function* phrase(
   const last = words.flush();
   if (last.length > 0) yield { samples: new Int16Array(0), rate: speaker.engine.rate, words: last };
   yield* silence((pauseMs / 1000) * stretch * manner.pause, speaker.engine);
+}
+
+/** What the engine needs of a token: a written word may have millions of letters, and would go with each of its parts. */
+function spoken({ text, before, after, stretch, phonemes }: WrittenToken): Token {
+  return {
+    text,
+    before: before.slice(-maxPunctuation),
+    after: after.slice(0, maxPunctuation),
+    stretch,
+    ...(phonemes && { phonemes }),
+  };
 }
 
 /** Cuts the audio at a length, and with it the words that are not heard any more. */

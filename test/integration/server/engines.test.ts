@@ -74,6 +74,20 @@ describe.each([
     expect(last).toBeLessThanOrEqual(samples.length / pool.rate + 0.001);
   });
 
+  test("keeps no process for a listener who has stopped listening", async () => {
+    const slow = Array.from({ length: pool.capacity }, () => pool.speak(utterance(voice, long), never));
+    const begun = await Promise.all(slow.map((frames) => frames.next()));
+    const { samples } = await say("one two three.");
+    expect(samples.length).toBeGreaterThan(0);
+    const whole = await say(long);
+    for (const [i, frames] of slow.entries()) {
+      const rest = await hear(frames);
+      const first = begun[i]?.value?.samples.length ?? 0;
+      const difference = first + rest.samples.length - whole.samples.length;
+      expect(Math.abs(difference)).toBeLessThan(pool.rate / 100); // eSpeak NG's differ by a few samples
+    }
+  });
+
   test("begins and ends with speech, not with silence", async () => {
     const { samples } = await say("one two three.");
     const edge = Math.round(0.06 * pool.rate);

@@ -328,6 +328,29 @@ test("tokens are read again when their file changes, and an absent file opens no
   }
 });
 
+test("a word of millions of letters, or of marks, is spoken and kills no engine", async () => {
+  const tier = await modelTier({ tier: "arcana" });
+  try {
+    for (const text of [
+      "a".repeat(5_000_000),
+      `hello${"!".repeat(5_000_000)}`,
+      `${"(".repeat(5_000_000)}hello`,
+    ]) {
+      const answer = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
+      expect(answer.status).toBe(200);
+      const heard = [];
+      for await (const frame of framesOf(answer)) {
+        heard.push(frame.kind);
+        if (heard.length > 100) break;
+      }
+      expect(heard).toContain("audio");
+      expect(heard).not.toContain("error");
+    }
+  } finally {
+    await tier.stop();
+  }
+});
+
 test("a megabyte of text streams with flat memory", async () => {
   const tier = await modelTier({ tier: "arcana" });
   try {
