@@ -110,7 +110,6 @@ function report(metrics: Metrics) {
     const code = request.failure?.code;
     metrics.requestDone({ endpoint, method: request.method, status: reply.statusCode, code });
     const facts = {
-      requestId: request.id,
       method: request.method,
       endpoint,
       status: reply.statusCode,

@@ -220,6 +220,7 @@ class ModelTier {
   }
 
   #fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    if (reply.raw.closed) return reply.hijack(); // the caller is gone: nobody to answer, and nothing failed
     const failure = fromFastify(error) ?? asFailure(error);
     this.#report(failure, request, { ...answered(request, reply), status: failure.status });
     if (failure.retryAfterSeconds !== undefined) {
