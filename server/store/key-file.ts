@@ -1,4 +1,4 @@
-import { parse, stringify } from "yaml";
+import { parse, stringify, YAMLParseError } from "yaml";
 import type { WatchedFile } from "../watched-file.ts";
 import { type ApiKey, digestKey, type Scope, scopes } from "./key.ts";
 import { findEntry, type KeyEntry, type KeyStore } from "./key-store.ts";
@@ -24,12 +24,23 @@ export function createFileKeyStore(file: WatchedFile<readonly KeyEntry[]>): KeyS
 
 /** @throws Error naming the entry and field that are wrong. */
 export function parseKeyFile(text: string): readonly KeyEntry[] {
-  const document: unknown = parse(text) ?? {};
+  const document: unknown = readYaml(text) ?? {};
   if (!isRecord(document)) throw new Error("a keys file must be a mapping with the list `keys`");
   const keys = document.keys ?? [];
   if (!Array.isArray(keys)) throw new Error("`keys` must be a list");
   if (keys.length > maxEntries) throw new Error(`\`keys\` may have ${maxEntries} entries at most`);
   return keys.map(readEntry);
+}
+
+/** The parser's own message would quote the file, and with it perhaps a key that somebody wrote there by mistake. */
+function readYaml(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    const place = error instanceof YAMLParseError ? error.linePos?.[0] : undefined;
+    const where = place ? ` at line ${place.line}, column ${place.col}` : "";
+    throw new Error(`a keys file must be YAML, and this one is not${where}`);
+  }
 }
 
 function readEntry(entry: unknown, index: number): KeyEntry {

@@ -65,3 +65,9 @@ describe("stores", () => {
     expect(await store.find(digestKey("third"))).toBeUndefined();
   });
 });
+
+it("a keys file that is no YAML is complained about by its place, never by its content", () => {
+  const read = () => parseKeyFile(`keys: [ {{{ ${createKey()}`);
+  expect(read).toThrow(/^a keys file must be YAML, and this one is not at line 1, column \d+$/);
+  expect(() => parseKeyFile(`a: b: ${createKey()}`)).not.toThrow(/svc_/);
+});
