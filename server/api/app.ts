@@ -90,9 +90,8 @@ function readJson(request: FastifyRequest, body: Buffer): unknown {
 function identify(lifecycle: Lifecycle) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     void reply.header("x-request-id", request.id);
-    if (!lifecycle.isDraining()) return;
-    void reply.header("connection", "close");
-    if (request.method === "POST") {
+    if (lifecycle.isLeaving()) void reply.header("connection", "close");
+    if (lifecycle.isDraining() && request.method === "POST") {
       throw new Failure(
         "draining",
         "This server is shutting down; send the request again to reach another.",

@@ -52,6 +52,8 @@ export interface ApiTiming {
   readonly probeIntervalMs: number;
   readonly probeTimeoutMs: number;
   readonly licenseIntervalMs: number;
+  /** See `drain`. */
+  readonly farewellMs: number;
 }
 
 const usualTiming: ApiTiming = {
@@ -60,6 +62,7 @@ const usualTiming: ApiTiming = {
   probeIntervalMs: 3000,
   probeTimeoutMs: 2000,
   licenseIntervalMs: 30_000,
+  farewellMs: 5_000,
 };
 
 /** Requests that one API process speaks at once; far above what its models take. */
@@ -131,7 +134,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     return {
       url,
       stop: async () => {
-        await drain(app, lifecycle, settings.drainSeconds);
+        await drain(app, lifecycle, { farewellMs: timing.farewellMs, drainMs: settings.drainSeconds * 1000 });
         await close();
       },
     };

@@ -85,6 +85,8 @@ export async function startTestApi(
     logLevel: "silent",
     voices: testVoices,
     ...settings,
+    // tests leave idle connections behind and should not wait for them
+    timing: { farewellMs: 0, ...settings.timing },
   });
   return {
     url: api.url,

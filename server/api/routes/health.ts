@@ -44,6 +44,6 @@ function health({ license, prober, now }: ApiParts) {
 }
 
 function whyNotReady({ directory, lifecycle }: ApiParts): string | undefined {
-  if (lifecycle.isDraining()) return "draining";
+  if (lifecycle.isLeaving()) return "draining";
   return directory.table() ? undefined : "the routing table was not read yet";
 }

@@ -271,6 +271,19 @@ describe("a server that shuts down", () => {
     await stopped;
   });
 
+  it("serves what comes on a kept connection for a last while, and asks the caller to come anew", async () => {
+    const { api } = await start(speakTone(0.1), { timing: { farewellMs: 5_000 } });
+    expect((await api.post(arcana, { accept: "audio/wav" })).headers.get("connection")).toBe("keep-alive");
+    open.splice(open.indexOf(api), 1);
+    const stopped = api.stop();
+    expect((await fetch(`${api.url}/ready`)).status).toBe(503);
+    const last = await api.post(arcana, { accept: "audio/wav" });
+    expect(last.status).toBe(200);
+    expect(last.headers.get("connection")).toBe("close");
+    expect((await last.arrayBuffer()).byteLength).toBeGreaterThan(44);
+    await stopped;
+  });
+
   it("cuts what is not done in time", async () => {
     const { api } = await start(
       async (call) => {
