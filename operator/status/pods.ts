@@ -74,7 +74,7 @@ const crashing: Judge = (pod) => {
 };
 
 /** "0/1 nodes are available: 1 Insufficient nvidia.com/gpu": the scheduler names an extended resource with a slash. */
-const insufficientDevice = /Insufficient ([a-z0-9.-]+\/[A-Za-z0-9._-]+)/;
+const insufficientDevice = /Insufficient ([a-z0-9.-]+\/[A-Za-z0-9._-]*[A-Za-z0-9])/;
 
 const unschedulable: Judge = (pod) => {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === "PodScheduled");

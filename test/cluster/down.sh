@@ -34,6 +34,13 @@ remove_link() {
   if ip link show "$HOST_LINK" >/dev/null 2>&1; then ip link del "$HOST_LINK"; fi
 }
 
+# A start that was killed while it looked at the machine may have left one.
+any_cgroup() {
+  local folder
+  while read -r folder; do [ ! -d "$folder" ] || return 0; done < <(cgroup_folders)
+  return 1
+}
+
 remove_cgroups() {
   local folder
   while read -r folder; do
@@ -51,6 +58,7 @@ remove_files() {
   if [ -e "$STATE/made-folders" ]; then
     while read -r folder; do rmdir "$folder" 2>/dev/null || true; done <"$STATE/made-folders"
   fi
+  [ -d "$STATE" ] || return 0
   find "$STATE" -mindepth 1 -maxdepth 1 ! -name logs -exec rm -rf --one-file-system {} +
 }
 
@@ -60,7 +68,7 @@ main() {
   started=$(now_ms)
   [ "$(id -u)" = 0 ] || fail "stopping the cluster needs root, as starting it did" "run it with sudo (sudo -E make down)"
   [ "${1:-}" = --locked ] || hold_lock cluster
-  if [ ! -e "$STATE/boot" ] && [ -z "$(cluster_processes)" ]; then
+  if [ ! -e "$STATE/boot" ] && [ -z "$(cluster_processes)" ] && ! any_cgroup; then
     say "no cluster is running"
     return
   fi

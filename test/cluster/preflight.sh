@@ -67,8 +67,10 @@ need_namespaces() {
 need_cgroups() {
   local folder
   while read -r folder; do
+    [ ! -d "$folder" ] || continue
     mkdir -p "$folder" 2>/dev/null || fail "the cgroups under $(dirname "$folder") are read-only" \
       "inside a container it needs --privileged (Docker: also --cgroupns=host or private with a writable mount)"
+    rmdir "$folder" # it was only to see whether it can be made
   done < <(cgroup_folders)
 }
 

@@ -3,7 +3,7 @@
 set -euo pipefail
 
 DEMO=demo
-SENTENCE="The quick brown fox jumps over the lazy dog."
+SENTENCE="We will meet at the station tomorrow morning at nine."
 READY_WITHIN_S=240
 SPEECH="$REPO_DIR/speech.wav"
 FORWARDED_PORT=8000

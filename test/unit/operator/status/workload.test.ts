@@ -93,7 +93,7 @@ describe("a pod that does not start", () => {
     [
       "GPU",
       unschedulable("0/3 nodes are available: 3 Insufficient nvidia.com/gpu."),
-      /^failing NoGpu: .*0\/3 nodes/,
+      /^failing NoGpu: .*enough free nvidia\.com\/gpu: 0\/3 nodes/,
     ],
     [
       "node",
