@@ -213,8 +213,7 @@ describe("a TtsDeployment", () => {
 
   it("with more GPUs asked than any node has keeps mist serving and shows the scheduler's reason", async () => {
     await patchModels([mist(), arcana({ accelerator: { count: 63 } })]);
-    const found = await world.condition(name, "ModelsReady", "False", 60_000);
-    expect(found.message).toMatch(/arcana.*Insufficient nvidia\.com\/gpu/s);
+    await world.condition(name, "ModelsReady", "False", 60_000, /arcana.*Insufficient nvidia\.com\/gpu/s);
     const answer = await world.speak(name, { text: sentence, speaker: voiceOf("mist"), modelId: "mist" });
     expect(answer.status).toBe(200);
     await patchModels([mist(), arcana()]);

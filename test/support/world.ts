@@ -106,15 +106,21 @@ export class World {
     return this.kubectl.get("ttsd", name);
   }
 
-  /** Waits until a condition of the current generation is as wanted. */
-  async condition(name: string, type: string, status: "True" | "False", withinMs = 90_000) {
+  /** Waits until a condition of the current generation is as wanted; on the way there others may be told. */
+  async condition(
+    name: string,
+    type: string,
+    status: "True" | "False",
+    withinMs = 90_000,
+    message: RegExp = /./,
+  ) {
     return eventually(
       `${type}=${status} of ${name}`,
       async () => {
         const object = await this.deployment(name);
         const found = condition(object, type);
         const current = object?.status?.observedGeneration === object?.metadata.generation;
-        return current && found?.status === status ? found : undefined;
+        return current && found?.status === status && message.test(found.message) ? found : undefined;
       },
       { withinMs, seen: async () => (await this.deployment(name))?.status?.conditions },
     );
