@@ -27,6 +27,8 @@ interface Source {
   readonly description: string;
   readonly spec: TSchema;
   readonly status: TSchema;
+  /** The status before any operator has looked. Without its generation those who wait by kstatus would take a new object for finished. */
+  readonly unseen: object;
   readonly objectRules: CelRule[];
   readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
   readonly columns: Column[];
@@ -52,6 +54,13 @@ const ttsDeployment: Source = {
   description: "A text-to-speech service: an API tier and one pool of pods per model.",
   spec: TtsDeploymentSpecSchema,
   status: TtsDeploymentStatusSchema,
+  unseen: {
+    observedGeneration: -1,
+    summary: { models: "", streams: "" },
+    conditions: [],
+    models: [],
+    license: { state: "missing" },
+  },
   objectRules: [deploymentNameRule],
   columns: [
     {
@@ -114,6 +123,15 @@ const ttsModelPool: Source = {
     "One pool of model pods of a TtsDeployment. Made by the operator; scale it with `kubectl scale`.",
   spec: TtsModelPoolSpecSchema,
   status: TtsModelPoolStatusSchema,
+  unseen: {
+    observedGeneration: -1,
+    replicas: 0,
+    readyReplicas: 0,
+    desiredReplicas: 0,
+    capacity: { streams: 0 },
+    selector: "",
+    conditions: [],
+  },
   objectRules: [],
   scale: {
     specReplicasPath: ".spec.replicas",
@@ -182,7 +200,7 @@ function objectSchema(source: Source) {
       kind: { type: "string", description: "The kind of this object." },
       metadata: { type: "object" },
       spec: structural(source.spec),
-      status: structural(source.status),
+      status: { ...structural(source.status), default: source.unseen },
     },
     ...(source.objectRules.length > 0 ? rules(...source.objectRules) : {}),
   };

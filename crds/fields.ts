@@ -1,12 +1,15 @@
 import { Type } from "typebox";
 import { tiers } from "../config/contract/models.ts";
-import { env } from "../config/contract/names.ts";
-import { atomicList, mapList, rules } from "./keywords.ts";
+import { arcanaEnv, env } from "../config/contract/names.ts";
+import { anyFields, atomicList, mapList, rules, setList } from "./keywords.ts";
 
 /** Pieces of schema that `TtsDeployment` and `TtsModelPool` share. Every description is shown by `kubectl explain`. */
 
+/** As `Intl` spells them. */
+const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] as const;
+
 const quantityPattern = "^[+]?([0-9]+|[0-9]+\\.[0-9]*|\\.[0-9]+)([KMGTPE]i|[mkMGTPEnu]|[eE][+-]?[0-9]+)?$";
-const dnsLabelPattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+export const dnsLabelPattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const secretNamePattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 /** Of a Secret or ConfigMap; it becomes a file's name, so `.` and `..` are none. */
 export const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
@@ -42,7 +45,11 @@ const Quantities = (description: string) =>
     }),
   });
 
-export const Resources = (description: string, requests?: Record<string, string>) =>
+export const Resources = (
+  description: string,
+  requests?: Record<string, string>,
+  limits?: Record<string, string>,
+) =>
   Type.Object(
     {
       requests: Type.Optional(Quantities("What the scheduler reserves, as `cpu: 500m` or `memory: 1Gi`.")),
@@ -50,7 +57,7 @@ export const Resources = (description: string, requests?: Record<string, string>
     },
     {
       description,
-      default: requests ? { requests } : {},
+      default: { ...(requests && { requests }), ...(limits && { limits }) },
       ...rules({
         rule: "!has(self.requests) || !has(self.limits) || self.requests.all(k, !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",
         message: "resources.requests must not exceed resources.limits",
@@ -87,6 +94,8 @@ const reservedVariables: readonly string[] = [
   env.tokenDir,
   env.maxConcurrentStreams,
   env.drainSeconds,
+  env.voicesDir,
+  arcanaEnv.vllmPort,
 ];
 
 const Variable = Type.Object(
@@ -180,9 +189,29 @@ export const Accelerator = Type.Object(
       maxLength: 316,
       pattern: "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
       default: "nvidia.com/gpu",
-      description: "Extended resource that a device plugin advertises.",
+      description:
+        "Extended resource that a device plugin advertises, as `nvidia.com/gpu` (whole devices) or `nvidia.com/gpu.shared` (time-shared ones).",
     }),
-    count: Type.Integer({ minimum: 1, maximum: 64, default: 1, description: "Devices per replica." }),
+    count: Type.Integer({
+      minimum: 1,
+      maximum: 64,
+      default: 1,
+      description:
+        "Devices per replica, and what the license counts for it; with claimTemplateName, how many the claim gives.",
+    }),
+    mig: Type.Optional(
+      Type.String({
+        maxLength: 32,
+        pattern: "^([1-9]c\\.)?[1-9]g\\.[0-9]{1,3}gb(\\.me(\\.all)?|\\.gfx)?$",
+        description:
+          "MIG profile, as `1g.10gb`: the replica takes slices of that size in place of whole devices, `nvidia.com/mig-1g.10gb` (MIG strategy `mixed`).",
+      }),
+    ),
+    claimTemplateName: Type.Optional(
+      ObjectName(
+        "ResourceClaimTemplate in the same namespace: devices come by dynamic resource allocation in place of a device plugin.",
+      ),
+    ),
     nodeSelector: Type.Record(Type.String(), Type.String({ maxLength: 63, pattern: labelValuePattern }), {
       maxProperties: 16,
       default: {},
@@ -198,7 +227,261 @@ export const Accelerator = Type.Object(
     }),
     runtimeClassName: Type.Optional(ObjectName("RuntimeClass of the pods, as `nvidia`.")),
   },
-  { description: "The GPU that a replica asks for. Absent: the pool runs on CPU." },
+  {
+    description: "The GPU that a replica asks for. Absent: the pool runs on CPU.",
+    ...rules(
+      {
+        rule: "!has(self.mig) || !has(self.claimTemplateName)",
+        message: "accelerator takes mig or claimTemplateName, not both: a claim chooses its slices itself",
+        fieldPath: ".mig",
+      },
+      {
+        rule: "!has(self.mig) || self.resourceName == 'nvidia.com/gpu'",
+        message: "accelerator.mig takes the place of resourceName: leave resourceName out",
+        fieldPath: ".mig",
+      },
+      {
+        rule: "!self.resourceName.endsWith('.shared') || self.count == 1",
+        message: "accelerator.count must be 1 for a time-shared device: more shares give no more of it",
+        fieldPath: ".count",
+      },
+    ),
+  },
+);
+
+const Source = Type.Object(
+  {
+    url: Type.String({
+      minLength: 8,
+      maxLength: 1024,
+      pattern: "^(https?|s3|hf|oci)://[^\\s@]+(@[^\\s@]+)?$",
+      description:
+        "`https://HOST/PATH`, `s3://BUCKET/KEY`, `hf://OWNER/REPOSITORY[@REVISION][/PATH]` or `oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]`; without a path, every file of the repository.",
+    }),
+    path: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 512,
+        pattern: "^[^/\\\\][^\\\\]*$",
+        description: "Name of the file in the cache, or folder of the files. Absent: the source's own names.",
+      }),
+    ),
+    sha256: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        pattern: "^[0-9a-f]{64}$",
+        description: "Digest that the one file of the source must have; another file is not kept.",
+      }),
+    ),
+    endpoint: Type.Optional(
+      Type.String({
+        maxLength: 512,
+        pattern: "^https?://[^\\s@]+$",
+        description:
+          "An S3-compatible store, a mirror of Hugging Face or a registry in place of the public service.",
+      }),
+    ),
+    secretRef: Type.Optional(
+      Type.Object(
+        { name: ObjectName("Name of the Secret.") },
+        {
+          description:
+            "Secret with credentials as environment variables: FETCH_AUTHORIZATION (the whole header), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, HF_TOKEN, OCI_USERNAME, OCI_PASSWORD.",
+        },
+      ),
+    ),
+  },
+  {
+    ...rules(
+      {
+        rule: "!self.url.startsWith('http://') || has(self.sha256)",
+        message:
+          "cache.sources[].sha256 must be given where url is http://: nobody else vouches for the file",
+        fieldPath: ".sha256",
+      },
+      {
+        rule: "!self.url.matches('^https?://[^/]*@')",
+        message: "cache.sources[].url must hold no user and password: put them into the Secret of secretRef",
+        fieldPath: ".url",
+      },
+    ),
+  },
+);
+
+export const Cache = Type.Object(
+  {
+    imageVolume: Type.Optional(
+      Type.Object(
+        {
+          reference: Image("An OCI image or artifact whose files are the model."),
+          pullPolicy: Type.Enum(["Always", "IfNotPresent", "Never"], {
+            default: "IfNotPresent",
+            description: "When it is pulled.",
+          }),
+        },
+        {
+          description:
+            "An image mounted as a volume; Kubernetes and container runtime must know image volumes.",
+        },
+      ),
+    ),
+    persistentVolumeClaim: Type.Optional(
+      Type.Object(
+        { claimName: ObjectName("Name of the claim, in the same namespace.") },
+        {
+          description:
+            "A volume that outlives pods. Replicas share it, one fetches and the others wait, so with several of them it must be ReadWriteMany or theirs one node.",
+        },
+      ),
+    ),
+    emptyDir: Type.Optional(
+      Type.Object(
+        {
+          sizeLimit: Type.Optional(
+            Type.String({
+              maxLength: 32,
+              pattern: quantityPattern,
+              description: "The most that it may hold, as `20Gi`.",
+            }),
+          ),
+        },
+        { description: "The node's own disk, for as long as the pod lives: each pod fetches anew." },
+      ),
+    ),
+    sources: Type.Optional(
+      Type.Array(Source, {
+        minItems: 1,
+        maxItems: 8,
+        ...mapList("url"),
+        description:
+          "What is fetched into the cache before the model starts, one after the other: resumed where it broke off, checked, and not fetched again where it is there. A long fetch needs a longer rollout.progressDeadlineSeconds.",
+      }),
+    ),
+  },
+  {
+    description:
+      "The model's files, mounted read-only at /var/lib/svc-tts/models, where the tier looks for voices (SVC_TTS_VOICES_DIR).",
+    ...rules(
+      {
+        rule: "[has(self.imageVolume), has(self.persistentVolumeClaim), has(self.emptyDir)].filter(given, given).size() == 1",
+        message: "cache must have exactly one of imageVolume, persistentVolumeClaim and emptyDir",
+      },
+      {
+        rule: "!has(self.imageVolume) || !has(self.sources)",
+        message: "cache.imageVolume takes no sources: an image cannot be written to",
+        fieldPath: ".sources",
+      },
+      {
+        rule: "!has(self.emptyDir) || has(self.sources)",
+        message: "cache.emptyDir needs sources: it starts empty",
+        fieldPath: ".emptyDir",
+      },
+    ),
+  },
+);
+
+const ownLabels = "!k.startsWith('tts.svc.dev/') && !k.startsWith('app.kubernetes.io/')";
+
+const PodLabels = Type.Record(Type.String(), Type.String({ maxLength: 63, pattern: labelValuePattern }), {
+  maxProperties: 32,
+  description: "Labels added to the pods.",
+  ...rules(...qualifiedNames("podTemplate.metadata.labels", "labels")["x-kubernetes-validations"], {
+    rule: `self.all(k, ${ownLabels})`,
+    message:
+      "podTemplate.metadata.labels must not be those of the operator (tts.svc.dev/…, app.kubernetes.io/…), which select the pods",
+  }),
+});
+
+const PodAnnotations = Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
+  maxProperties: 32,
+  description: "Annotations added to the pods.",
+  ...qualifiedNames("podTemplate.metadata.annotations", "annotations"),
+});
+
+export const PodTemplate = Type.Object(
+  {
+    metadata: Type.Optional(
+      Type.Object(
+        { labels: Type.Optional(PodLabels), annotations: Type.Optional(PodAnnotations) },
+        { description: "Labels and annotations of the pods." },
+      ),
+    ),
+    spec: Type.Optional(
+      Type.Object(
+        {},
+        {
+          ...anyFields,
+          description:
+            "Fields of a pod's spec, as `affinity`, or `containers` with the names of ours (`api`, `mist`, `arcana`) or of more. `$patch: replace` and `$patch: delete` take things away.",
+        },
+      ),
+    ),
+  },
+  {
+    description:
+      "Merged over the pods' own template, as `kubectl patch --type=strategic` does: containers, volumes and variables by their names, other lists as a whole. Devices are asked for by accelerator.",
+  },
+);
+
+export const PriorityClassName = ObjectName(
+  "PriorityClass of the pods, as `speech`; absent: the cluster's default.",
+);
+
+export const SharedMemory = Type.String({
+  minLength: 1,
+  maxLength: 32,
+  pattern: quantityPattern,
+  description:
+    "Size of /dev/shm, as `2Gi`; what is used of it counts to the container's memory. Absent: 2Gi with an accelerator, else the container runtime's own (64Mi).",
+});
+
+export const TopologySpread = Type.Array(
+  Type.Object({
+    topologyKey: Type.String({
+      minLength: 1,
+      maxLength: 317,
+      pattern: "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
+      description:
+        "Node label whose values are the domains, as `kubernetes.io/hostname` or `topology.kubernetes.io/zone`.",
+    }),
+    maxSkew: Type.Integer({
+      minimum: 1,
+      maximum: 100,
+      default: 1,
+      description: "How many pods the fullest domain may have more than the emptiest.",
+    }),
+    whenUnsatisfiable: Type.Enum(["ScheduleAnyway", "DoNotSchedule"], {
+      default: "ScheduleAnyway",
+      description: "Whether a pod that would break it is placed all the same, or waits.",
+    }),
+  }),
+  {
+    maxItems: 4,
+    ...mapList("topologyKey"),
+    description:
+      "How the pods of the API, and those of each pool, spread over nodes and zones; each revision by itself.",
+  },
+);
+
+export const DisruptionBudget = Type.Object(
+  {
+    enabled: Type.Boolean({
+      default: true,
+      description: "Make a PodDisruptionBudget for the API tier and one for each pool.",
+    }),
+    maxUnavailable: Type.Union(
+      [
+        Type.Integer({ minimum: 1, maximum: 1000 }),
+        Type.String({ maxLength: 4, pattern: "^(100|[1-9][0-9]?)%$" }),
+      ],
+      {
+        default: 1,
+        description:
+          "Pods of one tier that drains of nodes may take at once, as 1 or 25% (rounded up): never none, so that one replica does not block every drain.",
+      },
+    ),
+  },
+  { default: {}, description: "How many pods may be taken by drains of nodes at once." },
 );
 
 const SurgeOrUnavailable = (description: string, value: number) =>
@@ -210,35 +493,163 @@ const SurgeOrUnavailable = (description: string, value: number) =>
     { default: value, description },
   );
 
-export const Rollout = Type.Object(
+const Duration = (description: string, more: object) =>
+  Type.String({
+    minLength: 2,
+    maxLength: 16,
+    pattern: "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
+    description,
+    ...more,
+  });
+
+const MaintenanceWindow = Type.Object(
   {
-    maxSurge: SurgeOrUnavailable(
-      "How many pods beyond `replicas` a rollout may start, as 1 or 25%. The default starts the new pod before it drains the old one.",
-      1,
-    ),
-    maxUnavailable: SurgeOrUnavailable(
-      "How many pods below `replicas` a rollout may leave, as 1 or 25%. Set it to 1 and maxSurge to 0 where no GPU is spare.",
-      0,
-    ),
-    progressDeadlineSeconds: Type.Integer({
-      minimum: 30,
-      maximum: 86_400,
-      default: 900,
-      description: "A rollout without progress for this long is reported as stalled.",
+    days: Type.Array(Type.Enum([...weekdays], { description: "A day on which the window opens." }), {
+      minItems: 1,
+      maxItems: 7,
+      default: [...weekdays],
+      ...setList,
+      description: "Days on which it opens.",
+    }),
+    start: Type.String({
+      maxLength: 5,
+      pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$",
+      description: "Local time at which it opens, as `02:30`.",
+    }),
+    duration: Duration("How long it stays open, as `2h` or `90m`; it may pass midnight.", {
+      ...rules({
+        rule: "duration(self) >= duration('10m') && duration(self) <= duration('24h')",
+        message: "rollout.maintenanceWindow.duration must be 10m to 24h",
+      }),
+    }),
+    timeZone: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      pattern: "^[A-Za-z0-9_+/-]+$",
+      default: "UTC",
+      description: "Time zone of start, as `Europe/Berlin` (IANA).",
+      ...rules({
+        rule: "timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",
+        message: "rollout.maintenanceWindow.timeZone must be a time zone, as Europe/Berlin or UTC",
+      }),
     }),
   },
   {
-    // written out: the API server holds a default to the rule below before it fills in the defaults inside
-    default: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900 },
-    description: "How pods are replaced when the model's settings change.",
+    description:
+      "When new settings may begin to roll out. They wait for it; what has begun is finished after it. Absent: at any time.",
+  },
+);
+
+const Analysis = Type.Object(
+  {
+    intervalSeconds: Type.Integer({
+      minimum: 1,
+      maximum: 3600,
+      default: 30,
+      description: "Time between two looks at the metrics of the API pods.",
+    }),
+    minRequests: Type.Integer({
+      minimum: 0,
+      maximum: 1_000_000,
+      default: 20,
+      description: "Streams that the canary must have spoken before it is judged, and before it is promoted.",
+    }),
+    maxErrorPercent: Type.Integer({
+      minimum: 0,
+      maximum: 100,
+      default: 1,
+      description: "Most of its streams that may fail; those retried elsewhere count too.",
+    }),
+    maxFirstAudioMs: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 600_000,
+        description: "Longest time to first audio, 95th percentile, as the API pods wait for it.",
+      }),
+    ),
+    maxRealTimeFactorPercent: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description:
+          "Highest real-time factor, 95th percentile, in percent: 80 is 0.8 s of work for 1 s of sound.",
+      }),
+    ),
+  },
+  { default: {}, description: "What the canary is judged by. One look that breaks a bound rolls it back." },
+);
+
+const Canary = Type.Object(
+  {
+    steps: Type.Array(
+      Type.Object({
+        weight: Type.Integer({
+          minimum: 1,
+          maximum: 99,
+          description: "Percent of the pool's new streams that the canary takes.",
+        }),
+        pauseSeconds: Type.Integer({
+          minimum: 0,
+          maximum: 604_800,
+          default: 300,
+          description: "How long it takes them before the next step.",
+        }),
+      }),
+      {
+        minItems: 1,
+        maxItems: 10,
+        ...atomicList,
+        description: "One after the other; after the last the canary is promoted.",
+      },
+    ),
+    analysis: Analysis,
+  },
+  {
+    description:
+      "Try new settings on a share of the streams first: in pods of their own, judged by the API pods' metrics, then promoted or rolled back. Absent: they roll out to all.",
     ...rules({
-      rule: "!(string(self.maxSurge) in ['0', '0%'] && string(self.maxUnavailable) in ['0', '0%'])",
-      message:
-        "rollout.maxSurge and rollout.maxUnavailable must not both be zero: no pod could ever be replaced",
-      fieldPath: ".maxSurge",
+      rule: "self.steps.map(step, step.weight).isSorted() && self.steps.all(step, self.steps.exists_one(other, other.weight == step.weight))",
+      message: "rollout.canary.steps must rise in weight",
+      fieldPath: ".steps",
     }),
   },
 );
+
+const RolloutFields = {
+  maxSurge: SurgeOrUnavailable(
+    "How many pods beyond `replicas` a rollout may start, as 1 or 25%. The default starts the new pod before it drains the old one.",
+    1,
+  ),
+  maxUnavailable: SurgeOrUnavailable(
+    "How many pods below `replicas` a rollout may leave, as 1 or 25%. Set it to 1 and maxSurge to 0 to replace pods in place.",
+    0,
+  ),
+  progressDeadlineSeconds: Type.Integer({
+    minimum: 30,
+    maximum: 86_400,
+    default: 900,
+    description: "A rollout without progress for this long is reported as stalled.",
+  }),
+  whenFull: Type.Enum(["Trade", "Wait"], {
+    default: "Trade",
+    description:
+      "Where a new pod finds no room although it would fit where an old one runs: drain one old pod in exchange, or wait for room, as where nodes are added by themselves.",
+  }),
+  maintenanceWindow: Type.Optional(MaintenanceWindow),
+  canary: Type.Optional(Canary),
+};
+
+export const Rollout = Type.Object(RolloutFields, {
+  // written out: the API server holds a default to the rule below before it fills in the defaults inside
+  default: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900, whenFull: "Trade" },
+  description: "How pods are replaced when the model's settings change.",
+  ...rules({
+    rule: "!(string(self.maxSurge) in ['0', '0%'] && string(self.maxUnavailable) in ['0', '0%'])",
+    message:
+      "rollout.maxSurge and rollout.maxUnavailable must not both be zero: no pod could ever be replaced",
+    fieldPath: ".maxSurge",
+  }),
+});
 
 export const Drain = Type.Object(
   {
@@ -350,7 +761,12 @@ export const replicasLimit = { minimum: 0, maximum: 1000 } as const;
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
 const Capacity = Type.Object(
-  { streams: Count("Streams that the ready replicas speak at once.") },
+  {
+    streams: Count("Streams that the ready replicas speak at once."),
+    used: Type.Optional(
+      Count("Streams that callers have on them, as last looked at; known of a pool with scaling."),
+    ),
+  },
   { description: "What the pool can take now." },
 );
 
@@ -369,6 +785,36 @@ export const Conditions = Type.Array(
     message: Type.String({ maxLength: 32_768, description: "A sentence for people, with what to do." }),
   }),
   { maxItems: 16, ...mapList("type"), description: "What holds and what does not." },
+);
+
+/** How far the pool's new settings came on a share of its streams. */
+export const CanaryStatus = Type.Object(
+  {
+    phase: Type.Enum(["Starting", "Analysing", "Promoting", "RolledBack"], {
+      description:
+        "Its pods start; it takes its share and is judged; all pods take over its settings; it was given up.",
+    }),
+    settings: Type.String({ maxLength: 64, description: "Hash of the settings that it tries." }),
+    revision: Type.String({ maxLength: 64, description: "Revision that it tries." }),
+    step: Type.Integer({ minimum: 0, description: "Index of its step." }),
+    weight: Type.Integer({
+      minimum: 0,
+      maximum: 100,
+      description: "Percent of the new streams that it takes.",
+    }),
+    since: Type.String({
+      format: "date-time",
+      maxLength: 64,
+      description: "When phase, step or weight last changed.",
+    }),
+    traded: Type.Integer({
+      minimum: 0,
+      description: "Pods of the pool that were drained to make room for those of the canary.",
+    }),
+    reason: Type.Optional(Type.String({ maxLength: 1024, description: "Why it was given up, in one word." })),
+    message: Type.Optional(Type.String({ maxLength: 4096, description: "The same, in a sentence." })),
+  },
+  { description: "The canary, while there is one, and after it was rolled back." },
 );
 
 const Revision = (description: string) => Type.String({ maxLength: 64, description });

@@ -39,7 +39,7 @@ function translate(node: Structural, keyword: string, value: unknown): Structura
   if (sameKeywords.has(keyword) || keyword.startsWith("x-kubernetes-")) return { [keyword]: value };
   switch (keyword) {
     case "properties":
-      return { properties: mapValues(value as Record<string, TSchema>, structural) };
+      return propertiesOf(value as Record<string, TSchema>);
     case "required":
       return requiredOf(node, value as string[]);
     case "items":
@@ -51,6 +51,11 @@ function translate(node: Structural, keyword: string, value: unknown): Structura
         `The keyword ${keyword} has no structural form; add it to crds/structural.ts or avoid it.`,
       );
   }
+}
+
+/** None are left out: the API server would, and see a change in every apply. */
+function propertiesOf(properties: Record<string, TSchema>): Structural {
+  return Object.keys(properties).length > 0 ? { properties: mapValues(properties, structural) } : {};
 }
 
 function requiredOf(node: Structural, required: string[]): Structural {

@@ -2,8 +2,11 @@ import { type Static, Type } from "typebox";
 import { profiles } from "../config/contract/models.ts";
 import {
   Accelerator,
+  Cache,
   Conditions,
+  DisruptionBudget,
   Drain,
+  dnsLabelPattern,
   Env,
   Image,
   ImagePullSecrets,
@@ -11,15 +14,21 @@ import {
   keyPattern,
   MaxConcurrentStreams,
   ObjectName,
+  PodTemplate,
   PoolName,
+  PriorityClassName,
   Probes,
   qualifiedNames,
   ReplicaCounts,
   Resources,
   Rollout,
   replicasLimit,
+  SharedMemory,
+  TopologySpread,
 } from "./fields.ts";
-import { mapList, rules } from "./keywords.ts";
+import { atomicList, mapList, rules, setList } from "./keywords.ts";
+import { Scaling, scalingRules } from "./scaling.ts";
+import { Telemetry } from "./telemetry.ts";
 
 /** What a user writes: one text-to-speech service. Type, check and YAML all come from here. */
 
@@ -39,13 +48,67 @@ const Service = Type.Object(
   { default: {}, description: "The Service of the API tier." },
 );
 
+const Route = Type.Object(
+  {
+    hostnames: Type.Array(
+      Type.String({
+        minLength: 1,
+        maxLength: 253,
+        pattern: "^(\\*\\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+        description: "A host name, as `tts.example.com` or `*.example.com`.",
+      }),
+      { minItems: 1, maxItems: 16, ...setList, description: "Host names that lead to the API." },
+    ),
+    gatewayRef: Type.Optional(
+      Type.Object(
+        {
+          name: ObjectName("Name of the Gateway."),
+          namespace: Type.Optional(ObjectName("Its namespace; absent: the one of the TtsDeployment.")),
+          sectionName: Type.Optional(ObjectName("One of its listeners; absent: all that fit.")),
+        },
+        { description: "The Gateway that an HTTPRoute joins (Gateway API)." },
+      ),
+    ),
+    ingress: Type.Optional(
+      Type.Object(
+        {
+          className: Type.Optional(ObjectName("IngressClass; absent: the cluster's default.")),
+          annotations: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
+            maxProperties: 32,
+            default: {},
+            description:
+              "Annotations for the ingress controller. Streams need one that passes bytes on at once and waits long enough for the next.",
+            ...qualifiedNames("api.route.ingress.annotations", "annotations"),
+          }),
+          tlsSecretName: Type.Optional(
+            ObjectName(
+              "Secret with the certificate of the host names; absent: plain HTTP, or the controller's own.",
+            ),
+          ),
+        },
+        { description: "The Ingress that is made; `{}` is one of the cluster's default class." },
+      ),
+    ),
+  },
+  {
+    description: "How callers outside the cluster reach the API. Absent: by the Service alone.",
+    ...rules({
+      rule: "has(self.gatewayRef) != has(self.ingress)",
+      message: "api.route must have exactly one of gatewayRef and ingress",
+    }),
+  },
+);
+
 const Api = Type.Object(
   {
     image: Type.Optional(Image("Image of the API container; the operator's own version when absent.")),
     replicas: Type.Integer({ minimum: 1, maximum: 1000, default: 1, description: "API pods." }),
     resources: Resources("Resources of the API container.", { cpu: "100m", memory: "128Mi" }),
+    priorityClassName: Type.Optional(PriorityClassName),
+    podTemplate: Type.Optional(PodTemplate),
     drain: Drain,
     service: Service,
+    route: Type.Optional(Route),
     keys: Type.Optional(
       Type.Object(
         {
@@ -94,25 +157,128 @@ const License = Type.Object(
   { description: "The license, judged offline before anything starts." },
 );
 
-const Model = Type.Object({
-  name: PoolName,
-  kind: Kind,
-  image: Type.Optional(Image("Image of the model container; the operator's own version when absent.")),
-  replicas: Type.Optional(
-    Type.Integer({
-      ...replicasLimit,
-      description:
-        "Pods of the pool. Absent: whoever scales the TtsModelPool decides, as `kubectl scale ttsmp`.",
-    }),
+const Model = Type.Object(
+  {
+    name: PoolName,
+    kind: Kind,
+    image: Type.Optional(Image("Image of the model container; the operator's own version when absent.")),
+    replicas: Type.Optional(
+      Type.Integer({
+        ...replicasLimit,
+        description:
+          "Pods of the pool. Absent: whoever scales the TtsModelPool decides, as `kubectl scale ttsmp` or `scaling`.",
+      }),
+    ),
+    scaling: Type.Optional(Scaling),
+    resources: Resources("Resources of the model container.", { cpu: "100m", memory: "384Mi" }),
+    env: Type.Optional(Env),
+    accelerator: Type.Optional(Accelerator),
+    cache: Type.Optional(Cache),
+    sharedMemory: Type.Optional(SharedMemory),
+    priorityClassName: Type.Optional(PriorityClassName),
+    podTemplate: Type.Optional(PodTemplate),
+    maxConcurrentStreams: MaxConcurrentStreams,
+    rollout: Rollout,
+    drain: Drain,
+    probes: Probes,
+  },
+  rules(
+    ...scalingRules,
+    {
+      rule: "!self.name.endsWith('-canary')",
+      message: "models[].name must not end in `-canary`: canaries of pools are named so",
+      fieldPath: ".name",
+    },
+    {
+      rule: "!has(self.rollout.canary) || self.name.size() <= 13",
+      message:
+        "models[].name must be at most 13 characters where rollout.canary is set: its canary's name is longer",
+      fieldPath: ".name",
+    },
   ),
-  resources: Resources("Resources of the model container.", { cpu: "100m", memory: "384Mi" }),
-  env: Type.Optional(Env),
-  accelerator: Type.Optional(Accelerator),
-  maxConcurrentStreams: MaxConcurrentStreams,
-  rollout: Rollout,
-  drain: Drain,
-  probes: Probes,
-});
+);
+
+const Availability = Type.Object(
+  {
+    podDisruptionBudget: DisruptionBudget,
+    topologySpread: Type.Optional(TopologySpread),
+  },
+  { default: {}, description: "How the pods are kept from going away together." },
+);
+
+const Port = (description: string) => Type.Integer({ minimum: 1, maximum: 65_535, description });
+
+const Cidr = (description: string) =>
+  Type.String({
+    minLength: 3,
+    maxLength: 64,
+    description,
+    ...rules({ rule: "isCIDR(self)", message: "must be a network, as 10.0.0.0/8 or 2001:db8::/32" }),
+  });
+
+const NetworkPolicy = Type.Object(
+  {
+    enabled: Type.Boolean({
+      default: false,
+      description:
+        "Make NetworkPolicies: model pods take connections from the API pods alone and open none that they need not; API pods reach models, names, the API server and the license. Needs a network that enforces them.",
+    }),
+    apiServer: Type.Object(
+      {
+        cidrs: Type.Array(Cidr("A network."), {
+          maxItems: 16,
+          default: [],
+          ...setList,
+          description:
+            "Where the Kubernetes API server answers, as `kubectl get endpointslices -n default` shows; the API pods follow their models there. Empty: any address, on the ports below.",
+        }),
+        ports: Type.Array(Port("A port."), {
+          minItems: 1,
+          maxItems: 8,
+          default: [443, 6443],
+          ...setList,
+          description: "Its ports, before and behind its Service.",
+        }),
+      },
+      { default: {}, description: "The Kubernetes API server, which no selector can name." },
+    ),
+    licenseEgress: Type.Array(
+      Type.Object({
+        cidr: Cidr("Network of a license server or proxy."),
+        port: Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: "Its port." }),
+      }),
+      {
+        maxItems: 16,
+        default: [],
+        ...atomicList,
+        description: "What else API pods may reach, to check the license online.",
+      },
+    ),
+    metricsFrom: Type.Array(
+      Type.String({ minLength: 1, maxLength: 63, pattern: dnsLabelPattern, description: "A namespace." }),
+      {
+        maxItems: 16,
+        default: [],
+        ...setList,
+        description: "Namespaces whose pods may read /metrics of model pods, as that of Prometheus.",
+      },
+    ),
+  },
+  { default: {}, description: "Who may talk to whom." },
+);
+
+const InternalToken = Type.Object(
+  {
+    rotateEveryDays: Type.Integer({
+      minimum: 0,
+      maximum: 3650,
+      default: 30,
+      description:
+        "Age at which the token is replaced, with an overlap in which model pods take both; 0: only when the annotation tts.svc.dev/rotate-token gets a new value.",
+    }),
+  },
+  { default: {}, description: "The token that API pods send to model pods; the operator makes it." },
+);
 
 export const TtsDeploymentSpecSchema = Type.Object(
   {
@@ -130,6 +296,10 @@ export const TtsDeploymentSpecSchema = Type.Object(
       ...mapList("name"),
       description: "Pools of model pods, known by name.",
     }),
+    availability: Availability,
+    networkPolicy: NetworkPolicy,
+    internalToken: InternalToken,
+    telemetry: Type.Optional(Telemetry),
   },
   { description: "What should run." },
 );
@@ -137,8 +307,8 @@ export const TtsDeploymentSpecSchema = Type.Object(
 export const TtsDeploymentStatusSchema = Type.Object(
   {
     observedGeneration: Type.Integer({
-      minimum: 0,
-      description: "The generation that this status is about.",
+      minimum: -1,
+      description: "The generation that this status is about; -1 before any operator has looked.",
     }),
     endpoint: Type.Optional(
       Type.String({ maxLength: 512, description: "URL of the API inside the cluster." }),
@@ -170,9 +340,28 @@ export const TtsDeploymentStatusSchema = Type.Object(
         state: Type.Enum(["valid", "grace", "expired", "invalid", "missing"], {
           description: "The verdict.",
         }),
+        id: Type.Optional(
+          Type.String({
+            maxLength: 256,
+            description: "Its id (`jti`): what shares it shares its GPUs and streams.",
+          }),
+        ),
         licensee: Type.Optional(Type.String({ maxLength: 512, description: "Who it is issued to." })),
         expiresAt: Type.Optional(
           Type.String({ format: "date-time", maxLength: 64, description: "When it ends." }),
+        ),
+        expiresWithinDays: Type.Optional(
+          Type.Integer({
+            minimum: 0,
+            description: "The last warning of its end that an event told: 30, 7 or 1.",
+          }),
+        ),
+        graceUntil: Type.Optional(
+          Type.String({
+            format: "date-time",
+            maxLength: 64,
+            description: "When serving ends, while it is no longer good; absent while it is.",
+          }),
         ),
         failedAt: Type.Optional(
           Type.String({
