@@ -42,6 +42,25 @@ export interface LicenseQuestion {
 
 const dayMs = 86_400_000;
 
+/** Days before a license expires on which people are told. */
+const warningDays = [30, 7, 1];
+
+/** When people are told that a license expires; milliseconds since the epoch. */
+export function warningTimes(expiresAt: number | undefined): number[] {
+  return expiresAt === undefined ? [] : warningDays.map((days) => expiresAt - days * dayMs);
+}
+
+/** The last warning that is due: `7` from seven days before the end until one day before it. */
+export function expiresWithinDays(expiresAt: number, now: number): number | undefined {
+  if (now >= expiresAt) return undefined;
+  return warningDays.findLast((days) => now >= expiresAt - days * dayMs);
+}
+
+/** `jti`, as short as a status keeps it. */
+export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
+  return jti.slice(0, 256);
+}
+
 /** Operator and API container judge by this one function. Serving is allowed in states `valid` and `grace`. */
 export async function judgeLicense(question: LicenseQuestion): Promise<LicenseVerdict> {
   const read = await readLicense(question);

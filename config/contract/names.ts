@@ -15,6 +15,9 @@ export const fieldManager = "tts-operator";
 /** Keeps a field's value while its ownership passes from the operator to somebody else. */
 export const handoverManager = "tts-operator-handover";
 
+/** Of `replicas` where the operator itself scales. */
+export const scalerManager = "tts-operator-scaler";
+
 export const ports = {
   /** Public API tier. */
   api: 8000,
@@ -22,6 +25,13 @@ export const ports = {
   model: 8080,
   /** The arcana tier where all tiers share one machine (`svc-tts all`). */
   arcanaBesideMist: 8090,
+  /** vLLM's own /metrics in an arcana pod; random unless it is named (specification 4.6). */
+  vllm: 8001,
+  /** OTLP to the collector beside a model, on the pod's loopback. */
+  otlpGrpc: 4317,
+  otlpHttp: 4318,
+  /** Whether that collector is well. */
+  collectorHealth: 13133,
   operatorMetrics: 8443,
   operatorProbes: 8081,
 } as const;
@@ -35,6 +45,20 @@ export const labels = {
   managedBy: "app.kubernetes.io/managed-by",
   deployment: "tts.svc.dev/deployment",
   pool: "tts.svc.dev/pool",
+  /** Of a pod: the template that it was made from. */
+  revision: "tts.svc.dev/revision",
+} as const;
+
+/** What people write on objects to ask for something once: any new value asks again. */
+export const requests = {
+  /** On a TtsDeployment or a TtsModelPool: roll its pods, also where nothing but the operator's version changed. */
+  restart: "tts.svc.dev/restart",
+  /** On a TtsDeployment: make a new internal token. */
+  rotateToken: "tts.svc.dev/rotate-token",
+  /** On a TtsModelPool, with the revision of its canary: stay at the step, take it over at once, or give it up. */
+  canaryPause: "tts.svc.dev/canary-pause",
+  canaryPromote: "tts.svc.dev/canary-promote",
+  canaryAbort: "tts.svc.dev/canary-abort",
 } as const;
 
 /** Names of the children, all in the namespace of their `TtsDeployment`. */
@@ -45,6 +69,8 @@ export const children = {
   modelServiceAccount: (deployment: string) => `${deployment}-model`,
   /** A `TtsModelPool`, and the Deployment and Service that the pool makes. */
   pool: (deployment: string, model: string) => `${deployment}-${model}`,
+  /** The pool label of the pods that try a pool's new settings. */
+  canary: (pool: string) => `${pool}-canary`,
   /** ConfigMap; key `routing.json` holds a `RoutingTable`, key `jwks.json` the trusted license keys. */
   routing: (deployment: string) => `${deployment}-routing`,
   /** Secret; key `token` is what clients send, key `accepted` (one a line) what model tiers take. */
@@ -64,6 +90,10 @@ export const paths = {
   license: "/var/run/svc-tts/license",
   licenseKeys: "/etc/svc-tts/license-keys",
   keys: "/var/run/svc-tts/keys",
+  models: "/var/lib/svc-tts/models",
+  /** Credentials of the collector beside a model. */
+  telemetryAuth: "/var/run/svc-tts/telemetry/auth",
+  telemetryCa: "/var/run/svc-tts/telemetry/ca",
 } as const;
 
 /** Environment of the server's containers; read by `main.ts` alone. Durations are seconds unless named otherwise. */
@@ -86,9 +116,66 @@ export const env = {
   keysFile: "SVC_TTS_KEYS_FILE",
   /** One more API key, in the clear, for development. */
   apiKey: "SVC_TTS_API_KEY",
+  /** Folder of Hunspell dictionaries, beside those that the server has. */
+  dictionaryDir: "SVC_TTS_DICTIONARY_DIR",
+  /** SQLite file of API keys and out-of-vocabulary words. */
+  database: "SVC_TTS_DATABASE",
+  /** How long keys of a database count that cannot be read any more. */
+  keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
+  /** Limits of keys that have none of their own. */
+  keyRequestsPerMinute: "SVC_TTS_KEY_REQUESTS_PER_MINUTE",
+  keyStreams: "SVC_TTS_KEY_STREAMS",
+  /** Where API replicas share those counts. */
+  valkeyUrl: "SVC_TTS_VALKEY_URL",
+  valkeyPassword: "SVC_TTS_VALKEY_PASSWORD",
+  valkeyPasswordFile: "SVC_TTS_VALKEY_PASSWORD_FILE",
+  valkeyCaFile: "SVC_TTS_VALKEY_CA_FILE",
+  valkeyPrefix: "SVC_TTS_VALKEY_PREFIX",
+  /** Largest body of a request, and most audio in one JSON answer. */
+  maxBodyBytes: "SVC_TTS_MAX_BODY_BYTES",
+  maxJsonAudioBytes: "SVC_TTS_MAX_JSON_AUDIO_BYTES",
+  /** Bodies and JSON answers that one API process holds at once. */
+  maxHeldBytes: "SVC_TTS_MAX_HELD_BYTES",
+  maxHeaderBytes: "SVC_TTS_MAX_HEADER_BYTES",
+  /** Requests that may wait for a model that slept, and how long. */
+  holdRequests: "SVC_TTS_HOLD_REQUESTS",
+  holdSeconds: "SVC_TTS_HOLD_SECONDS",
+  /** Longest time that a request may take to arrive. */
+  requestSeconds: "SVC_TTS_REQUEST_SECONDS",
+  /** Longest time that a reader may read nothing. */
+  stallSeconds: "SVC_TTS_STALL_SECONDS",
+  /** Highest `samplingRate` of a self-hosted arcana. */
+  maxSamplingRate: "SVC_TTS_MAX_SAMPLING_RATE",
   /** Streams that one model replica speaks at once; more wait or are refused. */
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time that a running stream may take to finish after SIGTERM. */
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
+  /** Folder of neural voices that an administrator mounts; read again when it changes. */
+  voicesDir: "SVC_TTS_VOICES_DIR",
+  /** Where they run: `cpu`, or `cuda,cpu`. */
+  voicesProviders: "SVC_TTS_VOICES_PROVIDERS",
+  /** Engine processes of each mounted model. */
+  voicesProcesses: "SVC_TTS_VOICES_PROCESSES",
   logLevel: "SVC_TTS_LOG_LEVEL",
+} as const;
+
+/** Variables that the specification gives the arcana container (4.6, 6.4). */
+export const arcanaEnv = {
+  vllmPort: "GENERATOR_VLLM_PORT",
+  collectorProtocol: "OTEL_COLLECTOR_PROTOCOL",
+  collectorEndpoint: "OTEL_COLLECTOR_ENDPOINT",
+} as const;
+
+/** OpenTelemetry's own variables, as far as the server reads them; its exporter reads a few more (headers, certificates, compression). */
+export const otelEnv = {
+  sdkDisabled: "OTEL_SDK_DISABLED",
+  serviceName: "OTEL_SERVICE_NAME",
+  resourceAttributes: "OTEL_RESOURCE_ATTRIBUTES",
+  tracesExporter: "OTEL_TRACES_EXPORTER",
+  tracesSampler: "OTEL_TRACES_SAMPLER",
+  tracesSamplerArg: "OTEL_TRACES_SAMPLER_ARG",
+  endpoint: "OTEL_EXPORTER_OTLP_ENDPOINT",
+  tracesEndpoint: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+  protocol: "OTEL_EXPORTER_OTLP_PROTOCOL",
+  tracesProtocol: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
 } as const;

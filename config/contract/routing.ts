@@ -10,6 +10,10 @@ export interface Route {
   readonly weight: number;
   /** The pool is meant to have no replica now; it counts as reachable. */
   readonly idle: boolean;
+  /** It sleeps at zero until it is asked for: a request may wait for its first replica. */
+  readonly wakes?: boolean;
+  /** Of all its pods, where the pool is a canary: what is measured of them is counted by it. */
+  readonly revision?: string;
 }
 
 /**

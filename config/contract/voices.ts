@@ -18,6 +18,8 @@ export type EngineVoice =
       readonly voice: "awb" | "rms" | "slt" | "kal16";
       /** Pitch against the voice's own; 1 leaves it. */
       readonly pitch: number;
+      /** Resonances of the vocal tract against the voice's own: above 1 is a smaller speaker. */
+      readonly formants: number;
       /** Length against the voice's own; 1 leaves it. */
       readonly stretch: number;
     }
@@ -30,7 +32,16 @@ export type EngineVoice =
       readonly stretch: number;
     };
 
-type FliteVoice = Extract<EngineVoice, { kind: "flite" }>;
+/** One voice of a model that an administrator mounts: its place among the model's speakers or styles. */
+export interface NeuralVoice {
+  readonly kind: "neural";
+  readonly speaker: number;
+}
+
+/** What callers see of a voice. */
+export type ListedVoice = Omit<Voice, "engine">;
+
+export type FliteVoice = Extract<EngineVoice, { kind: "flite" }>;
 
 const fliteLicense = "BSD-like (Flite, Carnegie Mellon University)";
 const espeakLicense = "GPL-3.0-or-later (eSpeak NG)";
@@ -40,9 +51,14 @@ function flite(
   id: string,
   models: readonly ModelId[],
   gender: Voice["gender"],
-  [voice, pitch, stretch]: readonly [FliteVoice["voice"], pitch: number, stretch: number],
+  [voice, pitch, formants, stretch]: readonly [
+    FliteVoice["voice"],
+    pitch: number,
+    formants: number,
+    stretch: number,
+  ],
 ): Voice {
-  const engine = { kind: "flite", voice, pitch, stretch } as const;
+  const engine = { kind: "flite", voice, pitch, formants, stretch } as const;
   return { id, models, language: "eng", gender, engine, license: fliteLicense };
 }
 
@@ -58,12 +74,12 @@ function espeak(
 
 /** Every voice, the default of a language first. */
 export const voices: readonly Voice[] = [
-  flite("alan", bothMists, "male", ["awb", 1, 1]),
-  flite("robert", bothMists, "male", ["rms", 1, 1]),
-  flite("susan", bothMists, "female", ["slt", 1, 1]),
-  flite("karl", bothMists, "male", ["kal16", 1, 1]),
-  flite("emma", bothMists, "female", ["slt", 1.14, 0.94]),
-  flite("victor", bothMists, "male", ["rms", 0.86, 1.06]),
+  flite("alan", bothMists, "male", ["awb", 1, 1, 1]),
+  flite("robert", bothMists, "male", ["rms", 1, 1, 1]),
+  flite("susan", bothMists, "female", ["slt", 1, 1, 1]),
+  flite("karl", bothMists, "male", ["kal16", 1, 1, 1]),
+  flite("emma", bothMists, "female", ["slt", 1.15, 1.05, 1]),
+  flite("victor", bothMists, "male", ["rms", 1, 0.93, 1]),
   espeak("lucia", "spa", "female", ["es+f2", 50]),
   espeak("diego", "spa", "male", ["es-419", 45]),
   espeak("claire", "fra", "female", ["fr+f3", 50]),
@@ -71,31 +87,41 @@ export const voices: readonly Voice[] = [
   espeak("greta", "deu", "female", ["de+f2", 50]),
   espeak("jonas", "deu", "male", ["de", 45]),
   espeak("giulia", "ita", "female", ["it+f2", 50]),
+  espeak("marco", "ita", "male", ["it", 45]),
   espeak("beatriz", "por", "female", ["pt-br+f2", 50]),
+  espeak("tiago", "por", "male", ["pt-br", 45]),
   espeak("sanne", "nld", "female", ["nl+f3", 50]),
+  espeak("daan", "nld", "male", ["nl", 45]),
   espeak("zofia", "pol", "female", ["pl+f2", 50]),
+  espeak("marek", "pol", "male", ["pl", 45]),
   espeak("irina", "rus", "female", ["ru+f2", 50]),
+  espeak("dmitri", "rus", "male", ["ru", 45]),
   espeak("anjali", "hin", "female", ["hi+f2", 50]),
+  espeak("rohan", "hin", "male", ["hi", 45]),
   espeak("karim", "ara", "male", ["ar", 45]),
+  espeak("layla", "ara", "female", ["ar+f2", 50]),
   espeak("elif", "tur", "female", ["tr+f2", 50]),
+  espeak("emre", "tur", "male", ["tr", 45]),
   espeak("astrid", "swe", "female", ["sv+f3", 50]),
+  espeak("erik", "swe", "male", ["sv", 45]),
   espeak("eleni", "ell", "female", ["el+f2", 50]),
-  flite("luna", ["arcana"], "female", ["slt", 1.08, 1]),
-  flite("astra", ["arcana"], "female", ["slt", 1.18, 0.95]),
-  flite("sirius", ["arcana"], "male", ["awb", 0.9, 1.02]),
-  flite("estelle", ["arcana"], "female", ["slt", 0.94, 1.05]),
-  flite("lyra", ["arcana"], "female", ["slt", 1.28, 1]),
-  flite("vespera", ["arcana"], "female", ["slt", 0.86, 1.1]),
-  flite("walnut", ["arcana"], "male", ["rms", 0.84, 1.08]),
-  flite("eliphas", ["arcana"], "male", ["awb", 0.78, 1.1]),
-  flite("arcade", ["arcana"], "male", ["awb", 1.12, 0.94]),
-  flite("atrium", ["arcana"], "male", ["rms", 1, 1]),
-  flite("eucalyptus", ["arcana"], "neutral", ["kal16", 1.25, 1]),
-  flite("fern", ["arcana"], "female", ["slt", 1, 0.92]),
-  flite("stucco", ["arcana"], "male", ["rms", 1.14, 0.96]),
-  flite("transom", ["arcana"], "male", ["awb", 1, 1.06]),
-  flite("oculus", ["arcana"], "neutral", ["kal16", 0.9, 1.04]),
-  flite("moss", ["arcana"], "male", ["rms", 0.92, 1.14]),
+  espeak("nikos", "ell", "male", ["el", 45]),
+  flite("luna", ["arcana"], "female", ["slt", 1.06, 1, 1]),
+  flite("astra", ["arcana"], "female", ["slt", 1.2, 1.03, 0.98]),
+  flite("sirius", ["arcana"], "male", ["awb", 0.94, 0.99, 1.02]),
+  flite("estelle", ["arcana"], "female", ["slt", 0.94, 0.94, 1.04]),
+  flite("lyra", ["arcana"], "female", ["slt", 1.36, 1.05, 1]),
+  flite("vespera", ["arcana"], "female", ["slt", 0.8, 0.9, 1.08]),
+  flite("walnut", ["arcana"], "male", ["rms", 1, 0.93, 1.06]),
+  flite("eliphas", ["arcana"], "male", ["awb", 0.76, 0.95, 1.08]),
+  flite("arcade", ["arcana"], "male", ["awb", 1.16, 1.04, 1]),
+  flite("atrium", ["arcana"], "male", ["rms", 1, 1, 1]),
+  flite("eucalyptus", ["arcana"], "neutral", ["kal16", 1.3, 1.05, 1]),
+  flite("fern", ["arcana"], "female", ["awb", 1.42, 1.1, 1]),
+  flite("stucco", ["arcana"], "male", ["rms", 1, 1.08, 1]),
+  flite("transom", ["arcana"], "male", ["slt", 0.7, 0.9, 1.02]),
+  flite("oculus", ["arcana"], "neutral", ["kal16", 0.86, 0.96, 1.04]),
+  flite("moss", ["arcana"], "male", ["awb", 0.86, 0.87, 1.1]),
 ];
 
 const voiceById = new Map(voices.map((voice) => [voice.id, voice]));

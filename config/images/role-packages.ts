@@ -3,7 +3,7 @@
  * with what those depend on, to /roles/ROLE/node_modules, leaving out what only people and compilers read.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 
 interface Manifest {
   readonly dependencies?: Record<string, string>;
@@ -15,6 +15,15 @@ const FOR_PEOPLE =
   /\.(d\.[cm]?ts|[cm]?ts|map|md|markdown|flow|html|png|yml)$|\/(\.github|docs?|examples?|tests?|__tests__|benchmarks?|coverage|man)$/i;
 /** licenses stay, and so does a folder that code lives in although its name says otherwise */
 const ALWAYS = /\/(licen[cs]e|copying|notice)[^/]*$|\/yaml\/dist\/doc$/i;
+
+/** ONNX Runtime comes with libraries for every system and processor, 280 MB; an image has one of each. */
+const OTHER_MACHINES = new RegExp(
+  `/onnxruntime-node/(script$|bin/[^/]+/((?!${process.platform}(/|$))[^/]+|${process.platform}/(?!${process.arch}(/|$))[^/]+))`,
+);
+/** Dependencies that only a package's install script uses, which does not run here. */
+const FOR_INSTALLING: Readonly<Record<string, readonly string[]>> = {
+  "onnxruntime-node": ["adm-zip", "global-agent"],
+};
 
 /** The folder of a dependency, looked up from the package that needs it as Node does. */
 function locate(name: string, from: string): string | undefined {
@@ -30,6 +39,7 @@ function closure(folder: string, found: Set<string>): void {
   found.add(folder);
   const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as Manifest;
   for (const name of Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })) {
+    if (FOR_INSTALLING[basename(folder)]?.includes(name)) continue;
     const dependency = locate(name, folder);
     if (dependency) closure(dependency, found);
     else if (!manifest.optionalDependencies?.[name])
@@ -38,7 +48,7 @@ function closure(folder: string, found: Set<string>): void {
 }
 
 function keep(path: string): boolean {
-  return ALWAYS.test(path) || !FOR_PEOPLE.test(path);
+  return ALWAYS.test(path) || !(FOR_PEOPLE.test(path) || OTHER_MACHINES.test(path));
 }
 
 for (const argument of process.argv.slice(2)) {
