@@ -18,11 +18,15 @@ const registry = {
   unsupported_media_type: { status: 415, title: "The body must be application/json" },
   headers_too_large: { status: 431, title: "The request's headers are too large" },
   rate_limited: { status: 429, title: "Too many requests with this key" },
+  too_many_streams: { status: 429, title: "Too many streams with this key at once" },
   internal: { status: 500, title: "Something went wrong here" },
   model_failed: { status: 502, title: "The model failed while speaking" },
   saturated: { status: 503, title: "Every stream is taken and the queue is full" },
+  overloaded: { status: 503, title: "The server holds as many large requests as it may" },
   draining: { status: 503, title: "This server is shutting down" },
+  model_starting: { status: 503, title: "The model is being started" },
   model_unreachable: { status: 503, title: "The model is not reachable now" },
+  store_unavailable: { status: 503, title: "The database is not reachable now" },
   deadline_exceeded: { status: 504, title: "The request was not served in time" },
 } as const satisfies Record<string, { status: number; title: string }>;
 

@@ -1,5 +1,5 @@
 import type { ModelId } from "../config/contract/models.ts";
-import type { EngineVoice } from "../config/contract/voices.ts";
+import type { EngineVoice, NeuralVoice } from "../config/contract/voices.ts";
 
 /** When one written word is heard, in seconds from the first sample. */
 export interface WordTime {
@@ -41,6 +41,8 @@ export interface Invocation {
   /** Stretch of each word in square brackets, in order; empty leaves brackets as ordinary text. */
   readonly inlineStretch: readonly number[];
   readonly sampling: Sampling;
+  /** Tell words that no dictionary has. Older API tiers never ask, and older model tiers never tell. */
+  readonly saveOovs?: boolean;
 }
 
 /** One sound of the public phonetic alphabet, with its stress where it is a vowel. */
@@ -60,16 +62,23 @@ export interface Token {
   readonly stretch: number;
   /** Spoken instead of `text` when given. */
   readonly phonemes?: readonly Phoneme[];
+  /** Its sounds, for engines that read no text. */
+  readonly sounds?: Sounds;
 }
+
+/** The sounds of one token in order, in IPA, stress marks before their vowels. */
+export type Sounds = readonly string[];
 
 /** A phrase or sentence with everything an engine needs to speak it: a pure value. */
 export interface Utterance {
-  readonly voice: EngineVoice;
+  readonly voice: EngineVoice | NeuralVoice;
   readonly tokens: readonly Token[];
   /** Length against the voice's own, on top of it. */
   readonly stretch: number;
   /** Pitch against the voice's own, on top of it. */
   readonly pitch: number;
+  /** When its listener runs dry, in milliseconds of `performance.now`: who runs dry first is spoken first. */
+  readonly dueAtMs?: number;
 }
 
 /** When one token of an utterance is heard, in seconds from the utterance's first sample. */

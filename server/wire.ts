@@ -1,47 +1,54 @@
 /**
- * The stream between API and model tiers: the answer to `POST /invocations`. It is a run of frames, each a type
- * byte, the payload's length (uint32, big-endian) and the payload. A head comes first, an end or an error last; a
+ * The stream between API and model tiers: the answer to `POST /invocations`. It is a run of frames, messages as
+ * `framing.ts` has them. A head comes first, an end or an error last; a
  * stream without either was cut. A failure before the first audio is an HTTP error with problem+json instead.
  */
 import { Failure, isErrorCode } from "./errors.ts";
+import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, samplesOf } from "./framing.ts";
 import type { WordTime } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
+/** Header of `POST /invocations`: the id of the API key that the request came with, percent-encoded. Queues are fair by it. */
+export const callerHeader = "x-svc-caller";
 
 export type WireFrame =
   /** `rate` in Hz, for all audio that follows. */
   | { readonly kind: "head"; readonly rate: number; readonly engine: string }
   | { readonly kind: "audio"; readonly samples: Int16Array }
   | { readonly kind: "words"; readonly words: readonly WordTime[] }
-  | { readonly kind: "end"; readonly samples: number }
+  /** Words that no dictionary has; sent only where `saveOovs` asks for it, as older API tiers do not know it. */
+  | { readonly kind: "oovs"; readonly words: readonly string[] }
+  /** `workMs` was spent on making the audio; a model tier of an earlier version does not tell. */
+  | { readonly kind: "end"; readonly samples: number; readonly workMs?: number }
   | { readonly kind: "error"; readonly failure: Failure };
 
-const types = { head: 1, audio: 2, words: 3, end: 4, error: 5 } as const;
-const headerBytes = 5;
+const types = { head: 1, audio: 2, words: 3, end: 4, error: 5, oovs: 6 } as const;
 /** Far above any real frame (an engine's chunk is below a megabyte); stops a broken peer from taking all memory. */
 const maxPayloadBytes = 16 * 1024 * 1024;
 
 export function encodeFrame(frame: WireFrame): Buffer {
-  const payload = encodePayload(frame);
-  const out = Buffer.allocUnsafe(headerBytes + payload.length);
-  out.writeUInt8(types[frame.kind], 0);
-  out.writeUInt32BE(payload.length, 1);
-  payload.copy(out, headerBytes);
-  return out;
+  return encodeFrames([frame]);
 }
 
-function encodePayload(frame: WireFrame): Buffer {
+export function encodeFrames(frames: readonly WireFrame[]): Buffer {
+  return joinFramed(
+    frames.map((frame): Framed => ({ type: types[frame.kind], payload: [payloadOf(frame)] })),
+  );
+}
+
+function payloadOf(frame: WireFrame): Buffer {
   switch (frame.kind) {
-    case "audio": // samples are little-endian, as every machine that we run on keeps them
-      return Buffer.from(frame.samples.buffer, frame.samples.byteOffset, frame.samples.byteLength);
+    case "audio":
+      return bytesOf(frame.samples);
     case "error":
       return json({ code: frame.failure.code, detail: frame.failure.message });
     case "head":
       return json({ rate: frame.rate, engine: frame.engine });
     case "words":
+    case "oovs":
       return json(frame.words);
     case "end":
-      return json({ samples: frame.samples });
+      return json({ samples: frame.samples, workMs: frame.workMs });
   }
 }
 
@@ -54,17 +61,16 @@ function json(value: unknown): Buffer {
  * @throws Failure `model_failed` when the bytes are no frames, or end before an end or error frame.
  */
 export async function* decodeFrames(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<WireFrame, void, void> {
-  let rest: Buffer = Buffer.alloc(0);
+  const splitter = new MessageSplitter(maxPayloadBytes, (length) => broken(`a frame of ${length} bytes`));
   let finished = false;
   for await (const piece of bytes) {
-    rest = rest.length === 0 ? Buffer.from(piece) : Buffer.concat([rest, piece]);
-    for (let frame = takeFrame(rest); frame; frame = takeFrame(rest)) {
-      rest = rest.subarray(frame.bytes);
-      finished = frame.value.kind === "end" || frame.value.kind === "error";
-      yield frame.value;
+    for (const message of splitter.push(piece)) {
+      const frame = decodeFrame(message);
+      finished = frame.kind === "end" || frame.kind === "error";
+      yield frame;
     }
   }
-  if (!finished || rest.length > 0) {
+  if (!finished || splitter.isAmidst) {
     throw new Failure(
       "model_failed",
       "The model stopped before its speech was complete; send the request again.",
@@ -72,28 +78,19 @@ export async function* decodeFrames(bytes: AsyncIterable<Uint8Array>): AsyncGene
   }
 }
 
-function takeFrame(bytes: Buffer): { value: WireFrame; bytes: number } | undefined {
-  if (bytes.length < headerBytes) return undefined;
-  const length = bytes.readUInt32BE(1);
-  if (length > maxPayloadBytes) throw broken(`a frame of ${length} bytes`);
-  const end = headerBytes + length;
-  if (bytes.length < end) return undefined;
-  return { value: decodePayload(bytes.readUInt8(0), bytes.subarray(headerBytes, end)), bytes: end };
-}
-
-function decodePayload(type: number, payload: Buffer): WireFrame {
+function decodeFrame({ type, payload }: Message): WireFrame {
   switch (type) {
-    case types.audio: {
+    case types.audio:
       if (payload.length % 2 !== 0) throw broken("half a sample");
-      const copy = new Uint8Array(payload); // a view needs an even offset, which a stream does not promise
-      return { kind: "audio", samples: new Int16Array(copy.buffer) };
-    }
+      return { kind: "audio", samples: samplesOf(payload) };
     case types.head:
       return { kind: "head", ...(parse(payload) as { rate: number; engine: string }) };
     case types.words:
       return { kind: "words", words: parse(payload) as WordTime[] };
+    case types.oovs:
+      return { kind: "oovs", words: parse(payload) as string[] };
     case types.end:
-      return { kind: "end", ...(parse(payload) as { samples: number }) };
+      return { kind: "end", ...(parse(payload) as { samples: number; workMs?: number }) };
     case types.error: {
       const { code, detail } = parse(payload) as { code: unknown; detail: string };
       return { kind: "error", failure: new Failure(isErrorCode(code) ? code : "model_failed", detail) };

@@ -6,55 +6,84 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
-import type { ModelId } from "../../config/contract/models.ts";
 import { Failure } from "../errors.ts";
 import type { ApiKey } from "../store/key.ts";
+import type { Span } from "../tracing/span.ts";
+import { reportOnceOver, reportRequests } from "./access-log.ts";
+import { takeJsonOnly } from "./body.ts";
 import type { Lifecycle } from "./lifecycle.ts";
-import type { Metrics } from "./metrics.ts";
 import type { ApiParts } from "./parts.ts";
 import { addNotFound, answerClientError, sendProblem } from "./problems.ts";
 import { addCatalogueRoutes } from "./routes/catalogue.ts";
 import { addHealthRoutes } from "./routes/health.ts";
+import { addLoadRoute } from "./routes/load.ts";
+import { addOovsRoute } from "./routes/oovs.ts";
 import { addOpenaiSpeechRoute } from "./routes/openai-speech.ts";
 import { addOpenapiRoute } from "./routes/openapi.ts";
 import { addSpeechRoute } from "./routes/speech.ts";
+import type { Spoken } from "./spoken.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
     apiKey: ApiKey | undefined;
     failure: Failure | undefined;
-    spoken: { model: ModelId; voice: string; firstAudioMs: number } | undefined;
+    spoken: Spoken | undefined;
+    span: Span;
   }
 }
+
+/** Headers are small: who sends them slower holds a connection for nothing. */
+const headersTimeoutMs = 15_000;
+/** How often slow senders are looked for. */
+const slowCheckMs = 5_000;
 
 /** The public server, wired and not yet listening. */
 export function buildApp(parts: ApiParts): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
-    bodyLimit: parts.limits.bodyBytes,
     requestTimeout: parts.limits.requestTimeoutMs,
-    http: { maxHeaderSize: parts.limits.headerBytes },
+    http: {
+      maxHeaderSize: parts.limits.headerBytes,
+      headersTimeout: Math.min(headersTimeoutMs, parts.limits.requestTimeoutMs),
+      connectionsCheckingInterval: Math.min(slowCheckMs, parts.limits.requestTimeoutMs / 2),
+      requireHostHeader: false, // Node's own answer has no problem document
+    },
     return503OnClosing: false, // the drain hook answers with a problem document instead
     forceCloseConnections: false,
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
-    frameworkErrors: (error, request, reply) => void sendProblem(reply, request, error),
-    clientErrorHandler: (error, socket) => answerClientError(error, socket as Socket, randomUUID()),
+    frameworkErrors: (error, request, reply) => {
+      reportOnceOver(parts.metrics, request, reply); // no hook is run for it
+      void sendProblem(reply, request, error);
+    },
+    clientErrorHandler: (error, socket) => answerClientError(error, socket as Socket, refuser(parts)),
   });
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
-  takeJsonOnly(app);
+  takeJsonOnly(app, { limitBytes: parts.limits.bodyBytes, budget: parts.memory });
   app.setErrorHandler((error, request, reply) => sendProblem(reply, request, error));
+  reportRequests(app, parts);
   app.addHook("onRequest", identify(parts.lifecycle));
   addNotFound(app);
-  app.addHook("onResponse", report(parts.metrics));
   addSpeechRoute(app, parts);
   addOpenaiSpeechRoute(app, parts);
   addHealthRoutes(app, parts);
+  addLoadRoute(app, parts);
   addCatalogueRoutes(app, parts);
-  addOpenapiRoute(app);
+  addOovsRoute(app, parts);
+  addOpenapiRoute(app, parts);
   return app;
+}
+
+/** Tells log and metrics of what was not even HTTP. */
+function refuser({ log, metrics }: ApiParts) {
+  return ({ code, status }: Failure): string => {
+    const requestId = randomUUID();
+    metrics.answered({ endpoint: undefined, method: undefined, status, code, seconds: undefined });
+    log.info({ requestId, status, code }, "request");
+    return requestId;
+  };
 }
 
 /** A caller's own request ID is kept where it is harmless in headers and logs. */
@@ -62,62 +91,12 @@ function requestId(given: string | string[] | undefined): string {
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** Bodies are JSON in UTF-8, uncompressed; a body's keys are only ever read by name. */
-function takeJsonOnly(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body, done) => {
-    try {
-      done(null, readJson(request, body as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
-  });
-}
-
-function readJson(request: FastifyRequest, body: Buffer): unknown {
-  const encoding = request.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") {
-    throw new Failure("unsupported_media_type", "Send the body uncompressed, without Content-Encoding.");
-  }
-  try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch {
-    // the cause would quote the body, and with it the text to speak
-    throw new Failure("malformed_json", "The body is not JSON in UTF-8; check quotes and commas.");
-  }
-}
-
 function identify(lifecycle: Lifecycle) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     void reply.header("x-request-id", request.id);
-    if (lifecycle.isLeaving()) void reply.header("connection", "close");
-    if (lifecycle.isDraining() && request.method === "POST") {
-      throw new Failure(
-        "draining",
-        "This server is shutting down; send the request again to reach another.",
-        {
-          retryAfterSeconds: 1,
-        },
-      );
+    if (request.headers.host === undefined && request.raw.httpVersion === "1.1") {
+      throw new Failure("malformed_http", "A request in HTTP/1.1 has the header Host.");
     }
-  };
-}
-
-function report(metrics: Metrics) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const endpoint = request.routeOptions.url ?? "other";
-    const code = request.failure?.code;
-    metrics.requestDone({ endpoint, method: request.method, status: reply.statusCode, code });
-    const facts = {
-      method: request.method,
-      endpoint,
-      status: reply.statusCode,
-      durationMs: Math.round(reply.elapsedTime),
-      ...(code && { code }),
-      ...(request.apiKey && { key: request.apiKey.name }),
-      ...request.spoken,
-    };
-    const isProbe = request.method === "GET" && reply.statusCode < 400;
-    request.log[isProbe ? "debug" : "info"](facts, "request");
+    if (lifecycle.isLeaving()) void reply.header("connection", "close");
   };
 }

@@ -29,9 +29,7 @@ export class FieldReader {
     const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
     if (value === undefined || value === null) return undefined;
     if (Value.Check(schema, value)) return value as Type;
-    const given = this.#spoken.includes(name)
-      ? `a ${typeof value}${value === "" ? " that is empty" : ""}`
-      : shown(value);
+    const given = this.#spoken.includes(name) ? kindOf(value) : shown(value);
     this.refuse(name, `must be ${describe(schema)}, not ${given}`);
     return undefined;
   }
@@ -60,10 +58,18 @@ export class FieldReader {
   }
 }
 
+/** What may be said of a value that holds what is spoken. */
+function kindOf(value: unknown): string {
+  if (value === "") return "an empty text";
+  if (typeof value === "string") return "this text";
+  return typeof value === "object" ? shown(value) : `a ${typeof value}`;
+}
+
 /** A value as an error may repeat it: short, and never the text to speak. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
+  if (typeof value === "number" && !Number.isFinite(value)) return "a number too large to hold";
   const text = JSON.stringify(value) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }

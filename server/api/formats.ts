@@ -5,15 +5,17 @@ import { createMulawEncoder } from "../audio/mulaw.ts";
 import { createOpusEncoder } from "../audio/opus.ts";
 import { createPcmEncoder } from "../audio/pcm.ts";
 import { createWavStreamEncoder, wavHeader } from "../audio/wav.ts";
-import type { AudioFormat } from "./variants.ts";
+import type { AudioFormat, Variant } from "./variants.ts";
+
+type CreateEncoder = (rate: number) => Encoder | Promise<Encoder>;
 
 /** How one audio format is written. */
 export interface Format {
   /** A streaming encoder for samples at `rate` Hz. */
-  readonly createEncoder: (rate: number) => Encoder | Promise<Encoder>;
+  readonly createEncoder: CreateEncoder;
   /** What goes before the audio in an answer that is known as a whole, where that says more than the stream does. */
   readonly file?: {
-    readonly createEncoder: (rate: number) => Encoder | Promise<Encoder>;
+    readonly createEncoder: CreateEncoder;
     readonly header: (rate: number, audio: Uint8Array, samples: number) => Uint8Array;
   };
   /** The rate that the format is written at when `rate` Hz are asked for; the same, where this is absent. */
@@ -34,3 +36,9 @@ export const formats: Readonly<Record<AudioFormat, Format>> = {
   mulaw: { createEncoder: createMulawEncoder },
   pcm: { createEncoder: createPcmEncoder },
 };
+
+/** What an answer's audio is written with: a JSON answer's is a file. */
+export function encoderOf(format: AudioFormat, form: Variant["form"]): CreateEncoder {
+  const { createEncoder, file } = formats[format];
+  return form === "json" && file ? file.createEncoder : createEncoder;
+}

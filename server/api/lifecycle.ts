@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
+import { Failure } from "../errors.ts";
 
 /** Whether this process still takes work. */
 export interface Lifecycle {
@@ -27,9 +28,19 @@ export function createLifecycle(): Lifecycle {
   };
 }
 
+/** A hook of whatever takes work. */
+export function refuseWhileDraining(lifecycle: Lifecycle) {
+  return async (): Promise<void> => {
+    if (!lifecycle.isDraining()) return;
+    throw new Failure("draining", "This server is shutting down; send the request again to reach another.", {
+      retryAfterSeconds: 1,
+    });
+  };
+}
+
 /** How often connections that fell idle are closed while draining. */
 const sweepMs = 100;
-export interface DrainTimes {
+export interface DrainOptions {
   /**
    * How long callers may go on with connections that they keep, before those are closed: a connection that is closed just
    * as the next request is on its way costs that request; one that was answered `Connection: close` costs none.
@@ -37,6 +48,8 @@ export interface DrainTimes {
   readonly farewellMs: number;
   /** Longest time for the whole. */
   readonly drainMs: number;
+  /** Ends every connection at once. */
+  readonly cut: () => void;
 }
 
 /**
@@ -46,10 +59,10 @@ export interface DrainTimes {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { farewellMs, drainMs }: DrainTimes,
+  { farewellMs, drainMs, cut }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
-  const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
+  const timer = setTimeout(cut, drainMs);
   await untilUnconnected(app, Math.min(farewellMs, drainMs));
   lifecycle.startDraining();
   const sweep = setInterval(() => app.server.closeIdleConnections(), sweepMs);
@@ -57,7 +70,7 @@ export async function drain(
     await app.close();
   } finally {
     clearInterval(sweep);
-    clearTimeout(cut);
+    clearTimeout(timer);
   }
 }
 

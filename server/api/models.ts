@@ -1,33 +1,46 @@
 import { Agent, type Dispatcher } from "undici";
-import { Failure, type FieldError, isErrorCode } from "../errors.ts";
+import { type ErrorCode, Failure } from "../errors.ts";
 import type { Invocation } from "../speech.ts";
-import { decodeFrames, type WireFrame, wireType } from "../wire.ts";
+import type { Attributes, Span } from "../tracing/span.ts";
+import { invoke } from "./invoke.ts";
+import type { LoadBook } from "./load-book.ts";
+import { PoolStream, type PoolStreamFacts } from "./pool-stream.ts";
 import type { Replica, ReplicaChooser } from "./replicas.ts";
+import { awaitFirstAudio, type BegunSpeech } from "./spoken-frames.ts";
+import type { WaitingRoom } from "./waking.ts";
 
 /** Speech on its way from a model tier: pulled, never pushed. */
-export interface Speech {
-  /** Hz of the audio as the engine made it. */
-  readonly rate: number;
-  readonly engine: string;
-  /**
-   * Audio and word times in order, beginning with the first audio, which has arrived already. Ends when the speech is complete.
-   * @throws Failure when the model fails or its stream is cut.
-   */
-  readonly frames: AsyncIterable<SpeechFrame>;
+export interface Speech extends BegunSpeech {
+  /** Base URL of the replica that speaks. */
+  readonly replica: string;
   /** Stops the model and frees its replica; may be called at any time and more than once. */
   close(): void;
 }
 
-export type SpeechFrame = Extract<WireFrame, { kind: "audio" | "words" }>;
-
 export interface CallContext {
   readonly requestId: string;
+  /** The id of the caller's key: model tiers serve callers in turn. */
+  readonly caller: string;
   /** Aborts when the caller hangs up. */
   readonly signal: AbortSignal;
+  /** Of the request; each replica that is asked is a part of it. */
+  readonly span: Span;
+  /** Told words of the text that no dictionary has. */
+  readonly onOovs?: (words: readonly string[]) => void;
+  /** Where this was spoken before, and how it failed after its first audio: that replica is not asked again. */
+  readonly after?: { readonly replica: string; readonly failure: Failure };
+  /** Told of each replica that is asked, and how the one before failed, if there was one. */
+  readonly onAttempt: (failed: ErrorCode | undefined) => void;
 }
 
 export interface ModelsOptions {
   readonly chooser: ReplicaChooser;
+  readonly load: Pick<LoadBook, "occupy" | "firstAudio">;
+  readonly waitingRoom: WaitingRoom;
+  /** Told of each stream that a replica was asked for, once it is over. */
+  readonly onPoolStream: (facts: PoolStreamFacts) => void;
+  /** Base URLs of the replicas that do not have a voice. */
+  readonly replicasWithout: (voiceId: string) => ReadonlySet<string>;
   /** The internal token as it is now; undefined while there is none. */
   readonly token: () => string | undefined;
   /** Longest wait for the first audio. */
@@ -47,8 +60,6 @@ export interface Models {
 
 /** Replicas asked for one request. */
 const maxAttempts = 3;
-/** An error body of a model tier is a small problem document. */
-const maxProblemBytes = 64 * 1024;
 
 export function createModels(options: ModelsOptions): Models {
   const agent = new Agent({
@@ -67,22 +78,66 @@ export function createModels(options: ModelsOptions): Models {
 type Caller = ModelsOptions & { readonly agent: Dispatcher };
 
 async function speakSomewhere(caller: Caller, invocation: Invocation, context: CallContext): Promise<Speech> {
-  const tried = new Set<string>();
-  let failure: Failure | undefined;
+  const tried = new Set(context.after && [context.after.replica]);
+  const search = new Search(caller, invocation, tried);
+  let failure = context.after?.failure;
   let mayBeStale = true;
   while (tried.size < maxAttempts) {
-    const replica = caller.chooser.choose(invocation.modelId, tried);
+    const replica = await search.next(failure, context.signal);
     if (!replica) break;
+    context.onAttempt(failure?.code);
+    const stream = new PoolStream(replica, context.signal, caller.onPoolStream);
     try {
-      return await speakOn(caller, replica, invocation, context);
+      return await speakOn(caller, replica, invocation, context, stream);
     } catch (error) {
       failure = asFailure(error, context.signal);
+      if (mayBeStale && isStaleConnection(error)) stream.left();
+      else tried.add(replica.url);
+      stream.failed(failure);
       if (!isWorthAnotherReplica(failure) || context.signal.aborted) throw failure;
-      if (!(mayBeStale && isStaleConnection(error))) tried.add(replica.url);
       mayBeStale = false;
     }
   }
   throw failure ?? unreachable(invocation);
+}
+
+/** For a replica that can speak one invocation and was not tried. */
+class Search {
+  readonly #caller: Caller;
+  readonly #modelId: Invocation["modelId"];
+  readonly #tried: ReadonlySet<string>;
+  readonly #without: ReadonlySet<string>;
+  #deadlineMs: number | undefined;
+
+  constructor(caller: Caller, { modelId, speaker }: Invocation, tried: ReadonlySet<string>) {
+    this.#caller = caller;
+    this.#modelId = modelId;
+    this.#tried = tried;
+    this.#without = caller.replicasWithout(speaker);
+  }
+
+  /**
+   * Waits for one where the model sleeps and is woken; undefined when none is left.
+   * @param failure of the replica that was asked before.
+   */
+  async next(failure: Failure | undefined, signal: AbortSignal): Promise<Replica | undefined> {
+    const found = this.#choose();
+    if (found || (failure && !mayBeGone(failure))) return found;
+    const { waitingRoom } = this.#caller;
+    this.#deadlineMs ??= waitingRoom.deadline();
+    const until = { deadlineMs: this.#deadlineMs, signal };
+    const came = await waitingRoom.wait(this.#modelId, () => this.#choose() !== undefined, until);
+    return came ? this.#choose() : undefined;
+  }
+
+  #choose(): Replica | undefined {
+    return this.#caller.chooser.choose(this.#modelId, new Set([...this.#tried, ...this.#without]));
+  }
+}
+
+/** The replica that was asked is stopping: another may be started in its place. */
+function mayBeGone({ code }: Failure): boolean {
+  return code === "draining" || code === "model_unreachable";
 }
 
 function unreachable({ modelId }: Invocation): Failure {
@@ -100,8 +155,8 @@ function isStaleConnection(error: unknown): boolean {
 }
 
 /** What another replica may do better; an invalid request stays invalid. */
-function isWorthAnotherReplica({ code }: Failure): boolean {
-  return ["model_failed", "model_unreachable", "saturated", "draining", "unauthorized"].includes(code);
+export function isWorthAnotherReplica({ code }: Failure): boolean {
+  return ["model_failed", "model_unreachable", "saturated", "draining"].includes(code);
 }
 
 function asFailure(error: unknown, signal: AbortSignal): Failure {
@@ -134,13 +189,16 @@ async function speakOn(
   replica: Replica,
   invocation: Invocation,
   context: CallContext,
+  stream: PoolStream,
 ): Promise<Speech> {
-  const free = caller.chooser.occupy(replica);
+  const places = [caller.chooser.occupy(replica), caller.load.occupy(replica)];
   const stop = new AbortController();
+  const span = context.span.child("POST /invocations", replicaAttributes(replica), "client");
   const close = () => {
     stop.abort();
+    span.end();
     context.signal.removeEventListener("abort", close);
-    free();
+    for (const free of places) free();
   };
   context.signal.addEventListener("abort", close, { once: true });
   const deadline = setTimeout(
@@ -149,9 +207,19 @@ async function speakOn(
   );
   try {
     context.signal.throwIfAborted();
-    const body = await invoke(caller, replica, invocation, context.requestId, stop.signal);
-    return await awaitFirstAudio(body, close);
+    const { requestId, caller: callerId, onOovs } = context;
+    const call = { requestId, caller: callerId, signal: stop.signal, traceHeaders: span.headers };
+    const target = { agent: caller.agent, url: replica.url, secret: caller.token() };
+    const body = await invoke({ ...target, ...call }, invocation);
+    const speech = await awaitFirstAudio(body, onOovs, stream);
+    caller.load.firstAudio(replica.pool, stream.firstAudio());
+    const leave = () => {
+      stream.left();
+      close();
+    };
+    return { ...speech, replica: replica.url, close: leave };
   } catch (error) {
+    span.end(asFailure(error, context.signal).code);
     close();
     throw error;
   } finally {
@@ -159,122 +227,6 @@ async function speakOn(
   }
 }
 
-async function invoke(
-  { agent, token }: Caller,
-  { url }: Replica,
-  invocation: Invocation,
-  requestId: string,
-  signal: AbortSignal,
-): Promise<Dispatcher.ResponseData["body"]> {
-  const secret = token();
-  const answer = await agent.request({
-    origin: url,
-    path: "/invocations",
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: wireType,
-      "x-request-id": requestId,
-      ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
-    },
-    body: JSON.stringify(invocation),
-    signal,
-  });
-  if (answer.statusCode !== 200) throw await readProblem(answer);
-  return answer.body;
-}
-
-/** A model tier's refusal, as its own problem document tells it. */
-async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseData): Promise<Failure> {
-  const problem = parseProblem(await readBounded(body, maxProblemBytes));
-  const code = problem.code;
-  if (!isErrorCode(code) || code === "unauthorized") {
-    return new Failure(
-      "model_failed",
-      "The model tier refused the API tier; its operator finds why in the logs.",
-      {
-        cause: new Error(`the model tier answered ${statusCode} ${String(code ?? "")}`),
-      },
-    );
-  }
-  const retryAfter = Number(headers["retry-after"]);
-  return new Failure(code, typeof problem.detail === "string" ? problem.detail : "The model refused.", {
-    ...(Array.isArray(problem.errors) && { fields: problem.errors as FieldError[] }),
-    ...(Number.isInteger(retryAfter) && { retryAfterSeconds: retryAfter }),
-  });
-}
-
-function parseProblem(text: string): Partial<Record<"code" | "detail" | "errors", unknown>> {
-  try {
-    return JSON.parse(text) ?? {};
-  } catch {
-    return {}; // not our problem document; the status alone is told
-  }
-}
-
-async function readBounded(body: AsyncIterable<Buffer>, limit: number): Promise<string> {
-  const pieces: Buffer[] = [];
-  let bytes = 0;
-  for await (const piece of body) {
-    bytes += piece.length;
-    if (bytes > limit) break;
-    pieces.push(piece);
-  }
-  return Buffer.concat(pieces).toString();
-}
-
-async function awaitFirstAudio(body: AsyncIterable<Uint8Array>, close: () => void): Promise<Speech> {
-  const wire = decodeFrames(body);
-  const before: SpeechFrame[] = [];
-  let head: Extract<WireFrame, { kind: "head" }> | undefined;
-  let ended = false;
-  while (!ended && !before.some((frame) => frame.kind === "audio")) {
-    const { value, done } = await wire.next();
-    if (done) break;
-    if (value.kind === "error") throw value.failure;
-    if (value.kind === "head") head = value;
-    else if (value.kind === "end") ended = true;
-    else before.push(value);
-  }
-  if (!head)
-    throw new Failure("model_failed", "The model sent no head; its version may not fit this API tier's.");
-  return { rate: head.rate, engine: head.engine, frames: frames(before, wire, ended), close };
-}
-
-async function* frames(
-  before: readonly SpeechFrame[],
-  wire: AsyncGenerator<WireFrame, void, void>,
-  ended: boolean,
-): AsyncGenerator<SpeechFrame, void, void> {
-  let received = 0;
-  const counted = (frame: SpeechFrame) => {
-    if (frame.kind === "audio") received += frame.samples.length;
-    return frame;
-  };
-  for (const frame of before) yield counted(frame);
-  if (ended) return;
-  for await (const frame of told(wire)) {
-    if (frame.kind === "error") throw frame.failure;
-    if (frame.kind === "end" && frame.samples !== received) throw incomplete(frame.samples, received);
-    if (frame.kind === "audio" || frame.kind === "words") yield counted(frame);
-  }
-}
-
-/** The same frames; what the socket throws becomes a failure that a caller understands. */
-async function* told(wire: AsyncIterable<WireFrame>): AsyncGenerator<WireFrame, void, void> {
-  try {
-    yield* wire;
-  } catch (error) {
-    if (error instanceof Failure) throw error;
-    throw new Failure("model_failed", "The model's stream broke off; send the request again.", {
-      cause: error,
-    });
-  }
-}
-
-function incomplete(sent: number, received: number): Failure {
-  return new Failure(
-    "model_failed",
-    `Of the model's ${sent} samples ${received} arrived; send the request again.`,
-  );
+function replicaAttributes({ url, pool }: Replica): Attributes {
+  return { "url.full": `${url}/invocations`, "svc.pool": pool, "http.request.method": "POST" };
 }

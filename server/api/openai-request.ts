@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { type ModelId, modelIds, type Profile } from "../../config/contract/models.ts";
-import type { Voice } from "../../config/contract/voices.ts";
+import type { ListedVoice } from "../../config/contract/voices.ts";
 import { FieldReader, shown } from "./field-reader.ts";
 import { fields } from "./fields.ts";
 import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./openai-names.ts";
@@ -44,7 +44,7 @@ const answers: Readonly<Record<OpenaiFormat, { format: AudioFormat; mediaType: s
  */
 export function readOpenaiRequest(
   body: unknown,
-  { profile, voices }: { readonly profile: Profile; readonly voices: readonly Voice[] },
+  { profile, voices }: { readonly profile: Profile; readonly voices: readonly ListedVoice[] },
 ): OpenaiRequest {
   const reader = new FieldReader(body, ["input"]);
   const model = reader.readRequired<string>("model", openaiFields.model) ?? "";
@@ -77,7 +77,11 @@ function modelOf(name: string): ModelId {
     : (name as ModelId);
 }
 
-function readVoice(reader: FieldReader, modelId: ModelId, voices: readonly Voice[]): Voice | undefined {
+function readVoice(
+  reader: FieldReader,
+  modelId: ModelId,
+  voices: readonly ListedVoice[],
+): ListedVoice | undefined {
   const name = reader.readRequired<string>("voice", openaiFields.voice);
   if (name === undefined) return undefined;
   const isAlias = modelId === "arcana" && Object.hasOwn(openaiVoices, name);

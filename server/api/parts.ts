@@ -1,30 +1,48 @@
 import type { FastifyBaseLogger } from "fastify";
-import type { Voice } from "../../config/contract/voices.ts";
 import type { KeyStore } from "../store/key-store.ts";
+import type { OovStore } from "../store/oov-store.ts";
+import type { Tracing } from "../tracing/span.ts";
 import type { Admission } from "./admission.ts";
+import type { ByteBudget } from "./byte-budget.ts";
 import type { LicenseGate } from "./license.ts";
 import type { Lifecycle } from "./lifecycle.ts";
+import type { LoadBook } from "./load-book.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Models } from "./models.ts";
+import type { OovRecorder } from "./oovs.ts";
 import type { Prober } from "./prober.ts";
+import type { Quotas } from "./quota/quotas.ts";
 import type { Directory } from "./replicas.ts";
+import type { VoiceDirectory } from "./voice-directory.ts";
 
 export interface ApiLimits {
   readonly bodyBytes: number;
+  /** Of bodies and JSON answers that are held at once. */
+  readonly heldBytes: number;
+  /** Longest wait for some of it. */
+  readonly heldWaitMs: number;
   /** Of audio, in one JSON answer. */
   readonly jsonAudioBytes: number;
+  /** Hz, of a self-hosted arcana. */
+  readonly highestRate: number;
   readonly headerBytes: number;
   /** Longest time that a request may take to arrive. */
   readonly requestTimeoutMs: number;
+  /** Longest time that a reader may read nothing of what waits for it. */
+  readonly stallMs: number;
   /** Silence in an event stream before a comment tells that it lives. */
   readonly heartbeatMs: number;
 }
 
 export const defaultLimits: ApiLimits = {
   bodyBytes: 16 * 1024 * 1024,
+  heldBytes: 256 * 1024 * 1024,
+  heldWaitMs: 5_000,
   jsonAudioBytes: 64 * 1024 * 1024,
+  highestRate: 384_000,
   headerBytes: 16 * 1024,
   requestTimeoutMs: 60_000,
+  stallMs: 60_000,
   heartbeatMs: 10_000,
 };
 
@@ -32,14 +50,22 @@ export const defaultLimits: ApiLimits = {
 export interface ApiParts {
   readonly log: FastifyBaseLogger;
   readonly limits: ApiLimits;
-  readonly voices: readonly Voice[];
+  readonly voices: VoiceDirectory;
   readonly keys: KeyStore;
+  readonly quotas: Quotas;
+  readonly oovs: OovStore;
+  readonly oovRecorder: OovRecorder;
   readonly models: Models;
+  readonly load: LoadBook;
+  /** What the operator shows to read the load; undefined while there is none. */
+  readonly internalToken: () => string | undefined;
   readonly directory: Directory;
   readonly prober: Prober;
   readonly license: LicenseGate;
   readonly admission: Admission;
+  readonly memory: ByteBudget;
   readonly metrics: Metrics;
+  readonly tracing: Tracing;
   readonly lifecycle: Lifecycle;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

@@ -1,5 +1,6 @@
 import { Agent } from "undici";
 import { type ModelId, modelIds } from "../../config/contract/models.ts";
+import type { Route } from "../../config/contract/routing.ts";
 import type { Directory } from "./replicas.ts";
 
 /** Asks every replica's `/ready` once an interval; `/health` reports what they said. */
@@ -15,12 +16,14 @@ export interface ProberOptions {
   readonly directory: Directory;
   readonly intervalMs: number;
   readonly timeoutMs: number;
+  /** How long a pool that wakes counts as reachable before its first replica is there: callers are held meanwhile. */
+  readonly wakingMs: number;
   /** Milliseconds, never going back. */
   readonly now: () => number;
 }
 
 export function createProber(options: ProberOptions): Prober {
-  const { directory, intervalMs, timeoutMs, now } = options;
+  const { directory, intervalMs, timeoutMs, wakingMs, now } = options;
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const answered = new Map<string, number>();
   const routes = (modelId: ModelId) => directory.table()?.models[modelId] ?? [];
@@ -36,15 +39,33 @@ export function createProber(options: ProberOptions): Prober {
     for (const url of answered.keys()) if (!urls.has(url)) answered.delete(url);
     for (const url of urls) void probe(url);
   };
+  const idle = new Set<string>();
+  /** By pool that was meant to have no replica before. */
+  const wokeAt = new Map<string, number>();
+  const noteIdle = () => {
+    for (const route of modelIds.flatMap(routes)) {
+      if (route.idle) idle.add(route.pool);
+      else if (idle.delete(route.pool)) wokeAt.set(route.pool, now());
+    }
+    for (const [pool, at] of wokeAt) if (now() - at > wakingMs) wokeAt.delete(pool);
+  };
   const timer = setInterval(probeAll, intervalMs).unref();
+  directory.onChange(noteIdle);
   directory.onChange(probeAll);
+  noteIdle();
   probeAll();
 
   const isFresh = (url: string) =>
     now() - (answered.get(url) ?? Number.NEGATIVE_INFINITY) <= intervalMs + timeoutMs;
+  const isWaking = ({ pool, wakes }: Route) => {
+    const since = wokeAt.get(pool);
+    return wakes === true && since !== undefined && now() - since <= wakingMs;
+  };
   return {
     isReachable: (modelId) =>
-      routes(modelId).some((route) => route.idle || directory.replicas(route).some(isFresh)),
+      routes(modelId).some(
+        (route) => route.idle || isWaking(route) || directory.replicas(route).some(isFresh),
+      ),
     configured: () => modelIds.filter((id) => routes(id).length > 0),
     close: () => {
       clearInterval(timer);

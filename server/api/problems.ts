@@ -20,15 +20,6 @@ const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
     "unsupported_media_type",
     "Send the body as JSON with the header Content-Type: application/json.",
   ],
-  FST_ERR_CTP_BODY_TOO_LARGE: [
-    "body_too_large",
-    "The body is larger than this server takes; send less text at once.",
-  ],
-  FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
-    "malformed_http",
-    "The body's length is not what Content-Length says.",
-  ],
-  FST_ERR_CTP_EMPTY_JSON_BODY: ["malformed_json", "The body is empty; send a JSON object."],
   FST_ERR_BAD_URL: ["not_found", "The path is not a valid URL path."],
 };
 
@@ -88,8 +79,15 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "Send the whole request faster."],
 };
 
-/** What is not even HTTP is answered on the bare socket. */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+/**
+ * What is not even HTTP is answered on the bare socket.
+ * @param refuse told of the failure; gives the request's id.
+ */
+export function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  refuse: (failure: Failure) => string,
+): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
@@ -99,6 +97,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket, 
     "The request is not valid HTTP/1.1.",
   ];
   const failure = new Failure(code, detail);
+  const requestId = refuse(failure);
   const body = JSON.stringify(toProblem(failure, requestId));
   socket.end(
     `HTTP/1.1 ${failure.status} Error\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +

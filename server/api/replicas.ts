@@ -14,6 +14,8 @@ export interface Directory {
 export interface Replica {
   readonly url: string;
   readonly pool: string;
+  /** Of the pool, where it is a canary. */
+  readonly revision?: string | undefined;
 }
 
 export interface ReplicaChooser {
@@ -44,7 +46,8 @@ export function createReplicaChooser(directory: Directory, random: () => number)
       const least = Math.min(...chosen.urls.map(streamsOn));
       const idlest = chosen.urls.filter((url) => streamsOn(url) === least);
       const url = idlest[Math.floor(random() * idlest.length)];
-      return url === undefined ? undefined : { url, pool: chosen.route.pool };
+      const { pool, revision } = chosen.route;
+      return url === undefined ? undefined : { url, pool, revision };
     },
     occupy({ url }) {
       streams.set(url, streamsOn(url) + 1);

@@ -1,5 +1,5 @@
 import { type ModelId, models, type Profile } from "../../config/contract/models.ts";
-import type { Voice } from "../../config/contract/voices.ts";
+import type { ListedVoice } from "../../config/contract/voices.ts";
 import type { Invocation } from "../speech.ts";
 import { FieldReader, shown } from "./field-reader.ts";
 import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
@@ -17,13 +17,18 @@ export interface SpeechRequest {
 
 /** What a body is judged against. */
 export interface RequestRules {
+  /** Hz, of a self-hosted arcana. */
+  readonly highestRate: number;
   readonly variant: Variant;
   readonly profile: Profile;
-  readonly voices: readonly Voice[];
+  readonly voices: readonly ListedVoice[];
 }
 
 /** Far more than the words of the longest text that mist takes. */
 const maxInlineValues = 500;
+
+/** As people write numbers; JavaScript would take `0x1` and nothing at all for one. */
+const decimal = /^\s*(\d+(\.\d*)?|\.\d+)\s*$/;
 
 /** arcana's defaults (specification 2.1). */
 export const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
@@ -77,16 +82,17 @@ function readFormat(reader: FieldReader, variant: Variant): AudioFormat {
   return format ?? "wav";
 }
 
-function readVoice(reader: FieldReader, modelId: ModelId, voices: readonly Voice[]): Voice | undefined {
+function readVoice(
+  reader: FieldReader,
+  modelId: ModelId,
+  voices: readonly ListedVoice[],
+): ListedVoice | undefined {
   const speaker = reader.readRequired<string>("speaker", fields.speaker);
   const lang = reader.read<string>("lang", fields.lang);
   if (speaker === undefined) return undefined;
   const voice = voices.find(({ id, models: speakable }) => id === speaker && speakable.includes(modelId));
   if (!voice) {
-    reader.refuse(
-      "speaker",
-      `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${shown(speaker)} is none. GET /v1/voices lists them`,
-    );
+    reader.refuse("speaker", noSuchVoice(speaker, modelId, voices));
   } else if (lang !== undefined && !sameLanguage(lang, voice.language)) {
     reader.refuse(
       "lang",
@@ -96,8 +102,18 @@ function readVoice(reader: FieldReader, modelId: ModelId, voices: readonly Voice
   return voice;
 }
 
+/** Most often the model was left out, and its default is not the voice's. */
+function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedVoice[]): string {
+  const others = voices.find(({ id }) => id === speaker)?.models ?? [];
+  const hint =
+    others.length > 0
+      ? `speaks with ${others.join(" and ")}: set modelId to ${others[0]}`
+      : "is none. GET /v1/voices lists them";
+  return `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${shown(speaker)} ${hint}`;
+}
+
 /** A few voices that a caller might have meant. */
-export function someVoices(modelId: ModelId, voices: readonly Voice[]): string {
+export function someVoices(modelId: ModelId, voices: readonly ListedVoice[]): string {
   const ids = voices.filter((voice) => voice.models.includes(modelId)).map((voice) => voice.id);
   return ids.slice(0, 3).join(", ");
 }
@@ -119,20 +135,30 @@ export function readText(reader: FieldReader, name: string, modelId: ModelId): s
 }
 
 export function countCodePoints(text: string): number {
-  let count = 0;
-  for (const _ of text) count++;
+  let count = text.length;
+  for (let i = 0; i < text.length; i++) if (isHighSurrogate(text, i) && isLowSurrogate(text, i + 1)) count--;
   return count;
+}
+
+function isHighSurrogate(text: string, at: number): boolean {
+  return (text.charCodeAt(at) & 0xfc00) === 0xd800;
+}
+
+function isLowSurrogate(text: string, at: number): boolean {
+  return (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 }
 
 function readRate(
   reader: FieldReader,
   modelId: ModelId,
   format: AudioFormat,
-  { variant, profile }: RequestRules,
+  { variant, profile, highestRate }: RequestRules,
 ): number {
   const fixed = variant.form === "stream" ? variant.fixedRate : undefined;
   const rule =
-    fixed === undefined ? rateRule(modelId, format, profile) : ({ kind: "list", rates: [fixed] } as const);
+    fixed === undefined
+      ? rateRule(modelId, format, profile, highestRate)
+      : ({ kind: "list", rates: [fixed] } as const);
   const schema = rateField(rule);
   const rate = reader.read<number>("samplingRate", schema);
   if (rate === undefined && format === "ogg" && !reader.isWrong("samplingRate")) {
@@ -158,7 +184,7 @@ function readStretch(reader: FieldReader, modelId: ModelId, profile: Profile): n
 
 type Markup = Pick<
   Invocation,
-  "noTextNormalization" | "pauseBetweenBrackets" | "phonemizeBetweenBrackets" | "inlineStretch"
+  "noTextNormalization" | "pauseBetweenBrackets" | "phonemizeBetweenBrackets" | "inlineStretch" | "saveOovs"
 >;
 
 export const plainMarkup: Markup = {
@@ -173,12 +199,13 @@ function readMarkup(reader: FieldReader, modelId: ModelId, { form }: Variant): M
   if (modelId === "arcana") return plainMarkup;
   const read = (name: keyof typeof fields) => reader.read<boolean>(name, fields[name]);
   const reduceLatency = read("reduceLatency");
-  if (form !== "events") reader.read("saveOovs", fields.saveOovs); // specification 4.1 does not list it
+  const saveOovs = form !== "events" && read("saveOovs"); // specification 4.1 does not list it
   return {
     noTextNormalization: read("noTextNormalization") ?? reduceLatency ?? false,
     pauseBetweenBrackets: read("pauseBetweenBrackets") ?? false,
     phonemizeBetweenBrackets: read("phonemizeBetweenBrackets") ?? false,
     inlineStretch: readInlineStretch(reader),
+    ...(saveOovs && { saveOovs }),
   };
 }
 
@@ -187,7 +214,7 @@ function readInlineStretch(reader: FieldReader): readonly number[] {
   if (list === undefined || list.trim() === "") return [];
   const values = list
     .split(",", maxInlineValues + 1)
-    .map((part) => (part.trim() === "" ? Number.NaN : Number(part)));
+    .map((part) => (decimal.test(part) ? Number(part) : Number.NaN));
   if (values.some((value) => !(value >= quickest && value <= slowest))) {
     reader.refuse(
       "inlineSpeedAlpha",

@@ -1,69 +1,31 @@
-import type { JSONWebKeySet } from "jose";
 import { pino } from "pino";
-import type { Voice } from "../../config/contract/voices.ts";
-import { createFileKeyStore, parseKeyFile } from "../store/key-file.ts";
-import { createSingleKeyStore, joinStores, type KeyEntry, type KeyStore } from "../store/key-store.ts";
-import { type WatchedFile, watchFile } from "../watched-file.ts";
+import { openDatabase } from "../store/database.ts";
+import { createOovStore, type OovStore } from "../store/oov-store.ts";
+import { startTracing } from "../tracing/start.ts";
 import { createAdmission } from "./admission.ts";
 import { buildApp } from "./app.ts";
-import type { ClusterAccess } from "./kubernetes/connection.ts";
+import { createByteBudget } from "./byte-budget.ts";
+import { watchConnections } from "./connections.ts";
+import { type Files, openFiles } from "./files.ts";
+import { joinKeys, openKeys } from "./keys.ts";
 import { createClusterDirectory } from "./kubernetes/directory.ts";
 import { createLicenseGate } from "./license.ts";
 import { createLifecycle, drain } from "./lifecycle.ts";
+import { createLoadBook } from "./load-book.ts";
 import type { Log } from "./log.ts";
-import { createMetrics } from "./metrics.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
 import { createModels } from "./models.ts";
-import { type ApiLimits, defaultLimits } from "./parts.ts";
+import { createOovRecorder, type OovRecorder } from "./oovs.ts";
+import { defaultLimits } from "./parts.ts";
 import { createProber } from "./prober.ts";
+import { countOnly, createQuotas, type Quotas, windowSeconds } from "./quota/quotas.ts";
+import { connectSharedLimits } from "./quota/shared-limits.ts";
 import { createReplicaChooser, type Directory } from "./replicas.ts";
 import { createFileDirectory } from "./routing-file.ts";
-
-export interface ApiSettings {
-  readonly host: string;
-  readonly port: number;
-  readonly routing: RoutingSource;
-  /** Folder with the file `token`. */
-  readonly tokenFile: string | undefined;
-  readonly licenseFile: string | undefined;
-  readonly licenseKeysFile: string | undefined;
-  readonly licenseGraceSeconds: number;
-  readonly keysFile: string | undefined;
-  /** One more key, in the clear. */
-  readonly apiKey: string | undefined;
-  readonly drainSeconds: number;
-  readonly logLevel: string;
-  readonly voices: readonly Voice[];
-  readonly limits?: Partial<ApiLimits>;
-  readonly timing?: Partial<ApiTiming>;
-}
-
-export type RoutingSource =
-  | { readonly kind: "file"; readonly path: string }
-  | {
-      readonly kind: "cluster";
-      readonly access: ClusterAccess;
-      readonly namespace: string;
-      readonly configMap: string;
-    };
-
-export interface ApiTiming {
-  readonly firstAudioTimeoutMs: number;
-  readonly stallTimeoutMs: number;
-  readonly probeIntervalMs: number;
-  readonly probeTimeoutMs: number;
-  readonly licenseIntervalMs: number;
-  /** See `drain`. */
-  readonly farewellMs: number;
-}
-
-const usualTiming: ApiTiming = {
-  firstAudioTimeoutMs: 30_000,
-  stallTimeoutMs: 30_000,
-  probeIntervalMs: 3000,
-  probeTimeoutMs: 2000,
-  licenseIntervalMs: 30_000,
-  farewellMs: 5_000,
-};
+import { type ApiSettings, type RoutingSource, usualTiming } from "./settings.ts";
+import { createVoiceDirectory } from "./voice-directory.ts";
+import { createWaitingRoom, usualWaiting } from "./waking.ts";
+import { warmUp } from "./warm-up.ts";
 
 /** Requests that one API process speaks at once; far above what its models take. */
 const places = 1024;
@@ -80,6 +42,7 @@ export interface RunningApi {
  */
 export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const log = pino({ level: settings.logLevel, base: { tier: "api" } });
+  const tracing = await startTracing(settings.tracing, log);
   const timing = { ...usualTiming, ...settings.timing };
   const now = () => Date.now();
   const directory = createDirectory(settings.routing, log);
@@ -97,44 +60,91 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     license.refresh().catch((error: unknown) => log.error({ err: error }, "the license could not be judged"));
   };
   for (const source of [directory, files.license, files.licenseKeys]) source?.onChange(judgeAgain);
+  const waiting = settings.waiting ?? usualWaiting;
   const prober = createProber({
     directory,
+    wakingMs: waiting.longestMs,
     intervalMs: timing.probeIntervalMs,
     timeoutMs: timing.probeTimeoutMs,
     now: () => performance.now(),
   });
+  const voices = createVoiceDirectory({
+    own: settings.voices,
+    directory,
+    intervalMs: timing.voicesIntervalMs,
+    timeoutMs: timing.probeTimeoutMs,
+  });
+  const load = createLoadBook(directory, () => performance.now());
   const models = createModels({
+    load,
+    waitingRoom: createWaitingRoom(directory, load, waiting),
+    replicasWithout: voices.replicasWithout,
     chooser: createReplicaChooser(directory, Math.random),
+    onPoolStream: (facts) => metrics.poolStream(facts),
     token: () => files.token?.current(),
     ...timing,
   });
   const lifecycle = createLifecycle();
+  const metrics = createMetrics({ capacity: places, license, prober, load, now });
+  const database = openDatabase(settings.database ?? ":memory:");
+  const followed = settings.database === undefined ? undefined : openKeys(database, settings, log);
+  await followed?.start();
+  const oovs = createOovStore(database);
+  const oovRecorder = openOovRecorder(oovs, metrics, log);
+  const quotas = openQuotas(settings, files, metrics, log);
+  const limits = { ...defaultLimits, ...settings.limits };
   const app = buildApp({
     log,
-    limits: { ...defaultLimits, ...settings.limits },
-    voices: settings.voices,
-    keys: createKeys(settings, files.keys, log),
+    limits,
+    memory: createByteBudget(limits.heldBytes, limits.heldWaitMs),
+    voices,
+    keys: joinKeys(settings, files.keys, followed, log),
+    quotas,
+    oovs,
+    oovRecorder,
     models,
+    load,
+    internalToken: () => files.token?.current(),
     directory,
     prober,
     license,
     admission: createAdmission(places),
-    metrics: createMetrics(),
+    metrics,
+    tracing,
     lifecycle,
     now,
   });
+  const connections = watchConnections(app.server, {
+    stallMs: limits.stallMs,
+    onStall: () => log.info({ stallMs: limits.stallMs }, "a reader that read nothing was cut"),
+  });
   const close = async () => {
+    connections.close();
     license.close();
     directory.close();
     for (const file of Object.values(files)) file?.close();
-    await Promise.all([prober.close(), models.close()]);
+    await Promise.all([
+      prober.close(),
+      voices.close(),
+      models.close(),
+      quotas.close(),
+      followed?.close(),
+      oovRecorder.close(),
+      tracing.stop(),
+    ]);
+    await database.close();
   };
   try {
+    await warmUp();
     const url = await app.listen({ host: settings.host, port: settings.port });
     return {
       url,
       stop: async () => {
-        await drain(app, lifecycle, { farewellMs: timing.farewellMs, drainMs: settings.drainSeconds * 1000 });
+        await drain(app, lifecycle, {
+          farewellMs: timing.farewellMs,
+          drainMs: settings.drainSeconds * 1000,
+          cut: () => connections.resetAll(),
+        });
         await close();
       },
     };
@@ -150,54 +160,31 @@ function createDirectory(source: RoutingSource, log: Log): Directory {
     : createClusterDirectory({ ...source, log, random: Math.random });
 }
 
-interface Files {
-  readonly token: WatchedFile<string> | undefined;
-  readonly license: WatchedFile<string> | undefined;
-  readonly licenseKeys: WatchedFile<JSONWebKeySet> | undefined;
-  readonly keys: WatchedFile<readonly KeyEntry[]> | undefined;
+function openOovRecorder(store: OovStore, metrics: Metrics, log: Log): OovRecorder {
+  return createOovRecorder({
+    store,
+    now: () => Date.now(),
+    onDropped: (words) => metrics.oovsDropped(words),
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "out-of-vocabulary words cannot be written; they wait");
+      else log.info({}, "out-of-vocabulary words are written again");
+    },
+  });
 }
 
-function openFiles(settings: ApiSettings, log: Log): Files {
-  const open = <Value>(
-    path: string | undefined,
-    parse: (text: string) => Value,
-    absent: "keep" | "forget",
-  ) =>
-    path === undefined
-      ? undefined
-      : watchFile({
-          path,
-          parse,
-          whenAbsent: absent,
-          onError: (error) =>
-            log.error({ err: error }, "a file changed for the worse; its last good state stays"),
-        });
-  return {
-    token: open(settings.tokenFile, (text) => text.trim(), "keep"),
-    license: open(settings.licenseFile, (text) => text.trim(), "forget"),
-    licenseKeys: open(settings.licenseKeysFile, parseKeySet, "keep"),
-    keys: open(settings.keysFile, parseKeyFile, "forget"),
-  };
-}
-
-function parseKeySet(text: string): JSONWebKeySet {
-  const set = JSON.parse(text) as Partial<JSONWebKeySet> | null;
-  if (!Array.isArray(set?.keys)) throw new Error('license keys must be a JWKS, as {"keys": [...]}');
-  return set as JSONWebKeySet;
-}
-
-function createKeys(
-  { apiKey, keysFile }: ApiSettings,
-  file: WatchedFile<readonly KeyEntry[]> | undefined,
-  log: Log,
-): KeyStore {
-  if (!file && !apiKey) log.warn({}, "no API key is configured: every request will be answered 401");
-  if (file && !file.current())
-    log.warn({ keysFile }, "the keys file is not there yet; its keys count once it is");
-  const stores: KeyStore[] = [];
-  if (file) stores.push(createFileKeyStore(file));
-  if (apiKey) stores.push(createSingleKeyStore(apiKey, "environment"));
-  return joinStores(stores);
+function openQuotas({ keyLimits, valkey }: ApiSettings, files: Files, metrics: Metrics, log: Log): Quotas {
+  const shared =
+    valkey &&
+    connectSharedLimits({
+      ...valkey,
+      password: () => files.valkeyPassword?.current() ?? valkey.password,
+      authority: files.valkeyCa?.current(),
+      windowSeconds,
+      points: countOnly,
+      log,
+      onAway: (isAway) => metrics.sharedLimitsAway(isAway),
+    });
+  return createQuotas({ defaults: keyLimits, shared });
 }
 
 function parseTime(text: string | undefined): number | undefined {

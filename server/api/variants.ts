@@ -99,11 +99,15 @@ export type RateRule =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
   | { readonly kind: "list"; readonly rates: readonly number[] };
 
-/** Highest rate that a self-hosted arcana takes; the specification says "any value". */
-export const highestRate = 384_000;
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
-export function rateRule(model: ModelId, format: AudioFormat, profile: Profile): RateRule {
+/** @param highestRate Hz, for a self-hosted arcana, of which the specification says "any value". */
+export function rateRule(
+  model: ModelId,
+  format: AudioFormat,
+  profile: Profile,
+  highestRate: number,
+): RateRule {
   if (format === "ogg") return { kind: "list", rates: opusRates };
   if (model !== "arcana") return { kind: "range", from: 4000, to: 44_100 };
   if (profile === "cloud") return { kind: "list", rates: cloudRates };

@@ -171,11 +171,15 @@ function tableFilter(table: Float32Array, half: number): Filter {
 function buildTable(scale: number, half: number, phases: number): Float32Array {
   const taps = 2 * half;
   const table = new Float32Array(phases * taps);
+  // every distance stands twice, before a position and after one
+  const weights = Float64Array.from({ length: half * phases + 1 }, (_, i) => kernel((i / phases) * scale));
+  const row = new Float64Array(taps);
   for (let phase = 0; phase < phases; phase++) {
-    const row = Array.from({ length: taps }, (_, tap) =>
-      kernel(Math.abs(tap - half + 1 - phase / phases) * scale),
-    );
-    const gain = row.reduce((sum, weight) => sum + weight, 0);
+    let gain = 0;
+    for (let tap = 0; tap < taps; tap++) {
+      row[tap] = weights[Math.abs((tap - half + 1) * phases - phase)] as number;
+      gain += row[tap] as number;
+    }
     for (let tap = 0; tap < taps; tap++) table[phase * taps + tap] = (row[tap] as number) / gain;
   }
   return table;
@@ -210,10 +214,12 @@ function kernelPoints(): Float64Array {
   return sharedPoints;
 }
 
+const windowPeak = besselI0(kaiserBeta);
+
 /** A sinc under a Kaiser window. @param x distance in samples of the lower rate, not negative. */
 function kernel(x: number): number {
   if (x >= zeroCrossings) return 0;
-  const window = besselI0(kaiserBeta * Math.sqrt(1 - (x / zeroCrossings) ** 2)) / besselI0(kaiserBeta);
+  const window = besselI0(kaiserBeta * Math.sqrt(1 - (x / zeroCrossings) ** 2)) / windowPeak;
   const angle = Math.PI * cutoff * x;
   return (x === 0 ? cutoff : (cutoff * Math.sin(angle)) / angle) * window;
 }

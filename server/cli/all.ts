@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { watch } from "node:fs";
+import { rmSync, watch } from "node:fs";
 import { createServer } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -10,8 +10,9 @@ import type { Tier } from "../../config/contract/models.ts";
 import { env as names, ports } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
 import { type Command, type Shell, UsageError } from "./command.ts";
+import type { Environment } from "./environment.ts";
 import { prepareRunFiles, type RunFiles } from "./run-files.ts";
-import { type Environment, readPortOffset } from "./settings.ts";
+import { readPortOffset } from "./settings.ts";
 
 type Part = "api" | Tier;
 type Ports = Readonly<Record<Part, number>>;
@@ -72,6 +73,7 @@ async function runAll(shell: Shell): Promise<number> {
     stop.abort();
     shell.print("==> stopping");
     await Promise.all(running.map((part) => part.stop()));
+    rmSync(files.routingFile, { force: true }); // of these ports alone; all else serves the next run
     shell.print("==> stopped");
   }
 }
@@ -156,6 +158,7 @@ function partEnvironment(inherited: Environment, port: number, files: RunFiles):
     [names.drainSeconds]: String(drainSeconds),
     [names.tokenDir]: files.tokenDir,
     [names.keysFile]: files.keysFile,
+    [names.database]: inherited[names.database] || files.database,
     [names.licenseFile]: files.licenseFile,
     [names.licenseKeysFile]: files.licenseKeysFile,
     [names.routingFile]: files.routingFile,
@@ -211,7 +214,10 @@ async function tellWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: A
 async function isReady(part: Part, port: number): Promise<boolean> {
   const path = part === "api" ? "/health" : "/ready";
   try {
-    const answer = await fetch(`http://${host}:${port}${path}`, { signal: AbortSignal.timeout(1000) });
+    const answer = await fetch(`http://${host}:${port}${path}`, {
+      headers: { connection: "close" }, // a kept connection would hold the tier back when it stops
+      signal: AbortSignal.timeout(1000),
+    });
     const text = await answer.text();
     return answer.ok && !text.includes('"modelReachable":false');
   } catch {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 
 /** What a command may know and touch of the process around it; `main.ts` makes it. */
@@ -50,6 +51,11 @@ export async function runCommand(
   words: readonly string[],
   shell: Shell,
 ): Promise<number> {
+  if (words[0] === "--version") {
+    shell.print(version());
+    return 0;
+  }
+  if (words[0] === "help") return runCommand(program, commands, [...words.slice(1), "--help"], shell);
   try {
     const command = findCommand(commands, words);
     if (!command) return explain(program, commands, words, shell);
@@ -64,6 +70,11 @@ export async function runCommand(
     shell.complain(error.message);
     return 2;
   }
+}
+
+function version(): string {
+  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
 }
 
 function findCommand(commands: readonly Command[], words: readonly string[]): Command | undefined {
@@ -87,15 +98,20 @@ function explain(
     shell.print(help);
     return 0;
   }
-  const problem = words.length === 0 ? "no command was given" : `there is no command \`${words.join(" ")}\``;
-  shell.complain(`${program}: ${problem}\n\n${help}`);
+  shell.complain(`${program}: ${whyNoCommand(words, group)}\n\n${help}`);
   return 2;
+}
+
+function whyNoCommand(words: readonly string[], group: readonly Command[]): string {
+  if (words.length === 0) return "no command was given";
+  if (group.length > 0 && words.length === 1) return `\`${words[0]}\` is the first word of a command`;
+  return `there is no command \`${words.join(" ")}\``;
 }
 
 function overview(program: string, commands: readonly Command[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length));
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return [`usage: ${program} COMMAND [--help]`, "", ...lines].join("\n");
+  return [`usage: ${program} COMMAND [--help], or --version`, "", ...lines].join("\n");
 }
 
 function commandHelp(program: string, { name, summary, options, notes }: Command): string {
@@ -147,7 +163,8 @@ function parseStrictly(
   flags: readonly string[],
 ): Options {
   try {
-    const { values } = parseArgs({ args: [...words], options, strict: true, allowPositionals: false });
+    const args = joinNegatives(words, options);
+    const { values } = parseArgs({ args, options, strict: true, allowPositionals: false });
     return Object.fromEntries(
       Object.entries(values).map(([flag, value]) => [flag, value === true ? "yes" : String(value)]),
     );
@@ -157,4 +174,16 @@ function parseStrictly(
     const reason = (cause as Error).message.split(/[.\n]/, 1)[0];
     throw new UsageError(`${command}: ${reason}; ${allowed}. See ${command} --help.`, { cause });
   }
+}
+
+/** `--days -1` as `--days=-1`: a value that is a negative number is judged by the command, and not taken for an option. */
+function joinNegatives(words: readonly string[], options: ParseArgsOptionsConfig): string[] {
+  const joined: string[] = [];
+  for (const word of words) {
+    const flag = joined.at(-1) ?? "";
+    const takesValue = options[flag.replace(/^--/, "")]?.type === "string";
+    if (takesValue && /^-[\d.]/.test(word)) joined[joined.length - 1] = `${flag}=${word}`;
+    else joined.push(word);
+  }
+  return joined;
 }

@@ -1,6 +1,7 @@
 import { allCommand } from "./all.ts";
 import { benchCommand } from "./bench.ts";
-import { keysCommand } from "./keys.ts";
+import { fetchCommand } from "./fetch.ts";
+import { keysCommands } from "./keys.ts";
 import { licenseCommands } from "./license.ts";
 import { apiCommand, modelCommands } from "./serve.ts";
 
@@ -10,6 +11,7 @@ export const commands = [
   ...modelCommands,
   allCommand,
   ...licenseCommands,
-  keysCommand,
+  ...keysCommands,
+  fetchCommand,
   benchCommand,
 ];

@@ -1,39 +1,153 @@
 import { existsSync, readFileSync } from "node:fs";
 import { stringify } from "yaml";
-import { type ApiKey, createKey, type Scope, scopes } from "../store/key.ts";
-import { addToKeyFile, toFileEntry } from "../store/key-file.ts";
-import { type Command, type Options, UsageError } from "./command.ts";
+import { env as names } from "../../config/contract/names.ts";
+import { openDatabase, StoreFailure } from "../store/database.ts";
+import { createKey, type KeyFacts, type Scope, scopes } from "../store/key.ts";
+import { type KeyBook, KeyBookError, type ListedKey } from "../store/key-book.ts";
+import { openKeyFileBook, toFileEntry } from "../store/key-file.ts";
+import { openKeyTableBook } from "../store/key-table.ts";
+import { type Command, type Options, type Shell, UsageError } from "./command.ts";
 import { writePrivate } from "./private-file.ts";
 
-export const keysCommand: Command = {
+const hour = 3_600_000;
+
+const where = {
+  file: { value: "PATH", help: "a keys.yaml of digests" },
+  database: {
+    value: "PATH",
+    help: `the server's SQLite file; ${names.database} unless given, where that is set`,
+  },
+};
+const expires = {
+  value: "TIME",
+  help: "when it ends, as 2027-01-31 or 2027-01-31T12:00:00Z; never unless given",
+};
+const name = { value: "NAME", help: "of the key", required: true } as const;
+
+const createCommand: Command = {
   name: "keys create",
-  summary: "make an API key: print it once, and its digest for keys.yaml",
+  summary: "make an API key: print it once, and keep its digest",
   options: {
     name: { value: "NAME", help: "who or what uses the key", required: true },
     scopes: { value: "LIST", help: `of ${scopes.join(", ")}, with commas between`, default: "tts:write" },
-    expires: {
-      value: "TIME",
-      help: "when it ends, as 2027-01-31 or 2027-01-31T12:00:00Z; never unless given",
-    },
-    file: { value: "PATH", help: "a keys.yaml to add the digest to; made when it is not there" },
+    expires,
+    team: { value: "NAME", help: "whose words it shares" },
+    "requests-per-minute": { value: "N", help: "its rate; the server's own limit unless given" },
+    streams: { value: "N", help: "streams at once; the server's own limit unless given" },
+    ...where,
   },
+  notes: "Without --file and --database the entry for a keys.yaml is printed.",
   async run(shell, options) {
     const facts = readFacts(options, shell.now());
     const key = createKey();
-    if (options.file === undefined) {
-      shell.complain("The key, shown this once:");
-      shell.print(key);
-      shell.complain(`\nThe entry for keys.yaml:\n${stringify({ keys: [toFileEntry(key, facts)] })}`);
-    } else {
-      addEntry(options.file, key, facts);
-      shell.complain(`Its digest is in ${options.file}. The key, shown this once:`);
-      shell.print(key);
-    }
+    const place = placeOf(shell, options);
+    if (place !== undefined) await withBook(shell, options, (book) => book.create(key, facts));
+    shell.print(key);
+    // whole by itself: where the key goes into a variable, this alone is seen
+    shell.complain(`The key ${facts.name} is made and is not shown again. ${whereDigest(place, key, facts)}`);
     return 0;
   },
 };
 
-function readFacts({ name = "", scopes: list = "", expires }: Options, now: number): ApiKey {
+const listCommand: Command = {
+  name: "keys list",
+  summary: "list the API keys that are good",
+  options: where,
+  async run(shell, options) {
+    const keys = await withBook(shell, options, (book) => book.list());
+    shell.print(keys.length === 0 ? "There are no keys." : table(keys));
+    return 0;
+  },
+};
+
+const revokeCommand: Command = {
+  name: "keys revoke",
+  summary: "end an API key; running servers refuse it within 5 seconds",
+  options: { name, ...where },
+  async run(shell, options) {
+    await withBook(shell, options, (book) => book.revoke(options.name ?? ""));
+    shell.complain(`The key ${options.name} is revoked.`);
+    return 0;
+  },
+};
+
+const rotateCommand: Command = {
+  name: "keys rotate",
+  summary: "give an API key a new secret, and end the old one after a while",
+  options: {
+    name,
+    overlap: { value: "HOURS", help: "how long the old one is still good", default: "24" },
+    expires,
+    ...where,
+  },
+  async run(shell, options) {
+    const now = shell.now();
+    const overlapHours = readNumber(options, "overlap", 0, 24 * 366) ?? 24;
+    const expiresAt = readExpiry(options, now);
+    const rotation = {
+      endOfOthers: now + overlapHours * hour,
+      ...(expiresAt !== undefined && { expiresAt }),
+    };
+    const key = createKey();
+    await withBook(shell, options, (book) => book.rotate(options.name ?? "", key, rotation));
+    shell.print(key);
+    shell.complain(
+      `The key ${options.name} has this new secret, which is not shown again. The old one ends ${date(rotation.endOfOthers)}.`,
+    );
+    return 0;
+  },
+};
+
+export const keysCommands: readonly Command[] = [createCommand, listCommand, revokeCommand, rotateCommand];
+
+type Place = { readonly kind: "file" | "database"; readonly path: string };
+
+function placeOf(shell: Shell, { file, database }: Options): Place | undefined {
+  if (file !== undefined && database !== undefined) {
+    throw new UsageError("Give one of --file and --database, not both.");
+  }
+  if (file !== undefined) return { kind: "file", path: file };
+  const path = database ?? (shell.env[names.database] || undefined);
+  return path === undefined ? undefined : { kind: "database", path };
+}
+
+async function withBook<Result>(
+  shell: Shell,
+  options: Options,
+  work: (book: KeyBook) => Promise<Result>,
+): Promise<Result> {
+  const place = placeOf(shell, options);
+  if (!place) throw new UsageError(`Say where the keys are: --file PATH or --database PATH.`);
+  const book = openBook(place, shell);
+  try {
+    return await work(book);
+  } catch (cause) {
+    if (cause instanceof StoreFailure) throw new UsageError(sentence(cause.message), { cause });
+    if (cause instanceof KeyBookError || place.kind === "file") {
+      throw new UsageError(`${place.path}: ${(cause as Error).message}`, { cause });
+    }
+    throw cause;
+  } finally {
+    await book.close();
+  }
+}
+
+function openBook({ kind, path }: Place, { now }: Shell): KeyBook {
+  if (kind === "database") return openKeyTableBook(openDatabase(path), now);
+  return openKeyFileBook({
+    read: () => (existsSync(path) ? readFileSync(path, "utf8") : ""),
+    write: (text) => writePrivate(path, text),
+    now,
+  });
+}
+
+function whereDigest(place: Place | undefined, key: string, facts: KeyFacts): string {
+  if (place) return `${place.path} holds its digest.`;
+  return `Its digest, for keys.yaml:\n\n${stringify({ keys: [toFileEntry(key, facts)] }).trimEnd()}`;
+}
+
+function readFacts(options: Options, now: number): KeyFacts {
+  const { name = "", scopes: list = "", team } = options;
   const wanted = list.split(",").map((scope) => scope.trim());
   const unknown = wanted.find((scope) => !scopes.includes(scope as Scope));
   if (unknown !== undefined) {
@@ -41,20 +155,69 @@ function readFacts({ name = "", scopes: list = "", expires }: Options, now: numb
       `--scopes may hold ${scopes.join(", ")}; ${JSON.stringify(unknown)} is none of them.`,
     );
   }
-  if (expires === undefined) return { name, scopes: wanted as Scope[] };
-  const expiresAt = Date.parse(expires);
-  if (!(expiresAt > now)) {
-    throw new UsageError(
-      `--expires must be a time to come, as 2027-01-31; it is ${JSON.stringify(expires)}.`,
-    );
-  }
-  return { name, scopes: wanted as Scope[], expiresAt };
+  const expiresAt = readExpiry(options, now);
+  const requestsPerMinute = readNumber(options, "requests-per-minute", 1, 1_000_000);
+  const streams = readNumber(options, "streams", 1, 1_000_000);
+  return {
+    name,
+    scopes: wanted as Scope[],
+    ...(team !== undefined && { team }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    limits: {
+      ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+      ...(streams !== undefined && { streams }),
+    },
+  };
 }
 
-function addEntry(path: string, key: string, facts: ApiKey): void {
-  try {
-    writePrivate(path, addToKeyFile(existsSync(path) ? readFileSync(path, "utf8") : "", key, facts));
-  } catch (cause) {
-    throw new UsageError(`${path}: ${(cause as Error).message}`, { cause });
-  }
+function readExpiry({ expires: given }: Options, now: number): number | undefined {
+  if (given === undefined) return undefined;
+  const expiresAt = Date.parse(given);
+  if (expiresAt > now) return expiresAt;
+  throw new UsageError(`--expires must be a time to come, as 2027-01-31; it is ${JSON.stringify(given)}.`);
+}
+
+function readNumber(options: Options, flag: string, from: number, to: number): number | undefined {
+  const given = options[flag];
+  if (given === undefined) return undefined;
+  const value = Number(given);
+  if (Number.isInteger(value) && value >= from && value <= to) return value;
+  throw new UsageError(
+    `--${flag} must be a whole number from ${from} to ${to}; it is ${JSON.stringify(given)}.`,
+  );
+}
+
+/** One line a secret: a key that is being rotated has two. */
+function table(keys: readonly ListedKey[]): string {
+  const head = ["NAME", "TEAM", "SCOPES", "RATE/MIN", "STREAMS", "DIGEST", "EXPIRES", "LAST USED"];
+  const rows = keys.flatMap((key) =>
+    key.secrets.map(({ digest, expiresAt, lastUsedAt }) => [
+      key.name,
+      key.team ?? "-",
+      key.scopes.join(","),
+      String(key.limits?.requestsPerMinute ?? "-"),
+      String(key.limits?.streams ?? "-"),
+      digest,
+      date(expiresAt),
+      date(lastUsedAt),
+    ]),
+  );
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function date(timeMs: number | undefined): string {
+  return timeMs === undefined ? "-" : `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }

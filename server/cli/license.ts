@@ -39,7 +39,7 @@ const issue: Command = {
   },
   async run(shell, options) {
     const terms = readTerms(options, shell.now());
-    shell.print(await issueLicense(terms, readJson(options.key ?? "", "--key") as JWK));
+    shell.print(await issueLicense(terms, readPrivateKey(options.key ?? "")));
     return 0;
   },
 };
@@ -91,6 +91,19 @@ function readCount(options: Options, flag: string, least: number): number {
   throw new UsageError(
     `--${flag} must be an integer from ${least} to 1000000; it is ${JSON.stringify(options[flag])}.`,
   );
+}
+
+function readPrivateKey(path: string): JWK {
+  const key = readJson(path, "--key") as (JWK & Partial<JSONWebKeySet>) | null;
+  if (key?.keys !== undefined || (key?.kty === "OKP" && key.d === undefined)) {
+    throw new UsageError(`--key names ${path}, which holds public keys; a license is signed by private.jwk.`);
+  }
+  if (key?.kty !== "OKP" || key.crv !== "Ed25519") {
+    throw new UsageError(
+      `--key names ${path}, which holds no Ed25519 key; \`svc-tts license keygen\` makes one.`,
+    );
+  }
+  return key;
 }
 
 function readText(path: string, flag: string): string {

@@ -17,6 +17,7 @@ export interface RunFiles {
   /** A development key with the scope to speak. */
   readonly key: string;
   readonly keysFile: string;
+  readonly database: string;
   readonly tokenDir: string;
   readonly licenseFile: string;
   readonly licenseKeysFile: string;
@@ -38,7 +39,7 @@ export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): 
   const key = keep(at("key"), createKey);
   writePrivate(
     at(keysKey),
-    stringify({ keys: [toFileEntry(key, { name: "development", scopes: ["tts:write"] })] }),
+    stringify({ keys: [toFileEntry(key, { name: "development", scopes: ["tts:write", "oov:read"] })] }),
   );
   const token = keep(at("token", tokenKey), () => randomBytes(32).toString("base64url"));
   writePrivate(at("token", acceptedTokensKey), `${token}\n`);
@@ -48,6 +49,7 @@ export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): 
   return {
     key,
     keysFile: at(keysKey),
+    database: at("svc-tts.db"),
     tokenDir: at("token"),
     licenseFile: at("license.jwt"),
     licenseKeysFile: at("jwks.json"),

@@ -1,16 +1,15 @@
 import { once } from "node:events";
 import type { Tier } from "../../config/contract/models.ts";
-import { env as names } from "../../config/contract/names.ts";
+import { env as names, otelEnv } from "../../config/contract/names.ts";
 import { startApiTier } from "../api/start.ts";
 import { startModelTier } from "../model/tier.ts";
 import type { Command, Shell } from "./command.ts";
 import { readApiSettings, readModelSettings } from "./settings.ts";
 
-const notes = `Settings come from the environment (docs/settings.md has their defaults):\n${Object.values(
-  names,
-)
-  .map((name) => `  ${name}`)
-  .join("\n")}`;
+const notes = [
+  "Settings come from the environment (docs/settings.md has their defaults):",
+  ...[...Object.values(names), ...Object.values(otelEnv)].map((name) => `  ${name}`),
+].join("\n");
 
 export const apiCommand: Command = {
   name: "api",

@@ -2,19 +2,23 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Tier } from "../../config/contract/models.ts";
 import { jwksKey, env as names, paths, ports, tokenKey } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
+import { bodyCopies } from "../api/body.ts";
 import { podAccess, serviceAccountDir } from "../api/kubernetes/connection.ts";
-import type { ApiSettings, RoutingSource } from "../api/start.ts";
-import type { ModelTierOptions } from "../model/tier.ts";
+import { type ApiLimits, defaultLimits } from "../api/parts.ts";
+import type { ApiSettings, RoutingSource, ValkeySettings } from "../api/settings.ts";
+import { usualWaiting } from "../api/waking.ts";
+import type { ModelTierOptions } from "../model/settings.ts";
 import { UsageError } from "./command.ts";
-
-export type Environment = Readonly<Record<string, string | undefined>>;
+import { type Environment, readers } from "./environment.ts";
+import { readTracing } from "./tracing-settings.ts";
 
 const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 const day = 86_400;
+const mebibyte = 1024 * 1024;
 
 /** @throws UsageError naming the variable, its value and what is allowed. */
 export function readApiSettings(environment: Environment): ApiSettings {
-  const { text, integer } = readers(environment);
+  const { text, integer, optionalInteger } = readers(environment);
   return {
     host: text(names.host) ?? "0.0.0.0",
     port: integer(names.port, ports.api, 0, 65_535),
@@ -25,9 +29,62 @@ export function readApiSettings(environment: Environment): ApiSettings {
     licenseGraceSeconds: integer(names.licenseGraceSeconds, 0, 0, 3650 * day),
     keysFile: text(names.keysFile),
     apiKey: text(names.apiKey),
+    database: text(names.database),
+    keysStaleSeconds: integer(names.keysStaleSeconds, 3600, 1, 365 * day),
+    keyLimits: {
+      ...whereSet("requestsPerMinute", optionalInteger(names.keyRequestsPerMinute, 1, 1_000_000)),
+      ...whereSet("streams", optionalInteger(names.keyStreams, 1, 1_000_000)),
+    },
+    valkey: readValkey(environment),
     drainSeconds: integer(names.drainSeconds, 60, 0, day),
     logLevel: readLogLevel(environment),
+    tracing: readTracing(environment, "api"),
     voices,
+    limits: readLimits(environment),
+    waiting: {
+      places: integer(names.holdRequests, usualWaiting.places, 0, 10_000),
+      longestMs: 1000 * integer(names.holdSeconds, usualWaiting.longestMs / 1000, 0, 3600),
+    },
+  };
+}
+
+function readLimits(environment: Environment): Partial<ApiLimits> {
+  const { integer } = readers(environment);
+  const bodyBytes = integer(names.maxBodyBytes, defaultLimits.bodyBytes, 1024, 48 * mebibyte);
+  const jsonAudioBytes = integer(names.maxJsonAudioBytes, defaultLimits.jsonAudioBytes, 1024, 256 * mebibyte);
+  // one request of the largest kind must fit
+  const least = bodyCopies * bodyBytes + jsonAudioBytes;
+  return {
+    bodyBytes,
+    jsonAudioBytes,
+    heldBytes: integer(names.maxHeldBytes, Math.max(defaultLimits.heldBytes, least), least, 2 ** 40),
+    headerBytes: integer(names.maxHeaderBytes, defaultLimits.headerBytes, 1024, mebibyte),
+    highestRate: integer(names.maxSamplingRate, defaultLimits.highestRate, 24_000, 1_000_000),
+    requestTimeoutMs: 1000 * integer(names.requestSeconds, defaultLimits.requestTimeoutMs / 1000, 1, 3600),
+    stallMs: 1000 * integer(names.stallSeconds, defaultLimits.stallMs / 1000, 1, 3600),
+  };
+}
+
+function whereSet<Name extends string>(name: Name, value: number | undefined): { [key in Name]?: number } {
+  return value === undefined ? {} : ({ [name]: value } as { [key in Name]?: number });
+}
+
+function readValkey(environment: Environment): ValkeySettings | undefined {
+  const { text } = readers(environment);
+  const url = text(names.valkeyUrl);
+  if (url === undefined) return undefined;
+  // the value may hold a password, so it is not repeated
+  if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
+    throw new UsageError(
+      `${names.valkeyUrl} must be a URL as redis://valkey:6379, or rediss://valkey:6379 for TLS.`,
+    );
+  }
+  return {
+    url,
+    password: text(names.valkeyPassword),
+    passwordFile: text(names.valkeyPasswordFile),
+    caFile: text(names.valkeyCaFile),
+    prefix: text(names.valkeyPrefix) ?? "svc-tts:",
   };
 }
 
@@ -42,7 +99,31 @@ export function readModelSettings(tier: Tier, environment: Environment): ModelTi
     maxConcurrentStreams: integer(names.maxConcurrentStreams, 32, 1, 10_000),
     drainSeconds: integer(names.drainSeconds, 60, 0, day),
     logLevel: readLogLevel(environment),
+    ...readVoicesFolder(environment),
+    tracing: readTracing(environment, tier),
+    ...dictionaryFolder(text(names.dictionaryDir)),
   };
+}
+
+function dictionaryFolder(folder: string | undefined): Pick<ModelTierOptions, "dictionaryFolder"> {
+  return folder === undefined ? {} : { dictionaryFolder: folder };
+}
+
+const providers = ["cpu", "cuda"];
+
+function readVoicesFolder(environment: Environment): Pick<ModelTierOptions, "voices"> {
+  const { text, integer } = readers(environment);
+  const folder = text(names.voicesDir);
+  if (folder === undefined) return {};
+  const listed = (text(names.voicesProviders) ?? "cpu").split(",").map((name) => name.trim());
+  const unknown = listed.find((name) => !providers.includes(name));
+  if (unknown !== undefined) {
+    throw new UsageError(
+      `${names.voicesProviders} must list ${providers.join(", ")} with commas between; it has ${JSON.stringify(unknown)}.`,
+    );
+  }
+  const processes = integer(names.voicesProcesses, 0, 0, 256);
+  return { voices: { folder, providers: listed, ...(processes > 0 && { processes }) } };
 }
 
 /** How far `make run` shifts its three ports. */
@@ -76,26 +157,4 @@ function ownNamespace(): string {
   const path = `${serviceAccountDir}/namespace`;
   if (existsSync(path)) return readFileSync(path, "utf8").trim();
   throw new UsageError(`Set ${names.namespace} to the pod's namespace; ${path} is not there.`);
-}
-
-function readers(environment: Environment) {
-  /** An empty variable counts as unset, as Kubernetes and shells pass them. */
-  const text = (name: string): string | undefined => environment[name] || undefined;
-  return {
-    text,
-    integer(name: string, fallback: number, from: number, to: number): number {
-      const given = text(name);
-      if (given === undefined) return fallback;
-      const value = Number(given);
-      if (Number.isInteger(value) && value >= from && value <= to) return value;
-      throw new UsageError(
-        `${name} must be an integer from ${from} to ${to}; it is ${JSON.stringify(given)}.`,
-      );
-    },
-    oneOf(name: string, allowed: readonly string[], fallback: string): string {
-      const given = text(name) ?? fallback;
-      if (allowed.includes(given)) return given;
-      throw new UsageError(`${name} must be one of ${allowed.join(", ")}; it is ${JSON.stringify(given)}.`);
-    },
-  };
 }

@@ -1,13 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
-import type { EngineFrame, TokenTime, Utterance } from "../speech.ts";
+import type { Message } from "../framing.ts";
+import type { EngineFrame, Sounds, TokenTime, Utterance } from "../speech.ts";
 import { EngineMissing } from "./engine.ts";
 import {
   engineSocket,
   idMessage,
   jsonMessage,
-  type Message,
-  MessageSplitter,
+  messageSplitter,
   messageTypes,
   readAudio,
 } from "./protocol.ts";
@@ -34,11 +34,18 @@ const silenceLimitMs = 20_000;
 const closeLimitMs = 2_000;
 const stderrTailChars = 2_000;
 
+/** What to run as an engine process. */
+export interface EngineCommand {
+  readonly file: string;
+  readonly args?: readonly string[];
+}
+
 interface Job {
   readonly id: number;
   readonly frames: EngineFrame[];
   times: TokenTime[];
   rate: number;
+  sounds: readonly Sounds[];
   finished: boolean;
   error: Error | undefined;
   wake: () => void;
@@ -57,7 +64,7 @@ export interface Running {
 export class EngineProcess {
   readonly #child: ChildProcess;
   readonly #socket: Socket;
-  readonly #splitter = new MessageSplitter();
+  readonly #splitter = messageSplitter();
   readonly #ready = Promise.withResolvers<void>();
   readonly #exited = Promise.withResolvers<string>();
   #job: Job | undefined;
@@ -66,10 +73,10 @@ export class EngineProcess {
   #silence: NodeJS.Timeout | undefined;
   #stderr = "";
 
-  private constructor(program: string) {
+  private constructor({ file, args = [] }: EngineCommand) {
     this.#child = spawn(
       process.execPath,
-      ["--max-old-space-size=256", "--disable-warning=ExperimentalWarning", program],
+      ["--max-old-space-size=256", "--disable-warning=ExperimentalWarning", file, ...args],
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
         env: {},
@@ -81,8 +88,8 @@ export class EngineProcess {
   }
 
   /** @throws EngineMissing when the process says that it cannot speak here; EngineDied when it does not start. */
-  static async start(program: string): Promise<EngineProcess> {
-    const started = new EngineProcess(program);
+  static async start(command: EngineCommand): Promise<EngineProcess> {
+    const started = new EngineProcess(command);
     const timer = setTimeout(() => started.#die("did not start in time"), startLimitMs);
     try {
       await started.#ready.promise;
@@ -110,11 +117,22 @@ export class EngineProcess {
    * @throws EngineDied when the process is gone.
    */
   run(utterance: Utterance, signal: AbortSignal): Running {
-    const job = this.#begin(utterance);
+    const job = this.#begin(messageTypes.speak, utterance);
     const stop = () => this.#stop(job);
     signal.addEventListener("abort", stop);
     const settled = job.settled.promise.then(() => signal.removeEventListener("abort", stop));
     return { frames: this.#frames(job, signal), settled };
+  }
+
+  /**
+   * Reads one utterance without speaking it: the sounds of each token.
+   * @throws EngineDied when the process is gone, EngineRefused when it cannot read this.
+   */
+  async read(utterance: Utterance): Promise<readonly Sounds[]> {
+    const job = this.#begin(messageTypes.read, utterance);
+    await job.settled.promise;
+    if (job.error) throw job.error;
+    return job.sounds;
   }
 
   async close(): Promise<void> {
@@ -144,7 +162,7 @@ export class EngineProcess {
     job.wake();
   }
 
-  #begin(utterance: Utterance): Job {
+  #begin(type: number, utterance: Utterance): Job {
     if (this.#dead) throw new EngineDied("the engine process is gone");
     this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 stands for "no job"
     const job: Job = {
@@ -152,13 +170,14 @@ export class EngineProcess {
       frames: [],
       times: [],
       rate: 0,
+      sounds: [],
       finished: false,
       error: undefined,
       wake: () => undefined,
       settled: Promise.withResolvers(),
     };
     this.#job = job;
-    this.#send(jsonMessage(messageTypes.speak, { id: job.id, utterance }));
+    this.#send(jsonMessage(type, { id: job.id, utterance }));
     this.#expectWord();
     return job;
   }
@@ -195,6 +214,11 @@ export class EngineProcess {
       case messageTypes.times: {
         const { id, times } = JSON.parse(payload.toString()) as { id: number; times: TokenTime[] };
         if (this.#job?.id === id) this.#job.times.push(...times);
+        return;
+      }
+      case messageTypes.sounds: {
+        const { id, sounds } = JSON.parse(payload.toString()) as { id: number; sounds: readonly Sounds[] };
+        if (this.#job?.id === id) this.#job.sounds = sounds;
         return;
       }
       case messageTypes.done:

@@ -16,6 +16,8 @@ export interface Engine {
    * no audio is out.
    */
   speak(utterance: Utterance, signal: AbortSignal): AsyncIterable<EngineFrame>;
+  /** Processes that ended by themselves so far. */
+  readonly restarts: number;
   /** Up, or coming back up within its restart budget. */
   healthy(): boolean;
   close(): Promise<void>;

@@ -1,27 +1,48 @@
-import type { EngineVoice } from "../../config/contract/voices.ts";
+import { type EngineVoice, findVoice, type Voice } from "../../config/contract/voices.ts";
 import { Failure } from "../errors.ts";
+import type { Utterance } from "../speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
+import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
+import type { MountedVoice } from "./neural/package.ts";
 
 /** The engine that speaks a voice here, and the voice as that engine knows it. */
 export interface Speaker {
   readonly engine: Engine;
-  readonly voice: EngineVoice;
+  readonly voice: Utterance["voice"];
+  /** To be called when nothing more is spoken: what was removed or replaced meanwhile is then freed. */
+  release(): void;
 }
+
+/** A voice of the catalogue, or of the folder that an administrator mounts. */
+export type KnownVoice = Voice | MountedVoice;
+
+/** Where mounted voices are; nothing where none are. */
+export type MountSettings = Omit<MountOptions, "log" | "reader">;
+
+const keep = () => undefined;
 
 /** The engines that this machine has. */
 export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
   /** What to install, for each engine that is not here. */
   readonly missing: readonly string[];
+  /** Undefined where no folder is mounted. */
+  readonly mounted: MountedVoices | undefined;
 
-  constructor(engines: ReadonlyMap<EngineVoice["kind"], Engine>, missing: readonly string[]) {
+  constructor(
+    engines: ReadonlyMap<EngineVoice["kind"], Engine>,
+    missing: readonly string[],
+    mounted?: MountedVoices,
+  ) {
     this.#engines = engines;
     this.missing = missing;
+    this.mounted = mounted;
   }
 
-  static async open(options: EngineOptions): Promise<Engines> {
+  /** @param mount the folder of mounted voices. */
+  static async open(options: EngineOptions, mount?: MountSettings): Promise<Engines> {
     const [flite, espeak] = await Promise.all([
       orMissing(openFlite(options)),
       orMissing(openEspeak(options)),
@@ -37,10 +58,10 @@ export class Engines {
         "English is spoken by eSpeak NG, which is less natural, since Flite is not installed.",
       );
     }
-    return new Engines(
-      engines,
-      missing.map(({ message }) => message),
-    );
+    const reader = espeak instanceof EngineMissing ? undefined : espeak;
+    const mounted = mount && (await MountedVoices.open({ ...mount, log: options.log, reader }));
+    const reasons = missing.map(({ message }) => message);
+    return new Engines(engines, reasons, mounted);
   }
 
   all(): Engine[] {
@@ -52,12 +73,17 @@ export class Engines {
     return this.#engines.size > 0 && this.all().every((engine) => engine.healthy());
   }
 
-  /** @throws Failure `model_unreachable` when the voice's engine is not installed. */
-  speakerFor(voice: EngineVoice): Speaker {
+  findVoice(id: string): KnownVoice | undefined {
+    return findVoice(id) ?? this.mounted?.find(id);
+  }
+
+  /** @throws Failure `model_unreachable` when the voice's engine is not installed, or its files were removed. */
+  speakerFor({ id, engine: voice }: KnownVoice): Speaker {
+    if (voice.kind === "neural") return this.#mountedSpeaker(id);
     const own = this.#engines.get(voice.kind);
-    if (own) return { engine: own, voice };
+    if (own) return { engine: own, voice, release: keep };
     const espeak = this.#engines.get("espeak");
-    if (espeak && voice.kind === "flite") return { engine: espeak, voice: asEspeak(voice) };
+    if (espeak && voice.kind === "flite") return { engine: espeak, voice: asEspeak(voice), release: keep };
     throw new Failure(
       "model_unreachable",
       "The engine of this voice is not installed on the server; its log says what to install.",
@@ -65,7 +91,16 @@ export class Engines {
     );
   }
 
+  #mountedSpeaker(id: string): Speaker {
+    const speaker = this.mounted?.speakerFor(id);
+    if (speaker) return speaker;
+    throw new Failure("model_unreachable", "This voice was removed from the server a moment ago.", {
+      retryAfterSeconds: 5,
+    });
+  }
+
   async close(): Promise<void> {
+    await this.mounted?.close(); // before eSpeak NG, which reads for it
     await Promise.all(this.all().map((engine) => engine.close()));
   }
 }
@@ -82,7 +117,7 @@ function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
   };
 }
 
-async function orMissing(opening: Promise<Engine>): Promise<Engine | EngineMissing> {
+async function orMissing<Kind extends Engine>(opening: Promise<Kind>): Promise<Kind | EngineMissing> {
   try {
     return await opening;
   } catch (error) {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../errors.ts";
-import type { EngineFrame, Utterance } from "../speech.ts";
+import type { EngineFrame, Sounds, Utterance } from "../speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
-import { EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
+import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
 
 const firstBackoffMs = 50;
 const maxBackoffMs = 5_000;
@@ -11,12 +11,15 @@ const provenAfterMs = 10_000;
 /** How long an engine may be without any process before it counts as broken. */
 const restartBudgetMs = 30_000;
 
-export interface EngineProgram {
+export interface EngineProgram extends EngineCommand {
   readonly name: string;
   /** Hz. */
   readonly rate: number;
-  /** The file that an engine process runs. */
-  readonly file: string;
+}
+
+interface Waiting {
+  readonly dueAtMs: number;
+  readonly got: (process: EngineProcess) => void;
 }
 
 /** Engine processes of one kind, each speaking one utterance at a time; the dead are replaced. */
@@ -24,21 +27,22 @@ export class ProcessPool implements Engine {
   readonly name: string;
   readonly rate: number;
   readonly capacity: number;
-  readonly #program: string;
+  readonly #command: EngineCommand;
   readonly #log: EngineOptions["log"];
   readonly #processes = new Set<EngineProcess>();
   readonly #free: EngineProcess[] = [];
-  readonly #waiting: Array<(process: EngineProcess) => void> = [];
+  readonly #waiting: Waiting[] = [];
   readonly #restarts = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #failuresInARow = 0;
+  #replaced = 0;
   #withoutProcessSince: number | undefined;
 
-  private constructor({ name, rate, file }: EngineProgram, options: EngineOptions) {
-    this.name = name;
-    this.rate = rate;
+  private constructor(program: EngineProgram, options: EngineOptions) {
+    this.name = program.name;
+    this.rate = program.rate;
     this.capacity = Math.max(1, options.processes);
-    this.#program = file;
+    this.#command = program;
     this.#log = options.log;
   }
 
@@ -51,8 +55,17 @@ export class ProcessPool implements Engine {
       if (cause instanceof EngineMissing) throw cause;
       throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
     }
-    await Promise.all(Array.from({ length: pool.capacity - 1 }, () => pool.#startOrRetry()));
+    try {
+      await Promise.all(Array.from({ length: pool.capacity - 1 }, () => pool.#startAnother()));
+    } catch (cause) {
+      await pool.close();
+      throw cause;
+    }
     return pool;
+  }
+
+  get restarts(): number {
+    return this.#replaced;
   }
 
   healthy(): boolean {
@@ -81,6 +94,24 @@ export class ProcessPool implements Engine {
     }
   }
 
+  /**
+   * The sounds of each token; undefined when the signal aborts first.
+   * @throws Failure `model_failed` as `speak` does.
+   */
+  async read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const process = await this.#take(signal);
+      if (!process) return undefined;
+      try {
+        return await process.read(utterance);
+      } catch (cause) {
+        if (!(cause instanceof EngineDied) || attempt > 1) throw this.#failure(cause);
+      } finally {
+        this.#giveBack(process);
+      }
+    }
+  }
+
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#restarts);
@@ -88,7 +119,7 @@ export class ProcessPool implements Engine {
   }
 
   async *#speakOnce(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
-    const process = await this.#take(signal);
+    const process = await this.#take(signal, utterance.dueAtMs);
     if (!process) return;
     const { frames, settled } = process.run(utterance, signal);
     // not when the listener has taken it all: a slow one would keep the process from everybody else
@@ -109,8 +140,8 @@ export class ProcessPool implements Engine {
     return cause;
   }
 
-  /** A free process, first come first served; undefined when the signal aborts first. */
-  #take(signal: AbortSignal): Promise<EngineProcess | undefined> {
+  /** A free process, whose listener runs dry first served first; undefined when the signal aborts first. */
+  #take(signal: AbortSignal, dueAtMs = performance.now()): Promise<EngineProcess | undefined> {
     for (let free = this.#free.shift(); free; free = this.#free.shift()) {
       if (!free.dead) return Promise.resolve(free);
     }
@@ -120,25 +151,35 @@ export class ProcessPool implements Engine {
         resolve(process);
       };
       const gone = () => {
-        const place = this.#waiting.indexOf(got);
+        const place = this.#waiting.indexOf(waiting);
         if (place >= 0) this.#waiting.splice(place, 1);
         resolve(undefined);
       };
+      const waiting = { dueAtMs, got };
       if (signal.aborted) return resolve(undefined);
       signal.addEventListener("abort", gone, { once: true });
-      this.#waiting.push(got);
+      this.#waiting.push(waiting);
     });
   }
 
   #giveBack(process: EngineProcess): void {
     if (process.dead) return; // its replacement is under way
-    const next = this.#waiting.shift();
-    if (next) next(process);
+    const next = this.#nextWaiting();
+    if (next) next.got(process);
     else this.#free.push(process);
   }
 
+  /** Of those that are due at once, who came first. There are as many as streams, which admission bounds. */
+  #nextWaiting(): Waiting | undefined {
+    let first = 0;
+    for (const [place, { dueAtMs }] of this.#waiting.entries()) {
+      if (dueAtMs < (this.#waiting[first]?.dueAtMs ?? 0)) first = place;
+    }
+    return this.#waiting.splice(first, 1)[0];
+  }
+
   async #startOne(): Promise<void> {
-    const process = await EngineProcess.start(this.#program);
+    const process = await EngineProcess.start(this.#command);
     if (this.#closing.signal.aborted) return process.close();
     const startedAt = performance.now();
     this.#processes.add(process);
@@ -147,9 +188,20 @@ export class ProcessPool implements Engine {
     this.#giveBack(process);
   }
 
+  /** @throws EngineMissing when the process says that it cannot run; one that died on the way is tried again. */
+  async #startAnother(): Promise<void> {
+    try {
+      await this.#startOne();
+    } catch (error) {
+      if (error instanceof EngineMissing) throw error;
+      await this.#startOrRetry();
+    }
+  }
+
   #replace(dead: EngineProcess, reason: string, livedMs: number): void {
     this.#processes.delete(dead);
     if (this.#closing.signal.aborted) return;
+    this.#replaced++;
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
     if (livedMs >= provenAfterMs) this.#failuresInARow = 0;
     this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");

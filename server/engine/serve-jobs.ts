@@ -3,59 +3,87 @@
  * but read a job, speak it, and wait where its owner is behind.
  */
 import { readSync, writeSync } from "node:fs";
-import type { TokenTime, Utterance } from "../speech.ts";
+import type { Message } from "../framing.ts";
+import type { Sounds, TokenTime, Utterance } from "../speech.ts";
 import {
   audioMessage,
   encodeMessage,
   engineSocket,
   idMessage,
   jsonMessage,
-  type Message,
-  MessageSplitter,
+  messageSplitter,
   messageTypes,
   windowChunks,
 } from "./protocol.ts";
 
-/** Where a synthesizer puts what it makes. Both return false when the job was stopped. */
+/** Where a synthesizer puts what it makes, for good: it writes no samples twice. Both return false when the job was stopped. */
 export interface Sink {
   audio(samples: Int16Array, rate: number): boolean;
   times(times: readonly TokenTime[]): boolean;
 }
 
-export type Synthesize = (utterance: Utterance, sink: Sink) => void;
+export type Synthesize = (utterance: Utterance, sink: Sink) => void | Promise<void>;
+/** The sounds of each token, for an engine that can tell them without speaking. */
+export type Read = (utterance: Utterance) => readonly Sounds[];
 
 /** Speaks jobs until the owner closes the socket. */
-export function serveJobs(synthesize: Synthesize): void {
+export async function serveJobs(synthesize: Synthesize, read?: Read): Promise<void> {
   const messages = readMessages();
-  writeAll(encodeMessage(messageTypes.ready, Buffer.alloc(0)));
+  writeAll(encodeMessage(messageTypes.ready));
   for (const message of messages) {
-    if (message.type !== messageTypes.speak) continue; // late word about a finished job
-    const job = JSON.parse(message.payload.toString()) as { id: number; utterance: Utterance };
-    speakJob(job, synthesize, messages);
+    // anything else is late word about a finished job
+    if (message.type === messageTypes.speak) await speakJob(jobOf(message), synthesize, messages);
+    else if (message.type === messageTypes.read && read) readJob(jobOf(message), read);
   }
+}
+
+interface Job {
+  readonly id: number;
+  readonly utterance: Utterance;
+}
+
+function jobOf({ payload }: Message): Job {
+  return JSON.parse(payload.toString()) as Job;
 }
 
 export function reportStartFailure(message: string): void {
   writeAll(jsonMessage(messageTypes.failed, { id: 0, message }));
 }
 
-function speakJob(
-  { id, utterance }: { id: number; utterance: Utterance },
-  synthesize: Synthesize,
-  messages: Iterator<Message>,
-): void {
-  const sink = new JobSink(id, messages);
+function readJob({ id, utterance }: Job, read: Read): void {
   try {
-    synthesize(utterance, sink);
+    writeAll(jsonMessage(messageTypes.sounds, { id, sounds: read(utterance) }));
     writeAll(idMessage(messageTypes.done, id));
   } catch (error) {
     writeAll(jsonMessage(messageTypes.failed, { id, message: String(error) }));
   }
 }
 
+async function speakJob(
+  { id, utterance }: Job,
+  synthesize: Synthesize,
+  messages: Iterator<Message>,
+): Promise<void> {
+  const sink = new JobSink(id, messages);
+  try {
+    await synthesize(utterance, sink);
+    sink.finish();
+    writeAll(idMessage(messageTypes.done, id));
+  } catch (error) {
+    writeAll(jsonMessage(messageTypes.failed, { id, message: String(error) }));
+  }
+}
+
+/** Audio in one message: the first leaves early, each next one holds twice as much, as every message has its price. */
+const pieceMs = { first: 50, most: 400 };
+
 class JobSink implements Sink {
   readonly #id: number;
   readonly #messages: Iterator<Message>;
+  #held: Int16Array[] = [];
+  #heldSamples = 0;
+  #rate = 0;
+  #wantedMs = pieceMs.first;
   #unacknowledged = 0;
   #stopped = false;
 
@@ -65,13 +93,28 @@ class JobSink implements Sink {
   }
 
   audio(samples: Int16Array, rate: number): boolean {
+    this.#rate = rate;
+    this.#heldSamples += samples.length;
+    this.#held.push(samples);
+    if (this.#heldSamples * 1000 < this.#wantedMs * rate) return !this.#stopped;
+    this.#wantedMs = Math.min(2 * this.#wantedMs, pieceMs.most);
+    return this.#send();
+  }
+
+  /** What is still held. */
+  finish(): void {
+    this.#send();
+  }
+
+  #send(): boolean {
     while (!this.#stopped && this.#unacknowledged >= windowChunks) this.#hear();
-    if (this.#stopped) return false;
-    if (samples.length > 0) {
-      writeAll(audioMessage(this.#id, rate, samples));
+    if (!this.#stopped && this.#heldSamples > 0) {
+      writeAll(audioMessage(this.#id, this.#rate, this.#held));
       this.#unacknowledged++;
     }
-    return true;
+    this.#held = [];
+    this.#heldSamples = 0;
+    return !this.#stopped;
   }
 
   times(times: readonly TokenTime[]): boolean {
@@ -84,7 +127,8 @@ class JobSink implements Sink {
   #hear(): void {
     const next = this.#messages.next();
     if (next.done) this.#stopped = true;
-    else if (next.value.type === messageTypes.speak) throw new Error("a job came before the last one ended");
+    else if (next.value.type === messageTypes.speak || next.value.type === messageTypes.read)
+      throw new Error("a job came before the last one ended");
     else if (next.value.payload.readUInt32BE(0) === this.#id) {
       if (next.value.type === messageTypes.stop) this.#stopped = true;
       else this.#unacknowledged--;
@@ -94,7 +138,7 @@ class JobSink implements Sink {
 
 /** An iterator that can be taken up again after a loop has left it, as a plain generator cannot. */
 function readMessages(): IterableIterator<Message> {
-  const splitter = new MessageSplitter();
+  const splitter = messageSplitter();
   const waiting: Message[] = [];
   const piece = Buffer.alloc(64 * 1024);
   const next = (): IteratorResult<Message> => {

@@ -1,4 +1,5 @@
 import { Failure } from "../errors.ts";
+import { FairQueue } from "./fair-queue.ts";
 
 export interface AdmissionLimits {
   /** Streams that speak at once. */
@@ -10,18 +11,23 @@ export interface AdmissionLimits {
 }
 
 type Release = () => void;
+type WaitEnd = "turn" | "late" | "gone" | "refused";
 
-/** Lets a bounded number of streams speak, a bounded number wait for a bounded time, and refuses the rest at once. */
+/**
+ * Lets a bounded number of streams speak, a bounded number wait for a bounded time, and refuses the rest at once. Those who wait
+ * are served caller by caller in turn, so that nobody waits for another's hundred requests.
+ */
 export class Admission {
   readonly limits: AdmissionLimits;
   #speaking = 0;
-  readonly #queue = new Set<() => void>();
+  readonly #queue: FairQueue<(end: WaitEnd) => void>;
   /** Mean time that a stream holds its place, milliseconds; recent streams weigh more. */
   #serviceMs = 1_000;
   #idle = Promise.withResolvers<void>();
 
   constructor(limits: AdmissionLimits) {
     this.limits = limits;
+    this.#queue = new FairQueue(limits.maxQueued);
     this.#idle.resolve();
   }
 
@@ -30,20 +36,20 @@ export class Admission {
   }
 
   get queued(): number {
-    return this.#queue.size;
+    return this.#queue.length;
   }
 
   /**
    * Waits for a place. Resolves with undefined when the signal aborts first.
+   * @param caller whose request it is; each caller's turn comes once a round.
    * @throws Failure `saturated` when the queue is full or the deadline passes.
    */
-  async enter(signal: AbortSignal): Promise<Release | undefined> {
+  async enter(signal: AbortSignal, caller = ""): Promise<Release | undefined> {
     if (signal.aborted) return undefined;
     if (this.#speaking < this.limits.maxStreams) return this.#begin();
-    if (this.#queue.size >= this.limits.maxQueued) throw this.#saturated();
-    const outcome = await this.#wait(signal);
-    if (outcome === "late") throw this.#saturated();
-    return outcome === "gone" ? undefined : this.#begin(true);
+    const end = await this.#wait(signal, caller);
+    if (end === "late" || end === "refused") throw this.#saturated(caller);
+    return end === "gone" ? undefined : this.#begin(true);
   }
 
   /** Resolves when nothing speaks or waits. */
@@ -51,19 +57,20 @@ export class Admission {
     while (this.#speaking > 0) await this.#idle.promise;
   }
 
-  #wait(signal: AbortSignal): Promise<"turn" | "late" | "gone"> {
+  #wait(signal: AbortSignal, caller: string): Promise<WaitEnd> {
     return new Promise((resolve) => {
-      const leave = (outcome: "turn" | "late" | "gone") => {
+      const end = (how: WaitEnd) => {
         clearTimeout(timer);
         signal.removeEventListener("abort", gone);
-        this.#queue.delete(turn);
-        resolve(outcome);
+        this.#queue.remove(caller, end);
+        resolve(how);
       };
-      const turn = () => leave("turn");
-      const gone = () => leave("gone");
-      const timer = setTimeout(() => leave("late"), this.limits.deadlineMs);
+      const gone = () => end("gone");
+      const timer = setTimeout(() => end("late"), this.limits.deadlineMs);
       signal.addEventListener("abort", gone, { once: true });
-      this.#queue.add(turn);
+      const { waits, turnedAway } = this.#queue.add(caller, end);
+      turnedAway?.("refused");
+      if (!waits) end("refused");
     });
   }
 
@@ -82,17 +89,17 @@ export class Admission {
   }
 
   #leave(): void {
-    const [next] = this.#queue;
+    const next = this.#queue.next();
     if (next) {
-      next();
+      next("turn");
       return;
     }
     this.#speaking--;
     if (this.#speaking === 0) this.#idle.resolve();
   }
 
-  #saturated(): Failure {
-    const waitMs = (this.#serviceMs * (this.#queue.size + 1)) / this.limits.maxStreams;
+  #saturated(caller: string): Failure {
+    const waitMs = (this.#serviceMs * (this.#queue.ahead(caller) + 1)) / this.limits.maxStreams;
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)));
     return new Failure(
       "saturated",

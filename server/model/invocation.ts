@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { modelIds, models, type Tier } from "../../config/contract/models.ts";
-import { findVoice, type Voice } from "../../config/contract/voices.ts";
+import type { ListedVoice } from "../../config/contract/voices.ts";
 import { Failure, type FieldError } from "../errors.ts";
 import type { Invocation } from "../speech.ts";
 
@@ -21,6 +21,7 @@ const schema = Type.Object({
     topP: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
     maxTokens: Type.Integer({ minimum: 1 }),
   }),
+  saveOovs: Type.Optional(Type.Boolean()),
 });
 const validator = Compile(schema);
 const maxFieldErrors = 10;
@@ -29,7 +30,11 @@ const maxFieldErrors = 10;
  * The body of `POST /invocations`, checked.
  * @throws Failure `invalid_request` that names each wrong field, and never repeats what was in it.
  */
-export function readInvocation(body: unknown, tier: Tier): { invocation: Invocation; voice: Voice } {
+export function readInvocation<Known extends ListedVoice>(
+  body: unknown,
+  tier: Tier,
+  findVoice: (id: string) => Known | undefined,
+): { invocation: Invocation; voice: Known } {
   if (!validator.Check(body)) throw invalid(wrongFields(body));
   const voice = findVoice(body.speaker);
   if (models[body.modelId].tier !== tier) {

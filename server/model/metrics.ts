@@ -1,89 +1,133 @@
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import type { ErrorCode } from "../errors.ts";
+import { Counter, Gauge, Histogram } from "prom-client";
+import { type ModelId, modelsOfTier, type Tier } from "../../config/contract/models.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { MountedVoices } from "../engine/neural/mounted-voices.ts";
+import { type Answered, HttpMetrics } from "../metrics/http.ts";
+import {
+  createRegistry,
+  type Exposition,
+  expose,
+  firstAudioBuckets,
+  realTimeBuckets,
+  type TierRegistry,
+  waitBuckets,
+  watchedGauge,
+} from "../metrics/registry.ts";
 import type { Admission } from "./admission.ts";
 
-/** Everything that a label `endpoint` or `method` may say; a caller cannot add to it. */
-const otherEndpoint = "other";
-const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-
-export interface Answered {
-  /** The route's pattern; undefined where no route was found. */
-  readonly endpoint: string | undefined;
-  readonly method: string;
-  readonly status: number;
-}
-
-/** What `/metrics` of a model tier shows; the first two are the specification's (4.6). */
+/** What `/metrics` of a model tier shows; `docs/metrics.md` lists it. */
 export class TierMetrics {
-  readonly #registry = new Registry();
-  readonly #requests = new Counter({
-    name: "http_requests_total",
-    help: "HTTP requests answered",
-    labelNames: ["endpoint", "http_status", "method"],
-    registers: [this.#registry],
-  });
-  readonly #errors = new Counter({
-    name: "http_errors_total",
-    help: "HTTP requests that failed; error_message is a code of the error registry",
-    labelNames: ["endpoint", "error_message", "http_status", "method"],
-    registers: [this.#registry],
-  });
-  readonly #firstAudio = new Histogram({
-    name: "svc_time_to_first_audio_seconds",
-    help: "From the arrival of a request to its first audio, waiting included",
-    labelNames: ["model"],
-    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    registers: [this.#registry],
-  });
-  readonly #wait = new Histogram({
-    name: "svc_queue_wait_seconds",
-    help: "How long admitted requests waited for a stream",
-    buckets: [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10],
-    registers: [this.#registry],
-  });
+  readonly registry: TierRegistry;
+  readonly #http: HttpMetrics;
+  readonly #speech: ReturnType<typeof speechMetrics>;
 
-  constructor(admission: Admission) {
-    this.#gauge("svc_streams_in_flight", "Streams that speak now", () => admission.speaking);
-    this.#gauge("svc_stream_capacity", "Streams that may speak at once", () => admission.limits.maxStreams);
-    this.#gauge("svc_queue_depth", "Requests that wait for a stream", () => admission.queued);
+  constructor(
+    tier: Tier,
+    admission: Admission,
+    engines: () => readonly Engine[],
+    mounted: () => MountedVoices | undefined,
+  ) {
+    this.registry = createRegistry(tier);
+    this.#http = new HttpMetrics(this.registry);
+    this.#speech = speechMetrics(this.registry);
+    const watch = (name: string, help: string, value: () => number) =>
+      watchedGauge(this.registry, name, help, value);
+    watch("svc_tts_model_streams", "Streams that speak now", () => admission.speaking);
+    watch(
+      "svc_tts_model_stream_capacity",
+      "Streams that may speak at once",
+      () => admission.limits.maxStreams,
+    );
+    watch("svc_tts_model_queue_depth", "Requests that wait for a stream", () => admission.queued);
+    watchEngines(this.registry, engines);
+    watch("svc_tts_mounted_voices", "Mounted voices that are served", () => mounted()?.voices().length ?? 0);
+    watch(
+      "svc_tts_mounted_models",
+      "Mounted models in memory, those that only end their streams included",
+      () => mounted()?.modelsInMemory() ?? 0,
+    );
+    watch(
+      "svc_tts_mounted_voice_problems",
+      "Mounted voices that are not served as they are in their folder; the log says why",
+      () => mounted()?.problems().length ?? 0,
+    );
+    for (const model of modelsOfTier(tier)) this.#speech.audio.inc({ model }, 0);
   }
 
-  countRequest({ endpoint, method, status }: Answered): void {
-    this.#requests.inc(labels(endpoint, method, status));
-  }
-
-  countError({ endpoint, method, status }: Answered, code: ErrorCode): void {
-    this.#errors.inc({ ...labels(endpoint, method, status), error_message: code });
-  }
-
-  firstAudio(model: string, seconds: number): void {
-    this.#firstAudio.observe({ model }, seconds);
+  answered(facts: Answered): void {
+    this.#http.answered(facts);
   }
 
   waited(seconds: number): void {
-    this.#wait.observe(seconds);
+    this.#speech.wait.observe(seconds);
   }
 
-  async text(): Promise<{ readonly contentType: string; readonly body: string }> {
-    return { contentType: this.#registry.contentType, body: await this.#registry.metrics() };
+  firstAudio(model: ModelId, seconds: number): void {
+    this.#speech.firstAudio.observe({ model }, seconds);
   }
 
-  #gauge(name: string, help: string, value: () => number): void {
-    new Gauge({
-      name,
-      help,
-      registers: [this.#registry],
-      collect() {
-        this.set(value());
-      },
-    });
+  /** A stream is over. @param workSeconds spent on waiting for its audio, and on nothing else. */
+  spoke(model: ModelId, audioSeconds: number, workSeconds: number): void {
+    this.#speech.audio.inc({ model }, audioSeconds);
+    if (audioSeconds > 0) this.#speech.realTimeFactor.observe({ model }, workSeconds / audioSeconds);
+  }
+
+  exposition(accept: string | undefined): Promise<Exposition> {
+    return expose(this.registry, accept);
   }
 }
 
-function labels(endpoint: string | undefined, method: string, status: number) {
+function speechMetrics(registry: TierRegistry) {
+  const registers = [registry];
+  const labelNames = ["model"];
   return {
-    endpoint: endpoint ?? otherEndpoint,
-    method: methods.has(method) ? method : "other",
-    http_status: String(status),
+    firstAudio: new Histogram({
+      name: "svc_tts_model_first_audio_seconds",
+      help: "From the arrival of an invocation to its first audio, waiting included",
+      labelNames,
+      buckets: firstAudioBuckets,
+      registers,
+    }),
+    wait: new Histogram({
+      name: "svc_tts_model_queue_wait_seconds",
+      help: "How long admitted requests waited for a stream",
+      buckets: waitBuckets,
+      registers,
+    }),
+    realTimeFactor: new Histogram({
+      name: "svc_tts_model_real_time_factor",
+      help: "Of each stream: seconds spent on making its audio, for each second of audio; below 1 is faster than speech",
+      labelNames,
+      buckets: realTimeBuckets,
+      registers,
+    }),
+    audio: new Counter({
+      name: "svc_tts_model_audio_seconds_total",
+      help: "Speech made, in seconds of sound",
+      labelNames,
+      registers,
+    }),
   };
+}
+
+function watchEngines(registry: TierRegistry, engines: () => readonly Engine[]): void {
+  new Counter({
+    name: "svc_tts_engine_restarts_total",
+    help: "Engine processes that ended by themselves and were replaced",
+    labelNames: ["engine"],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { name, restarts } of engines()) this.inc({ engine: name }, restarts);
+    },
+  });
+  new Gauge({
+    name: "svc_tts_engine_up",
+    help: "1 while the engine speaks or comes back within its restart budget, else 0",
+    labelNames: ["engine"],
+    registers: [registry],
+    collect() {
+      for (const engine of engines()) this.set({ engine: engine.name }, engine.healthy() ? 1 : 0);
+    },
+  });
 }

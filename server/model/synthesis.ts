@@ -1,36 +1,75 @@
-import { models } from "../../config/contract/models.ts";
-import type { Voice } from "../../config/contract/voices.ts";
-import type { Engines } from "../engine/engines.ts";
+import { type ModelId, models } from "../../config/contract/models.ts";
+import type { Engines, KnownVoice } from "../engine/engines.ts";
 import { Failure } from "../errors.ts";
 import type { Frame, Invocation } from "../speech.ts";
-import { planSpeech } from "../text/plan.ts";
-import { encodeFrame } from "../wire.ts";
+import { type PlanOptions, planSpeech } from "../text/plan.ts";
+import { encodeFrame, encodeFrames, type WireFrame } from "../wire.ts";
+import type { FoundWords } from "./found-words.ts";
 import { plainProsody, sampledProsody } from "./prosody.ts";
 import { type Speech, speak } from "./speak.ts";
 
 /** arcana's tokens for a second of audio: `max_tokens` bounds the audio of one phrase by it. */
 const arcanaTokensPerSecond = 82;
 
+/** How a model speaks, whatever the voice. */
+interface Manner {
+  readonly quickStart: boolean;
+  /** Length against the voice's own. */
+  readonly stretch: number;
+}
+
+/** mistv2 begins a long text sooner, and pronounces with more care, by which it is understood better. */
+const manners: Readonly<Record<ModelId, Manner>> = {
+  mist: { quickStart: false, stretch: 1 },
+  mistv2: { quickStart: true, stretch: 1.1 },
+  arcana: { quickStart: false, stretch: 1 },
+};
+
 /**
  * Everything about a request that can be wrong is found here, before anything is spoken.
+ * The speaker is to be released when the speech is over.
  * @throws Failure `invalid_request` for markup, `model_unreachable` when the voice's engine is not installed.
  */
-export function prepareSpeech(invocation: Invocation, voice: Voice, engines: Engines): Speech {
+export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines: Engines): Speech {
   const { sampling } = invocation;
+  const manner = manners[invocation.modelId];
   const samples = models[invocation.modelId].tier === "arcana";
+  const segments = planSpeech(invocation.text, textOptions(invocation));
   return {
-    speaker: engines.speakerFor(voice.engine),
-    segments: planSpeech(invocation.text, {
-      language: invocation.lang,
-      normalize: !invocation.noTextNormalization,
-      pauses: invocation.pauseBetweenBrackets,
-      phonemes: invocation.phonemizeBetweenBrackets,
-      inlineStretch: invocation.inlineStretch,
-    }),
-    stretch: invocation.stretch,
+    speaker: engines.speakerFor(voice),
+    segments,
+    stretch: invocation.stretch * manner.stretch,
     prosody: samples ? sampledProsody(sampling, Math.random) : plainProsody,
     maxPhraseSeconds: samples ? sampling.maxTokens / arcanaTokensPerSecond : Number.POSITIVE_INFINITY,
   };
+}
+
+/** How the text is read. */
+export function textOptions(invocation: Invocation): PlanOptions {
+  return {
+    language: invocation.lang,
+    normalize: !invocation.noTextNormalization,
+    pauses: invocation.pauseBetweenBrackets,
+    phonemes: invocation.phonemizeBetweenBrackets,
+    inlineStretch: invocation.inlineStretch,
+    quickStart: manners[invocation.modelId].quickStart,
+  };
+}
+
+/** What goes beside the speech. */
+export interface Company {
+  /** Kept up to date. */
+  readonly progress: Progress;
+  /** Begun once the first audio is there, so that it takes nothing from it. */
+  readonly findWords?: () => FoundWords;
+  readonly onFailure: (failure: Failure) => void;
+}
+
+/** How far a stream has come. */
+export interface Progress {
+  samples: number;
+  /** Spent on waiting for the stream's audio; the time of a listener who is slow to take it is not in it. */
+  workMs: number;
 }
 
 /**
@@ -41,16 +80,34 @@ export function prepareSpeech(invocation: Invocation, voice: Voice, engines: Eng
 export async function startSpeech(
   speech: Speech,
   signal: AbortSignal,
-  onFailure: (failure: Failure) => void,
+  company: Company,
 ): Promise<AsyncGenerator<Buffer, void, void> | undefined> {
-  const frames = speak(speech, signal);
+  const frames = counted(speak(speech, signal), company.progress);
   const early: Frame[] = [];
   for (let next = await frames.next(); !next.done; next = await frames.next()) {
     early.push(next.value);
     if (next.value.samples.length > 0) break;
   }
   if (signal.reason instanceof Failure) throw signal.reason;
-  return signal.aborted ? undefined : encodeSpeech(speech, early, frames, signal, onFailure);
+  return signal.aborted ? undefined : encodeSpeech(speech, early, frames, signal, company);
+}
+
+async function* counted(
+  frames: AsyncGenerator<Frame, void, void>,
+  progress: Progress,
+): AsyncGenerator<Frame, void, void> {
+  try {
+    while (true) {
+      const startedAt = performance.now();
+      const { value, done } = await frames.next();
+      progress.workMs += performance.now() - startedAt;
+      if (done) return;
+      progress.samples += value.samples.length;
+      yield value;
+    }
+  } finally {
+    await frames.return();
+  }
 }
 
 async function* encodeSpeech(
@@ -58,19 +115,22 @@ async function* encodeSpeech(
   early: readonly Frame[],
   rest: AsyncGenerator<Frame, void, void>,
   signal: AbortSignal,
-  onFailure: (failure: Failure) => void,
+  { findWords, onFailure, progress }: Company,
 ): AsyncGenerator<Buffer, void, void> {
   let samples = 0;
   try {
-    const head = encodeFrame({ kind: "head", rate: engine.rate, engine: engine.name });
+    const head: WireFrame = { kind: "head", rate: engine.rate, engine: engine.name };
     for (const frame of early) samples += frame.samples.length;
-    yield Buffer.concat([head, ...early.map(encodeSpoken)]); // in one write with the first audio
+    yield encodeFrames([head, ...early.flatMap(framesOf)]); // in one write with the first audio
+    const found = findWords?.();
     for await (const frame of rest) {
       samples += frame.samples.length;
-      yield encodeSpoken(frame);
+      yield encodeFrames(framesOf(frame));
+      if (found) yield* found.take();
     }
+    if (found) yield* found.last(signal);
     signal.throwIfAborted(); // an engine ends early on an abort: that is no end of the speech
-    yield encodeFrame({ kind: "end", samples });
+    yield encodeFrame({ kind: "end", samples, workMs: Math.round(progress.workMs) });
   } catch (error) {
     if (error === signal.reason && !(error instanceof Failure)) return; // the caller is gone
     const failure = asFailure(error);
@@ -81,11 +141,11 @@ async function* encodeSpeech(
   }
 }
 
-function encodeSpoken({ samples, words }: Frame): Buffer {
-  const parts: Buffer[] = [];
-  if (words.length > 0) parts.push(encodeFrame({ kind: "words", words }));
-  if (samples.length > 0) parts.push(encodeFrame({ kind: "audio", samples }));
-  return Buffer.concat(parts);
+function framesOf({ samples, words }: Frame): WireFrame[] {
+  const frames: WireFrame[] = [];
+  if (words.length > 0) frames.push({ kind: "words", words });
+  if (samples.length > 0) frames.push({ kind: "audio", samples });
+  return frames;
 }
 
 export function asFailure(error: unknown): Failure {

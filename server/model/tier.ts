@@ -9,36 +9,30 @@ import Fastify, {
   LogController,
   type RawRequestDefaultExpression,
 } from "fastify";
-import type { Tier } from "../../config/contract/models.ts";
+import { modelsOfTier } from "../../config/contract/models.ts";
 import { type EngineLog, EngineMissing } from "../engine/engine.ts";
-import { Engines } from "../engine/engines.ts";
-import { Failure, toProblem } from "../errors.ts";
-import { wireType } from "../wire.ts";
-import { AcceptedTokens, type TokenSource } from "./access.ts";
+import { Engines, type MountSettings } from "../engine/engines.ts";
+import { Failure } from "../errors.ts";
+import type { Invocation } from "../speech.ts";
+import type { Span, Tracing } from "../tracing/span.ts";
+import { startTracing } from "../tracing/start.ts";
+import { callerHeader, wireType } from "../wire.ts";
+import { AcceptedTokens } from "./access.ts";
+import { reportRequests } from "./access-log.ts";
 import { Admission } from "./admission.ts";
+import { FoundWords } from "./found-words.ts";
 import { readInvocation } from "./invocation.ts";
 import { TierMetrics } from "./metrics.ts";
+import { listMounted } from "./mounted.ts";
 import { orcaHeader, orcaReport } from "./orca.ts";
-import { asFailure, prepareSpeech, startSpeech } from "./synthesis.ts";
+import { addProbes, type TierState } from "./probes.ts";
+import { answerFailures, draining, maxBodyBytes, report } from "./problems.ts";
+import type { ModelTierOptions } from "./settings.ts";
+import type { Speech } from "./speak.ts";
+import { asFailure, prepareSpeech, startSpeech, textOptions } from "./synthesis.ts";
+import { traced } from "./traced-engine.ts";
+import { Vocabulary } from "./vocabulary/vocabulary.ts";
 import { warmUp } from "./warm-up.ts";
-
-export interface ModelTierOptions {
-  readonly tier: Tier;
-  readonly host: string;
-  /** 0 takes a free one. */
-  readonly port: number;
-  /** Tokens that API tiers must send to `/invocations`. */
-  readonly tokens: TokenSource;
-  readonly maxConcurrentStreams: number;
-  /** How long running streams may take to finish after `stop`. */
-  readonly drainSeconds: number;
-  /** As pino names it: `info`, `warn`, `silent`… */
-  readonly logLevel: string;
-  /** Engine processes of each kind; as many as the machine has cores unless given. */
-  readonly engineProcesses?: number;
-  /** Longest wait for a stream; 5 s unless given. */
-  readonly queueDeadlineMs?: number;
-}
 
 export interface RunningTier {
   readonly url: string;
@@ -48,11 +42,10 @@ export interface RunningTier {
   stop(): Promise<void>;
 }
 
-/** arcana takes texts of any length; the API tier bounds what its callers may send. */
-const maxBodyBytes = 64 * 1024 * 1024;
 const defaultQueueDeadlineMs = 5_000;
-
-type TierState = "starting" | "serving" | "draining";
+const maxCallerLength = 200;
+/** Each holds its own copy of the model; what cores are left are threads of theirs. */
+const mostProcessesPerModel = 4;
 
 /** Starts a model tier: it listens at once, and is ready when its engines have spoken. */
 export async function startModelTier(options: ModelTierOptions): Promise<RunningTier> {
@@ -63,7 +56,7 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     forceCloseConnections: true,
   });
-  const tier = new ModelTier(options, app);
+  const tier = new ModelTier(options, app, await startTracing(options.tracing, app.log));
   tier.addRoutes();
   await app.listen({ host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;
@@ -77,15 +70,18 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
 class ModelTier {
   readonly #options: ModelTierOptions;
   readonly #app: FastifyInstance;
+  readonly #tracing: Tracing;
   readonly #admission: Admission;
   readonly #metrics: TierMetrics;
   readonly #tokens: AcceptedTokens;
+  readonly #vocabulary: Vocabulary;
   readonly #stopping = new AbortController();
   #engines: Engines | undefined;
   #opening: Promise<void> | undefined;
   #state: TierState = "starting";
 
-  constructor(options: ModelTierOptions, app: FastifyInstance) {
+  constructor(options: ModelTierOptions, app: FastifyInstance, tracing: Tracing) {
+    this.#tracing = tracing;
     this.#options = options;
     this.#app = app;
     this.#admission = new Admission({
@@ -93,7 +89,13 @@ class ModelTier {
       maxQueued: options.maxConcurrentStreams,
       deadlineMs: options.queueDeadlineMs ?? defaultQueueDeadlineMs,
     });
-    this.#metrics = new TierMetrics(this.#admission);
+    this.#metrics = new TierMetrics(
+      options.tier,
+      this.#admission,
+      () => this.#engines?.all() ?? [],
+      () => this.#engines?.mounted,
+    );
+    this.#vocabulary = new Vocabulary({ folder: options.dictionaryFolder, log: app.log });
     this.#tokens = new AcceptedTokens(options.tokens, (error) =>
       app.log.error({ err: error }, "the accepted tokens cannot be read; every request is refused"),
     );
@@ -107,15 +109,31 @@ class ModelTier {
   }
 
   async #openEngines(): Promise<void> {
-    const engines = await Engines.open({
-      processes: this.#options.engineProcesses ?? availableParallelism(),
-      log: this.#app.log satisfies EngineLog,
-    });
+    const processes = this.#options.engineProcesses ?? availableParallelism();
+    const engines = await Engines.open(
+      { processes, log: this.#app.log satisfies EngineLog },
+      this.#mountSettings(),
+    );
     this.#engines = engines;
     if (engines.all().length === 0) throw new EngineMissing(engines.missing.join("\n"));
     await warmUp(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
     this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to speak");
+  }
+
+  #mountSettings(): MountSettings | undefined {
+    const { voices, tier } = this.#options;
+    if (!voices) return undefined;
+    const cores = availableParallelism();
+    const processes = voices.processes ?? Math.min(cores, mostProcessesPerModel);
+    const threads = Math.max(1, Math.floor(cores / processes));
+    return {
+      folder: voices.folder,
+      models: modelsOfTier(tier),
+      processes,
+      runtime: { providers: voices.providers, threads },
+      intervalMs: voices.intervalMs ?? 1_000,
+    };
   }
 
   async stop(): Promise<void> {
@@ -129,76 +147,82 @@ class ModelTier {
     await this.#app.close();
     await this.#opening?.catch(() => undefined); // its failure is with whoever awaits `warmed`
     await this.#engines?.close();
+    await this.#tracing.stop();
+    await this.#vocabulary.close();
   }
 
   addRoutes(): void {
-    this.#addProbes();
-    this.#app.get("/metrics", async (_request, reply) => {
-      const { contentType, body } = await this.#metrics.text();
-      return reply.type(contentType).send(body);
+    reportRequests(this.#app, this.#metrics, this.#tracing);
+    addProbes(this.#app, { state: () => this.#state, engines: () => this.#engines });
+    this.#app.get("/metrics", async (request, reply) => {
+      const { contentType, text } = await this.#metrics.exposition(request.headers.accept);
+      return reply.type(contentType).send(text);
     });
-    this.#app.post("/invocations", (request, reply) => this.#invoke(request, reply));
-    this.#app.addHook("onResponse", async (request, reply) => {
-      this.#metrics.countRequest(answered(request, reply));
-    });
-    this.#app.setErrorHandler((error, request, reply) => this.#fail(error, request, reply));
+    this.#app.get("/voices", async () => listMounted(this.#engines?.mounted));
+    this.#app.post(
+      "/invocations",
+      { onRequest: (request, reply) => this.#requireToken(request, reply) },
+      (request, reply) => this.#invoke(request, reply),
+    );
+    this.#app.setErrorHandler(answerFailures(this.#admission));
     this.#app.setNotFoundHandler(() => {
-      throw new Failure("not_found", "A model tier has /invocations, /ping, /readyz, /ready and /metrics.");
+      throw new Failure(
+        "not_found",
+        "A model tier has /invocations, /voices, /ping, /readyz, /ready and /metrics.",
+      );
     });
   }
 
-  /** `/ping` and `/readyz` are liveness: yes once warmed, also while an engine restarts within its budget. */
-  #addProbes(): void {
-    const alive = (word: string) => async (_request: FastifyRequest, reply: FastifyReply) => {
-      const yes = this.#state !== "starting" && this.#engines?.healthy();
-      return reply
-        .code(yes ? 200 : 503)
-        .type("text/plain")
-        .send(yes ? word : this.#whyNotAlive());
-    };
-    this.#app.get("/ping", alive("pong"));
-    this.#app.get("/readyz", alive("ok"));
-    this.#app.get("/ready", async (_request, reply) => {
-      const yes = this.#state === "serving" && this.#engines?.healthy();
-      return reply
-        .code(yes ? 200 : 503)
-        .type("text/plain")
-        .send(yes ? "ready" : this.#whyNotReady());
-    });
-  }
-
-  #whyNotAlive(): string {
-    if (this.#engines && this.#engines.all().length === 0) return this.#engines.missing.join("\n");
-    return this.#state === "starting" ? "the engines are starting" : "a speech engine keeps dying";
-  }
-
-  #whyNotReady(): string {
-    return this.#state === "draining" ? "draining" : this.#whyNotAlive();
+  /** Before the body is read: who has no token shall not have us hold megabytes. */
+  async #requireToken(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    if (await this.#tokens.accepts(request.headers.authorization)) return;
+    void reply.header("www-authenticate", "Bearer");
+    throw new Failure("unauthorized", "Send the deployment's internal token as a bearer token.");
   }
 
   async #invoke(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    if (!(await this.#tokens.accepts(request.headers.authorization))) {
-      reply.header("www-authenticate", "Bearer");
-      throw new Failure("unauthorized", "Send the deployment's internal token as a bearer token.");
-    }
     const engines = this.#servingEngines();
-    const { invocation, voice } = readInvocation(request.body, this.#options.tier);
+    const { invocation, voice } = readInvocation(request.body, this.#options.tier, (id) =>
+      engines.findVoice(id),
+    );
     const speech = prepareSpeech(invocation, voice, engines);
+    whenClosed(reply, () => speech.speaker.release());
     const arrivedAt = performance.now();
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
-    const release = await this.#admission.enter(signal);
+    const release = await this.#enter(request, signal);
     if (!release) return this.#giveUp(reply);
     // the place is free again when the last byte is with the caller, or the caller is gone
-    if (reply.raw.closed) release();
-    else reply.raw.once("close", release);
+    whenClosed(reply, release);
     this.#metrics.waited(secondsSince(arrivedAt));
-    const bytes = await startSpeech(speech, signal, (failure) =>
-      this.#report(failure, request, answered(request, reply)),
-    );
+    const progress = { samples: 0, workMs: 0 };
+    const { name: engine, rate } = speech.speaker.engine;
+    const span = request.span.child("synthesis", { "svc.model": invocation.modelId, "svc.voice": voice.id });
+    request.invoked = { model: invocation.modelId, voice: voice.id, engine, rate, progress, span };
+    const bytes = await startSpeech(inSpan(speech, span), signal, {
+      progress,
+      ...(invocation.saveOovs && { findWords: () => this.#findWords(invocation) }),
+      onFailure: (failure) => report(failure, request),
+    });
     if (!bytes) return this.#giveUp(reply);
     this.#metrics.firstAudio(invocation.modelId, secondsSince(arrivedAt));
     const body = Readable.from(bytes, { objectMode: false, highWaterMark: 16 * 1024 });
     return reply.type(wireType).header(orcaHeader, orcaReport(this.#admission)).send(body);
+  }
+
+  #findWords(invocation: Invocation): FoundWords {
+    return new FoundWords(this.#vocabulary.unknownWords(invocation.text, textOptions(invocation)));
+  }
+
+  async #enter(request: FastifyRequest, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const span = request.span.child("admission");
+    try {
+      const release = await this.#admission.enter(signal, callerOf(request));
+      span.end();
+      return release;
+    } catch (error) {
+      span.end(asFailure(error).code);
+      throw error;
+    }
   }
 
   /** The wait ended without a turn: this replica stops, or nobody is there to answer. */
@@ -218,29 +242,13 @@ class ModelTier {
     }
     return this.#engines;
   }
+}
 
-  #fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    if (reply.raw.closed) return reply.hijack(); // the caller is gone: nobody to answer, and nothing failed
-    const failure = fromFastify(error) ?? asFailure(error);
-    this.#report(failure, request, { ...answered(request, reply), status: failure.status });
-    if (failure.retryAfterSeconds !== undefined) {
-      reply.header("retry-after", String(failure.retryAfterSeconds));
-    }
-    return reply
-      .code(failure.status)
-      .type("application/problem+json")
-      .header(orcaHeader, orcaReport(this.#admission))
-      .send(toProblem(failure, request.id));
-  }
-
-  #report(failure: Failure, request: FastifyRequest, answer: ReturnType<typeof answered>): void {
-    this.#metrics.countError(answer, failure.code);
-    const level = failure.status >= 500 && failure.code !== "saturated" ? "error" : "info";
-    request.log[level](
-      { code: failure.code, err: level === "error" ? failure : undefined },
-      "request failed",
-    );
-  }
+/** The same speech, its engine's work shown in the trace. */
+function inSpan(speech: Speech, span: Span): Speech {
+  if (!span.isRecording) return speech;
+  const { speaker } = speech;
+  return { ...speech, speaker: { ...speaker, engine: traced(speaker.engine, span) } };
 }
 
 /** The API tier's id of the request, when it is of a sane form; else one of our own. */
@@ -249,14 +257,15 @@ function requestId({ headers }: RawRequestDefaultExpression): string {
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-function answered(request: FastifyRequest, reply: FastifyReply) {
-  return { endpoint: request.routeOptions.url, method: request.method, status: reply.statusCode };
+/** Whom the API tier asks for; those of an older one, which does not say, share one turn. */
+function callerOf({ headers }: FastifyRequest): string {
+  const given = headers[callerHeader];
+  return typeof given === "string" ? given.slice(0, maxCallerLength) : "";
 }
 
-function draining(): Failure {
-  return new Failure("draining", "This replica is shutting down; send the request again.", {
-    retryAfterSeconds: 1,
-  });
+function whenClosed({ raw }: FastifyReply, over: () => void): void {
+  if (raw.closed) over();
+  else raw.once("close", over);
 }
 
 /** Aborts when the caller hangs up. */
@@ -268,20 +277,4 @@ function closed(reply: FastifyReply): AbortSignal {
 
 function secondsSince(startMs: number): number {
   return (performance.now() - startMs) / 1000;
-}
-
-/** Fastify's own complaints about a request, in our words. */
-function fromFastify(error: unknown): Failure | undefined {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  switch (code) {
-    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
-      return new Failure("unsupported_media_type", "Send the body as application/json.", { cause: error });
-    case "FST_ERR_CTP_BODY_TOO_LARGE":
-      return new Failure("body_too_large", `The body may have ${maxBodyBytes} bytes.`, { cause: error });
-    case "FST_ERR_CTP_INVALID_JSON_BODY":
-    case "FST_ERR_CTP_EMPTY_JSON_BODY":
-      return new Failure("malformed_json", "Send one JSON object.", { cause: error });
-    default:
-      return undefined;
-  }
 }

@@ -4,8 +4,8 @@ import type { Engines } from "../engine/engines.ts";
 import { Failure } from "../errors.ts";
 
 const voices: readonly EngineVoice[] = [
-  { kind: "flite", voice: "awb", pitch: 1, stretch: 1 },
-  { kind: "flite", voice: "slt", pitch: 1, stretch: 1 },
+  { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 },
+  { kind: "flite", voice: "slt", pitch: 1, formants: 1, stretch: 1 },
   { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 },
 ];
 

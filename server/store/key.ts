@@ -11,13 +11,27 @@ const checksumLength = 6;
 export const scopes = ["tts:write", "oov:read", "admin"] as const;
 export type Scope = (typeof scopes)[number];
 
+/** What one key may use at a time; undefined is whatever the server allows everybody. */
+export interface KeyLimits {
+  readonly requestsPerMinute?: number;
+  /** Streams at once. */
+  readonly streams?: number;
+}
+
 /** What is known of a key; never the key itself. */
 export interface ApiKey {
+  /** Stays through a rotation: limits, turns and words are counted by it. */
+  readonly id: string;
   readonly name: string;
+  readonly team?: string;
   readonly scopes: readonly Scope[];
+  readonly limits?: KeyLimits;
   /** Milliseconds since the epoch. */
   readonly expiresAt?: number;
 }
+
+/** What whoever makes a key says of it. */
+export type KeyFacts = Omit<ApiKey, "id">;
 
 /** A new key: `svc_`, 32 random base62 characters, and their checksum. */
 export function createKey(): string {

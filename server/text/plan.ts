@@ -8,6 +8,8 @@ export interface PlanOptions extends MarkupOptions {
   readonly normalize: boolean;
   /** ISO 639-3. */
   readonly language: string;
+  /** A long first sentence is broken early, before a word that begins a part of it, so that its first audio leaves sooner. */
+  readonly quickStart: boolean;
 }
 
 /** What is spoken, in order: phrases, and exact silences that the caller asked for. */
@@ -18,13 +20,23 @@ export type Segment =
       /** Silence that the punctuation after it asks for, at the voice's own speed. */
       readonly pauseMs: number;
     }
-  | { readonly kind: "silence"; readonly durationMs: number };
+  | { readonly kind: "silence"; readonly durationMs: number }
+  /** Nothing to hear: whoever speaks many texts at once lets the others run here. */
+  | { readonly kind: "rest" };
 
 /** One utterance of an engine: long enough for a good melody, short enough to hold in memory. */
 const maxPhraseTokens = 28;
 const maxPhraseCharacters = 240;
+/** Words that begin a part of an English sentence: before them a break is no surprise. */
+const englishPartStarts = new Set(
+  `and or but nor so yet because although though while when where if unless until since that which who whose what how why as than
+   in on at by for with from to into onto of over under about after before through during without across near behind between`.split(
+    /\s+/u,
+  ),
+);
 /** The first phrase is short, so that the first audio leaves early. */
 const maxFirstPhraseTokens = 12;
+const quickFirstPhrase = { least: 4, most: 10 };
 
 const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sentence: 350, paragraph: 600 };
 
@@ -39,9 +51,10 @@ export function planSpeech(text: string, options: PlanOptions): Iterable<Segment
 }
 
 function* segments(items: Iterable<Looked>, options: PlanOptions): Generator<Segment> {
-  const state = { phrase: new Phrase(true) };
+  const state = { phrase: new Phrase(firstLimits(options)) };
   for (const { item, next } of items) {
-    if (item.kind === "token") yield* phrases(state, item.token, next, options);
+    if (item.kind === "rest") yield item;
+    else if (item.kind === "token") yield* phrases(state, item.token, next, options);
     else if (item.durationMs > 0) yield { kind: "silence", durationMs: item.durationMs };
   }
 }
@@ -65,15 +78,33 @@ function* phrases(
 
 type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
+interface PhraseLimits {
+  readonly most: number;
+  /** The very first ends at its first comma already. */
+  readonly first: boolean;
+  /** It may end before this word, the so manieth, where it would grow too long. */
+  beginsPart(text: string, place: number): boolean;
+}
+
+const laterLimits: PhraseLimits = { most: maxPhraseTokens, first: false, beginsPart: () => false };
+
+function firstLimits({ quickStart, language }: PlanOptions): PhraseLimits {
+  if (!quickStart) return { ...laterLimits, most: maxFirstPhraseTokens, first: true };
+  const { least, most } = quickFirstPhrase;
+  const beginsPart = (text: string, place: number) =>
+    language === "eng" && place >= least && englishPartStarts.has(text);
+  return { most, first: true, beginsPart };
+}
+
 /** Tokens gathered until they make an utterance. */
 class Phrase {
-  readonly #first: boolean;
+  readonly #limits: PhraseLimits;
   readonly #tokens: WrittenToken[] = [];
   readonly #boundaries: Boundary[] = [];
   #characters = 0;
 
-  constructor(first: boolean) {
-    this.#first = first;
+  constructor(limits: PhraseLimits = laterLimits) {
+    this.#limits = limits;
   }
 
   get length(): number {
@@ -89,18 +120,17 @@ class Phrase {
   /** It ends where a sentence ends; the very first at its first comma already. */
   isDone(): boolean {
     const last = this.#boundaries.at(-1);
-    return last === "sentence" || last === "paragraph" || (this.#first && last === "clause");
+    return last === "sentence" || last === "paragraph" || (this.#limits.first && last === "clause");
   }
 
   isFull(): boolean {
-    const most = this.#first ? maxFirstPhraseTokens : maxPhraseTokens;
-    return this.length > most || (this.#characters > maxPhraseCharacters && this.length > 1);
+    return this.length > this.#limits.most || (this.#characters > maxPhraseCharacters && this.length > 1);
   }
 
-  /** Everything when it is done; else up to its last comma, or all but the last word. */
+  /** Everything when it is done; else up to its last comma, before a word that begins a part, or all but the last word. */
   cut(): { segment: PhraseSegment; rest: Phrase } {
     const at = this.isFull() ? this.#cutPlace() : this.length;
-    const rest = new Phrase(false);
+    const rest = new Phrase();
     for (let i = at; i < this.length; i++) {
       const token = this.#tokens[i];
       if (token) rest.add(token, this.#boundaries[i] ?? "none");
@@ -114,7 +144,9 @@ class Phrase {
 
   #cutPlace(): number {
     const comma = this.#boundaries.findLastIndex((boundary, i) => boundary !== "none" && i < this.length - 1);
-    return comma >= 0 ? comma + 1 : this.length - 1;
+    if (comma >= 0) return comma + 1;
+    const part = this.#tokens.findIndex(({ text }, i) => this.#limits.beginsPart(text, i));
+    return part > 0 ? part : this.length - 1;
   }
 }
 
@@ -126,6 +158,10 @@ interface Looked {
 function* withNext(items: Iterable<Item>): Generator<Looked> {
   let item: Item | undefined;
   for (const next of items) {
+    if (next.kind === "rest") {
+      yield { item: next, next: undefined };
+      continue;
+    }
     if (item) yield { item, next };
     item = next;
   }

@@ -4,12 +4,15 @@ import type { WrittenToken } from "./tokens.ts";
 const leading = new Set(
   `dr mr mrs ms prof st sr sra srta dra sig dott mme mlle mm mgr gen col capt cpt lt sgt maj cmdr adm gov sen rep
    rev hon pres fr hr bzw ca nr no nos vol vs fig figs art abs ggf evtl inkl zzgl dhr mevr ir drs bijv blz p pp pag
-   núm av avda ing arq lic г ул им str tel approx dept est ext mt ft al`.split(/\s+/u),
+   núm av avda ing arq lic str tel approx dept est ext mt ft al prof.ssa dott.ssa sig.ra sigg eng enf pág ex z s ul
+   г ул им проф акад гр тов стр рис см т тел κ κα δρ καθ λεωφ οδ σελ τηλ डॉ श्री प्रो सं د أ م ص cad sok doç öğr bkz müh`.split(
+    /\s+/u,
+  ),
 );
 /** Abbreviations that may end a sentence: then the next word begins with a capital. */
 const trailing = new Set(
   `etc inc ltd co corp jr bros ave blvd rd jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat
-   sun usw usf ff enz itp itd tzn etcétera`.split(/\s+/u),
+   sun usw usf ff enz itp itd tzn etcétera д др`.split(/\s+/u),
 );
 /** "am 3. Oktober": a number and a dot is an ordinal. ISO 639-3. */
 const ordinalDot = new Set([

@@ -13,10 +13,18 @@ export interface WrittenToken extends Token {
 
 export type Item =
   | { readonly kind: "token"; readonly token: WrittenToken }
-  | { readonly kind: "pause"; readonly durationMs: number };
+  | { readonly kind: "pause"; readonly durationMs: number }
+  /** Nothing: a place to let others run, since a long text may have nothing to say for long. */
+  | { readonly kind: "rest" };
 
 /** No word of any language is longer; a longer run would hold an engine for minutes. */
 const maxTokenCharacters = 60;
+
+/** What is read at once, in code points: regular expressions overflow on runs of millions. */
+const maxRunCharacters = 10_000;
+const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
+/** So many take some milliseconds. */
+const charactersBetweenRests = 10_000;
 
 /** Punctuation stays out of a word, but what is read aloud (`%`, `&`, `@`, `#`, `*`, `/`) stays in. */
 const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
@@ -39,6 +47,7 @@ export function* readTokens(pieces: Iterable<Piece>): Generator<Item> {
 /** Holds the last token back, since punctuation or an empty line after it may still come. */
 class WordReader {
   #word = 0;
+  #sinceRest = 0;
   #held: WrittenToken | undefined;
 
   *read(piece: Piece): Generator<Item> {
@@ -51,11 +60,19 @@ class WordReader {
         yield* this.#put(this.#token("", piece.written, "", { stretch: 1, phonemes: piece.phonemes }));
         return;
       case "text":
-        for (const match of piece.text.matchAll(/\S+|\s+/gu)) {
+        for (const match of piece.text.matchAll(runs)) {
+          yield* this.#rest(match[0].length);
           if (/\S/u.test(match[0])) yield* this.#readRun(match[0], piece.stretch);
           else if (isParagraphBreak(match[0])) this.#amend({ paragraphEnd: true });
         }
     }
+  }
+
+  *#rest(characters: number): Generator<Item> {
+    this.#sinceRest += characters;
+    if (this.#sinceRest < charactersBetweenRests) return;
+    this.#sinceRest = 0;
+    yield { kind: "rest" };
   }
 
   *flush(): Generator<Item> {

@@ -71,6 +71,17 @@ export const answerSchemas = {
       }),
     ),
   }),
+  OovList: object({
+    oovs: list(
+      object({
+        word: text,
+        language: { type: "string", description: "ISO 639-3." },
+        count: { type: "integer", description: "How often it was met." },
+        firstSeen: { type: "string", format: "date-time" },
+        lastSeen: { type: "string", format: "date-time" },
+      }),
+    ),
+  }),
   Health: object({
     apiStatus: { type: "string", enum: ["ok", "unavailable"] },
     timestamp: { type: "string", format: "date-time" },

@@ -4,18 +4,21 @@
  */
 import Type, { type TSchema } from "typebox";
 import { modelIds } from "../../../config/contract/models.ts";
+import { languages } from "../../../config/contract/voices.ts";
 import { type ErrorCode, errorCodes, Failure } from "../../errors.ts";
 import { fields } from "../fields.ts";
+import { wordLimits } from "../oov-limits.ts";
 import { openaiFields } from "../openai-request.ts";
-import { highestRate, offeredTypes } from "../variants.ts";
+import { offeredTypes } from "../variants.ts";
 import { answerSchemas } from "./answers.ts";
 
-const samplingRate = Type.Integer({
-  minimum: 1,
-  maximum: highestRate,
-  description:
-    "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 is written at the next rate that it has, which `X-Sampling-Rate` tells.",
-});
+const samplingRate = (highestRate: number) =>
+  Type.Integer({
+    minimum: 1,
+    maximum: highestRate,
+    description:
+      "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 is written at the next rate that it has, which `X-Sampling-Rate` tells.",
+  });
 
 /** `null` is the same as absent, but for fields that must be there; unknown fields are ignored. */
 function requestBody(properties: Readonly<Record<string, TSchema>>, required: readonly string[]) {
@@ -99,6 +102,46 @@ const openaiSpeech = {
   },
 };
 
+/** Codes of a GET that needs a key. */
+const oovCodes: readonly ErrorCode[] = [
+  "malformed_http",
+  "invalid_request",
+  "unauthorized",
+  "insufficient_scope",
+  "request_timeout",
+  "headers_too_large",
+  "internal",
+  "store_unavailable",
+];
+
+const oovs = {
+  summary: "Words that no dictionary had",
+  description:
+    "Those that `saveOovs` kept of the key's team, or of the key where it has none, the last met first. The key needs `oov:read`.",
+  operationId: "listOovs",
+  security: [{ key: [] }],
+  parameters: [
+    {
+      name: "language",
+      in: "query",
+      description: "Only those of this language (ISO 639-1 or 639-3).",
+      schema: {
+        type: "string",
+        enum: Object.entries(languages).flatMap(([id, { iso6391 }]) => [id, iso6391]),
+      },
+    },
+    {
+      name: "limit",
+      in: "query",
+      schema: { type: "integer", minimum: 1, maximum: wordLimits.most, default: wordLimits.usual },
+    },
+  ],
+  responses: {
+    "200": { description: "The words.", content: json("OovList") },
+    ...problems(oovCodes, "Problem"),
+  },
+};
+
 interface Read {
   readonly summary: string;
   readonly operationId: string;
@@ -118,8 +161,8 @@ const plain = { "text/plain": { schema: { type: "string" } } };
 /** Of the interface, not of the program: the path says 1, and what is added raises the second number. */
 const version = "1.0.0";
 
-/** @returns a fresh value of plain JSON. */
-export function openapiDocument(): object {
+/** @param highestRate Hz, of a self-hosted arcana. @returns a fresh value of plain JSON. */
+export function openapiDocument(highestRate: number): object {
   const document = {
     openapi: "3.1.0",
     info: {
@@ -142,6 +185,7 @@ export function openapiDocument(): object {
         operationId: "listModels",
         answers: { "200": ["Every model.", json("ModelList")] },
       }),
+      "/v1/oovs": { get: oovs },
       "/openapi.json": read({
         summary: "This document",
         operationId: "describe",
@@ -173,10 +217,17 @@ export function openapiDocument(): object {
     },
     components: {
       securitySchemes: {
-        key: { type: "http", scheme: "bearer", description: "An API key with `tts:write`." },
+        key: {
+          type: "http",
+          scheme: "bearer",
+          description: "An API key with `tts:write`, or with the scope that the operation names.",
+        },
       },
       schemas: {
-        SpeechRequest: requestBody({ ...fields, samplingRate }, ["speaker", "text"]),
+        SpeechRequest: requestBody({ ...fields, samplingRate: samplingRate(highestRate) }, [
+          "speaker",
+          "text",
+        ]),
         OpenaiSpeechRequest: requestBody(openaiFields, ["model", "input", "voice"]),
         ...answerSchemas,
       },

@@ -1,14 +1,21 @@
-import type { Encoder } from "../../audio/encoder.ts";
+import { type Encoder, joinBytes } from "../../audio/encoder.ts";
 import { createRateConverter } from "../../audio/resample.ts";
 import type { WordTime } from "../../speech.ts";
 import type { Speech } from "../models.ts";
 
 /** What is told of speech on its way out. */
 export interface Listener {
-  /** How many samples, at the answer's rate, were encoded. */
-  onSamples(count: number): void;
+  /** So many samples, at the answer's rate, became so many bytes (none, where the encoder holds back) in so many milliseconds of work. */
+  onEncoded(samples: number, bytes: number, workMs: number): void;
   /** Word times are seconds, which no change of rate moves. */
   onWords?(words: readonly WordTime[]): void;
+}
+
+/** Speech that has begun, and what it is written with. */
+export interface Speaking {
+  readonly speech: Speech;
+  /** For this answer alone, at its rate. */
+  readonly encoder: Encoder;
 }
 
 /**
@@ -17,23 +24,20 @@ export interface Listener {
  * @throws Failure when the model fails on the way.
  */
 export async function* encodeSpeech(
-  speech: Speech,
+  speaking: Speaking,
   rate: number,
-  createEncoder: (rate: number) => Encoder | Promise<Encoder>,
   listener: Listener,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const encoder = await createEncoder(rate);
   try {
-    yield* encodeAll(speech, rate, encoder, listener);
+    yield* encodeAll(speaking, rate, listener);
   } finally {
-    encoder.close?.();
+    speaking.encoder.close?.();
   }
 }
 
 async function* encodeAll(
-  speech: Speech,
+  { speech, encoder }: Speaking,
   rate: number,
-  encoder: Encoder,
   listener: Listener,
 ): AsyncGenerator<Uint8Array, void, void> {
   const converter = createRateConverter(speech.rate, rate);
@@ -42,12 +46,15 @@ async function* encodeAll(
       listener.onWords?.(frame.words);
       continue;
     }
+    const startedAt = performance.now();
     const samples = converter.push(frame.samples);
-    listener.onSamples(samples.length);
     const bytes = encoder.encode(samples);
+    listener.onEncoded(samples.length, bytes.length, performance.now() - startedAt);
     if (bytes.length > 0) yield bytes;
   }
+  const startedAt = performance.now();
   const rest = converter.finish();
-  listener.onSamples(rest.length);
-  for (const bytes of [encoder.encode(rest), encoder.finish()]) if (bytes.length > 0) yield bytes;
+  const last = joinBytes([encoder.encode(rest), encoder.finish()].filter(({ length }) => length > 0));
+  listener.onEncoded(rest.length, last.length, performance.now() - startedAt);
+  if (last.length > 0) yield last;
 }

@@ -1,9 +1,7 @@
 import { Failure, toProblem } from "../../errors.ts";
 import type { WordTime } from "../../speech.ts";
-import { formats } from "../formats.ts";
-import type { Speech } from "../models.ts";
 import type { SpeechRequest } from "../request.ts";
-import { encodeSpeech, type Listener } from "./audio.ts";
+import { encodeSpeech, type Listener, type Speaking } from "./audio.ts";
 
 export const eventStreamType = "text/event-stream";
 
@@ -49,15 +47,15 @@ export interface EventsOptions {
 
 /** Speech as events: chunks, at least one, and then either what finishes them or what failed. */
 export async function* respondEvents(
-  speech: Speech,
-  { format, rate }: Pick<SpeechRequest, "format" | "rate">,
+  speaking: Speaking,
+  { rate }: Pick<SpeechRequest, "rate">,
   { shape, listener, onFailure }: EventsOptions,
 ): AsyncGenerator<string, void, void> {
   const words: WordTime[] = [];
   const onWords = (more: readonly WordTime[]) => {
     for (const word of more) words.push(word);
   };
-  const pieces = encodeSpeech(speech, rate, formats[format].createEncoder, { ...listener, onWords });
+  const pieces = encodeSpeech(speaking, rate, { ...listener, onWords });
   let chunks = 0;
   try {
     for await (const piece of pieces) {

@@ -1,43 +1,86 @@
+import type { Readable } from "node:stream";
 import { Failure } from "../../errors.ts";
+import type { Allotment } from "../byte-budget.ts";
 import { formats } from "../formats.ts";
-import type { Speech } from "../models.ts";
 import type { SpeechRequest } from "../request.ts";
-import { encodeSpeech, type Listener } from "./audio.ts";
+import { encodeSpeech, type Listener, type Speaking } from "./audio.ts";
+import { base64Length, base64Of } from "./base64.ts";
+import { bodyOf } from "./stream.ts";
 
-/**
- * The answer `{"audioContent": base64}`, its audio a whole file (specification 4.2 and 4.3).
- * @throws Failure `audio_too_large` above `maxBytes` of audio.
- */
-export async function respondJson(
-  speech: Speech,
-  { format: name, rate }: Pick<SpeechRequest, "format" | "rate">,
-  maxBytes: number,
-  listener: Listener,
-): Promise<string> {
-  const { createEncoder, file } = formats[name];
-  let samples = 0;
-  const onSamples = (count: number) => {
-    samples += count;
-    listener.onSamples(count);
-  };
-  const pieces = encodeSpeech(speech, rate, file?.createEncoder ?? createEncoder, { ...listener, onSamples });
-  const audio = await collect(pieces, maxBytes);
-  const whole = file ? Buffer.concat([file.header(rate, audio, samples), audio]) : audio;
-  return `{"audioContent":"${whole.toString("base64")}"}`;
+export interface JsonOptions {
+  /** Most bytes of audio. */
+  readonly maxBytes: number;
+  /** Holds the audio until it is sent. */
+  readonly hold: Hold;
+  readonly listener: Listener;
 }
 
-async function collect(pieces: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
+/** Makes room for so many bytes in all. @throws Failure `overloaded` when others hold too much. */
+export type Hold = (bytes: number) => Promise<void>;
+
+/** Room in steps; what is spoken once more has the room of what is thrown away. */
+export function holdIn(memory: Allotment): Hold {
+  let room = 0;
+  return async (bytes) => {
+    for (; bytes > room; room += stepBytes) await memory.take(stepBytes);
+  };
+}
+
+export interface JsonAnswer {
+  /** Bytes of the body. */
+  readonly length: number;
+  readonly body: Readable;
+}
+
+const opening = '{"audioContent":"';
+const closing = '"}';
+/** Audio is counted in steps. */
+const stepBytes = 256 * 1024;
+
+/**
+ * The answer `{"audioContent": base64}`, its audio a whole file (specification 4.2 and 4.3). The audio is held until all of it
+ * is there; its text is not.
+ * @throws Failure `audio_too_large` above `maxBytes` of audio, `overloaded` when others hold too much.
+ */
+export async function respondJson(
+  speaking: Speaking,
+  { format: name, rate }: Pick<SpeechRequest, "format" | "rate">,
+  { maxBytes, hold, listener }: JsonOptions,
+): Promise<JsonAnswer> {
+  const { file } = formats[name];
+  let samples = 0;
+  const onEncoded: Listener["onEncoded"] = (count, bytes, workMs) => {
+    samples += count;
+    listener.onEncoded(count, bytes, workMs);
+  };
+  const pieces = encodeSpeech(speaking, rate, { ...listener, onEncoded });
+  const audio = await collect(pieces, maxBytes, hold);
+  const parts = file ? [file.header(rate, audio, samples), audio] : [audio];
+  const bytes = parts.reduce((sum, part) => sum + part.length, 0);
+  return { length: opening.length + base64Length(bytes) + closing.length, body: bodyOf(jsonOf(parts)) };
+}
+
+async function* jsonOf(parts: readonly Uint8Array[]): AsyncGenerator<string, void, void> {
+  yield opening;
+  yield* base64Of(parts);
+  yield closing;
+}
+
+async function collect(pieces: AsyncIterable<Uint8Array>, maxBytes: number, hold: Hold): Promise<Buffer> {
   const kept: Uint8Array[] = [];
   let bytes = 0;
   for await (const piece of pieces) {
     bytes += piece.length;
-    if (bytes > maxBytes) {
-      throw new Failure(
-        "audio_too_large",
-        `The speech is longer than ${maxBytes} bytes of audio, the most in one JSON answer; stream it with Accept: audio/wav or audio/pcm.`,
-      );
-    }
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    await hold(bytes);
     kept.push(piece);
   }
   return Buffer.concat(kept, bytes);
+}
+
+function tooLarge(maxBytes: number): Failure {
+  return new Failure(
+    "audio_too_large",
+    `The speech is longer than ${maxBytes} bytes of audio, the most in one JSON answer; stream it with Accept: audio/wav or audio/pcm.`,
+  );
 }

@@ -1,8 +1,6 @@
 import { Readable } from "node:stream";
-import { formats } from "../formats.ts";
-import type { Speech } from "../models.ts";
 import type { SpeechRequest } from "../request.ts";
-import { encodeSpeech, type Listener } from "./audio.ts";
+import { encodeSpeech, type Listener, type Speaking } from "./audio.ts";
 
 /** Bytes encoded ahead of the socket: about a second, so a slow listener slows the engine. */
 const aheadBytes = 32 * 1024;
@@ -14,9 +12,9 @@ export function bodyOf(bytes: AsyncIterable<Uint8Array | string>): Readable {
 
 /** The answer as a stream of audio bytes. */
 export function respondStream(
-  speech: Speech,
-  { format, rate }: Pick<SpeechRequest, "format" | "rate">,
+  speaking: Speaking,
+  { rate }: Pick<SpeechRequest, "rate">,
   listener: Listener,
 ): Readable {
-  return bodyOf(encodeSpeech(speech, rate, formats[format].createEncoder, listener));
+  return bodyOf(encodeSpeech(speaking, rate, listener));
 }

@@ -5,7 +5,7 @@ import type { ApiParts } from "../parts.ts";
 /** `GET /v1/voices` and `GET /v1/models`: what a caller may name. Public, as they say nothing of this deployment's users. */
 export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiParts): void {
   app.get("/v1/voices", async () => ({
-    voices: voices.map(({ id, models: speakable, language, gender, license }) => ({
+    voices: voices.all().map(({ id, models: speakable, language, gender, license }) => ({
       id,
       models: speakable,
       language,

@@ -19,9 +19,8 @@ export function addHealthRoutes(app: FastifyInstance, parts: ApiParts): void {
       .type("text/plain")
       .send(reason ?? "ok");
   });
-  app.get("/metrics", async (_request, reply) => {
-    parts.metrics.licenseIs(parts.license.verdict().state);
-    const { contentType, text } = await parts.metrics.exposition();
+  app.get("/metrics", async (request, reply) => {
+    const { contentType, text } = await parts.metrics.exposition(request.headers.accept);
     return reply.type(contentType).send(text);
   });
 }

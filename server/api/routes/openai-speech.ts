@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { requireScope } from "../auth.ts";
 import { toOpenaiError } from "../openai-errors.ts";
 import { readOpenaiRequest } from "../openai-request.ts";
 import type { ApiParts } from "../parts.ts";
 import { countCodePoints } from "../request.ts";
 import { type EventShape, eventText } from "../respond/events.ts";
-import { profileOf, sendEvents, sendStream, startSpeaking } from "./speaking.ts";
+import { maySpeak, profileOf, sendEvents, sendStream, startSpeaking } from "./speaking.ts";
 
 /** `POST /v1/audio/speech`: OpenAI's shape, so that its clients need only another base URL. */
 export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiParts): void {
@@ -13,17 +12,17 @@ export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiParts): voi
     method: "POST",
     url: "/v1/audio/speech",
     config: { openaiErrors: true },
-    onRequest: requireScope(parts.keys, "tts:write", parts.now),
+    onRequest: maySpeak(parts),
     handler: (request, reply) => speak(parts, request, reply),
   });
 }
 
 async function speak(parts: ApiParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const wanted = readOpenaiRequest(request.body, { profile: profileOf(parts), voices: parts.voices });
+  const wanted = readOpenaiRequest(request.body, { profile: profileOf(parts), voices: parts.voices.all() });
   const exchange = { request, reply, wanted, form: wanted.form };
-  const speech = await startSpeaking(parts, exchange);
-  if (wanted.form === "stream") return sendStream(parts, exchange, speech, wanted.mediaType);
-  return sendEvents(parts, exchange, speech, openaiEvents(wanted.invocation.text));
+  const speaking = await startSpeaking(parts, exchange);
+  if (wanted.form === "stream") return sendStream(exchange, speaking, wanted.mediaType);
+  return sendEvents(parts, exchange, speaking, openaiEvents(wanted.invocation.text));
 }
 
 /**

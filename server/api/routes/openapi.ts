@@ -1,8 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import { openapiDocument } from "../openapi/document.ts";
+import type { ApiParts } from "../parts.ts";
 
 /** `GET /openapi.json`: the interface, for people and for generators of clients. Public. */
-export function addOpenapiRoute(app: FastifyInstance): void {
-  const document = JSON.stringify(openapiDocument());
+export function addOpenapiRoute(app: FastifyInstance, { limits }: ApiParts): void {
+  const document = JSON.stringify(openapiDocument(limits.highestRate));
   app.get("/openapi.json", async (_request, reply) => reply.type("application/json").send(document));
 }

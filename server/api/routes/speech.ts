@@ -1,18 +1,29 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { requireScope } from "../auth.ts";
+import { Failure } from "../../errors.ts";
+import { isWorthAnotherReplica } from "../models.ts";
 import type { ApiParts } from "../parts.ts";
 import { readRequest } from "../request.ts";
+import type { Speaking } from "../respond/audio.ts";
 import { speechEvents } from "../respond/events.ts";
-import { respondJson } from "../respond/json.ts";
+import { holdIn, type JsonAnswer, respondJson } from "../respond/json.ts";
 import { chooseVariant } from "../variants.ts";
-import { type Exchange, listenerTo, profileOf, sendEvents, sendStream, startSpeaking } from "./speaking.ts";
+import {
+  type Exchange,
+  listenerTo,
+  maySpeak,
+  profileOf,
+  sendEvents,
+  sendStream,
+  speakAgain,
+  startSpeaking,
+} from "./speaking.ts";
 
 /** `POST /v1/svc-tts` (specification part 4). */
 export function addSpeechRoute(app: FastifyInstance, parts: ApiParts): void {
   app.route({
     method: "POST",
     url: "/v1/svc-tts",
-    onRequest: [varyByAccept, requireScope(parts.keys, "tts:write", parts.now)],
+    onRequest: [varyByAccept, ...maySpeak(parts)],
     handler: (request, reply) => speak(parts, request, reply),
   });
 }
@@ -23,17 +34,39 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
 
 async function speak(parts: ApiParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const variant = chooseVariant(request.headers.accept);
-  const wanted = readRequest(request.body, { variant, profile: profileOf(parts), voices: parts.voices });
+  const wanted = readRequest(request.body, {
+    variant,
+    profile: profileOf(parts),
+    voices: parts.voices.all(),
+    highestRate: parts.limits.highestRate,
+  });
   const exchange: Exchange = { request, reply, wanted, form: variant.form };
-  const speech = await startSpeaking(parts, exchange);
+  const speaking = await startSpeaking(parts, exchange);
   switch (variant.form) {
     case "json": {
-      const body = await respondJson(speech, wanted, parts.limits.jsonAudioBytes, listenerTo(parts, wanted));
-      return reply.type("application/json").send(body);
+      const { length, body } = await wholeAnswer(parts, exchange, speaking);
+      return reply.type("application/json").header("content-length", length).send(body);
     }
     case "events":
-      return sendEvents(parts, exchange, speech, speechEvents(request.id));
+      return sendEvents(parts, exchange, speaking, speechEvents(request.id));
     case "stream":
-      return sendStream(parts, exchange, speech, variant.mediaType);
+      return sendStream(exchange, speaking, variant.mediaType);
+  }
+}
+
+/** No byte of it is out before all of it is there, so a model that dies on the way is replaced by another replica, once. */
+async function wholeAnswer(parts: ApiParts, exchange: Exchange, speaking: Speaking): Promise<JsonAnswer> {
+  const { request, reply, wanted } = exchange;
+  const options = {
+    maxBytes: parts.limits.jsonAudioBytes,
+    hold: holdIn(request.memory),
+    listener: listenerTo(request),
+  };
+  try {
+    return await respondJson(speaking, wanted, options);
+  } catch (error) {
+    const isRepeatable = error instanceof Failure && isWorthAnotherReplica(error) && !reply.raw.destroyed;
+    if (!isRepeatable) throw error;
+    return await respondJson(await speakAgain(parts, exchange, speaking, error), wanted, options);
   }
 }

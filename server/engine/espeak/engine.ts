@@ -1,10 +1,10 @@
 import { fileURLToPath } from "node:url";
-import type { Engine, EngineOptions } from "../engine.ts";
+import type { EngineOptions } from "../engine.ts";
 import { ProcessPool } from "../process-pool.ts";
 
 const program = { name: "espeak", rate: 22_050, file: fileURLToPath(new URL("main.ts", import.meta.url)) };
 
 /** @throws EngineMissing when the npm package is not installed. */
-export function openEspeak(options: EngineOptions): Promise<Engine> {
+export function openEspeak(options: EngineOptions): Promise<ProcessPool> {
   return ProcessPool.open(program, options);
 }

@@ -13,15 +13,106 @@ export interface EspeakWorker {
   set_rate(wordsPerMinute: number): void;
   set_pitch(pitch: number): void;
   get_samplerate(): number;
+  /** The phonemes of plain text, without speaking it. @returns where they are: in UTF-8, up to a zero. */
+  convert_to_phonemes(text: string, asIpa: boolean): { readonly ptr: number };
   /** The listener stops the synthesis by returning true. */
   synthesize(ssml: string, listener: (audio: Int16Array, events: readonly EspeakEvent[]) => boolean): void;
 }
 
+/** A worker that forgets: each utterance finds it as it was when it took the voice. */
+export interface Espeak {
+  /** The worker with this voice. @throws Error when there is none of this name. */
+  withVoice(name: string): EspeakWorker;
+  /** The same, not put back: for what does not depend on what was spoken before, as reading. */
+  reading(name: string): EspeakWorker;
+  /** The sounds of each word of plain text, by the voice that was taken last. */
+  wordsOf(text: string): string[][];
+}
+
+interface Module {
+  readonly eSpeakNGWorker: new () => EspeakWorker;
+  /** Its whole memory; another array once it has grown. */
+  readonly HEAPU8: Uint8Array;
+}
+
+/** Between two clauses. */
+const clauseMark = "|";
+/** Longer than any utterance: the package's own buffer for text, which a forgotten memory must still hold, grows no more. */
+const longestSsmlBytes = 256 * 1024;
+
 /** @throws Error when the package is not installed. */
-export async function loadEspeak(): Promise<EspeakWorker> {
-  const { default: load } = (await import(packageName)) as {
-    default: () => Promise<{ eSpeakNGWorker: new () => EspeakWorker }>;
-  };
-  const module = await load();
-  return await new module.eSpeakNGWorker();
+export async function loadEspeak(): Promise<Espeak> {
+  const { default: load } = (await import(packageName)) as { default: () => Promise<Module> };
+  const { module, worker } = await atTheEpoch(async () => {
+    const loaded = await load();
+    return { module: loaded, worker: await new loaded.eSpeakNGWorker() };
+  });
+  worker.synthesize(`<speak>${" ".repeat(longestSsmlBytes)}</speak>`, () => true);
+  worker.synthesize("<speak>.</speak>", () => true); // the buffer grows with the call after the one that was too long
+  return new ForgetfulEspeak(module, worker);
+}
+
+/** eSpeak NG seeds its noise with the time at which it starts: every process has the same noise. */
+async function atTheEpoch<T>(start: () => Promise<T>): Promise<T> {
+  const now = Date.now;
+  Date.now = () => 0;
+  try {
+    return await start();
+  } finally {
+    Date.now = now;
+  }
+}
+
+/** Pauses are sounds without a name; a name in brackets tells a change of language. */
+export function isSound(name: string): boolean {
+  return name !== "" && !name.startsWith("(");
+}
+
+/**
+ * eSpeak NG carries the phase of its voice from one utterance to the next, so that none is twice the same, and has no call that
+ * resets it. Its memory put back to what it was does.
+ */
+class ForgetfulEspeak implements Espeak {
+  readonly #module: Module;
+  readonly #worker: EspeakWorker;
+  readonly #fresh: Uint8Array;
+  #voice: { readonly name: string; readonly memory: Uint8Array } | undefined;
+
+  constructor(module: Module, worker: EspeakWorker) {
+    this.#module = module;
+    this.#worker = worker;
+    this.#fresh = module.HEAPU8.slice();
+  }
+
+  withVoice(name: string): EspeakWorker {
+    if (this.#voice?.name === name) this.#remember(this.#voice.memory);
+    else this.#take(name); // reading a dictionary takes tens of milliseconds
+    return this.#worker;
+  }
+
+  reading(name: string): EspeakWorker {
+    if (this.#voice?.name !== name) this.#take(name);
+    return this.#worker;
+  }
+
+  wordsOf(text: string): string[][] {
+    const { ptr } = this.#worker.convert_to_phonemes(text, true);
+    const memory = this.#module.HEAPU8;
+    const ipa = Buffer.from(memory.buffer, ptr, memory.indexOf(0, ptr) - ptr).toString();
+    const words = ipa.split(" ").filter((word) => word !== "" && word !== clauseMark);
+    return words.map((word) => word.split("_").filter(isSound));
+  }
+
+  #take(name: string): void {
+    this.#remember(this.#fresh);
+    const status = this.#worker.set_voice(name);
+    if (status !== 0) throw new Error(`eSpeak NG has no voice ${name} (status ${status})`);
+    this.#voice = { name, memory: this.#module.HEAPU8.slice() };
+  }
+
+  #remember(memory: Uint8Array): void {
+    const now = this.#module.HEAPU8;
+    now.set(memory);
+    now.fill(0, memory.length);
+  }
 }

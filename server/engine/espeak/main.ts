@@ -1,12 +1,16 @@
 /** The eSpeak NG engine process. Its owner is `process-pool.ts`; nothing of the GPL package runs anywhere else. */
 import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
-import { type EspeakWorker, loadEspeak } from "./library.ts";
-import { espeakSynthesizer } from "./synthesize.ts";
+import { withinReach } from "../within-reach.ts";
+import { type Espeak, loadEspeak } from "./library.ts";
+import { espeakReader } from "./read.ts";
+import { espeakReach, espeakSynthesizer } from "./synthesize.ts";
 
 const espeak = await tryLoad();
-if (espeak) serveJobs(espeakSynthesizer(espeak));
+if (espeak) {
+  await serveJobs(withinReach(espeakSynthesizer(espeak), espeakReach), espeakReader(espeak));
+}
 
-async function tryLoad(): Promise<EspeakWorker | undefined> {
+async function tryLoad(): Promise<Espeak | undefined> {
   try {
     return await loadEspeak();
   } catch (error) {

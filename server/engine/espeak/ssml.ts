@@ -3,6 +3,12 @@ import { toEspeakMnemonics } from "../../text/phonemes.ts";
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
+/** A token as text that is no SSML, where nothing but words and punctuation means anything. */
+export function plainText({ text, before, after }: Token): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: a zero would end the text
+  return `${before}${text}${after}`.toWellFormed().replace(/[\u0000-\u001f\u007f\ufffe\uffff]/g, " ");
+}
+
 /** Nothing a user wrote may act as markup: neither SSML nor eSpeak's own `[[…]]`. */
 export function escapeSsml(text: string): string {
   return (

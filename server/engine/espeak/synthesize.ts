@@ -1,34 +1,27 @@
-import type { TokenTime, Utterance } from "../../speech.ts";
+import type { TokenTime } from "../../speech.ts";
 import type { Sink, Synthesize } from "../serve-jobs.ts";
-import type { EspeakEvent, EspeakWorker } from "./library.ts";
+import type { Reach } from "../within-reach.ts";
+import type { Espeak, EspeakEvent } from "./library.ts";
 import { toSsml } from "./ssml.ts";
 
-/** eSpeak NG's own speed, words a minute; its limits are 80 and 450. */
+/** eSpeak NG's own speed, words a minute. */
 const normalRate = 175;
-const minRate = 80;
-const maxRate = 450;
+/** Its limits are 80 and 450 words a minute; towards them its lengths are off by more and more. */
+export const espeakReach: Reach = { least: 0.6, most: 1.7 };
+const maxPitch = 99;
 const shortestPauseSeconds = 0.02;
 
-export function espeakSynthesizer(espeak: EspeakWorker): Synthesize {
+export function espeakSynthesizer(espeak: Espeak): Synthesize {
   return (utterance, sink) => {
     if (utterance.voice.kind !== "espeak") throw new Error(`eSpeak NG has no ${utterance.voice.kind} voices`);
     if (utterance.tokens.length === 0) return;
-    const status = espeak.set_voice(utterance.voice.voice);
-    if (status !== 0) throw new Error(`eSpeak NG has no voice ${utterance.voice.voice} (status ${status})`);
-    espeak.set_pitch(clamp(Math.round(utterance.voice.pitch * utterance.pitch), 0, 99));
-    espeak.set_rate(clamp(Math.round(normalRate / wholeStretch(utterance)), minRate, maxRate));
-    const listener = new Listener(sink, espeak.get_samplerate());
-    espeak.synthesize(toSsml(utterance.tokens), (audio, events) => listener.hear(audio, events));
+    const worker = espeak.withVoice(utterance.voice.voice);
+    worker.set_pitch(Math.min(maxPitch, Math.round(utterance.voice.pitch * utterance.pitch)));
+    worker.set_rate(Math.round(normalRate / (utterance.voice.stretch * utterance.stretch)));
+    const listener = new Listener(sink, worker.get_samplerate());
+    worker.synthesize(toSsml(utterance.tokens), (audio, events) => listener.hear(audio, events));
     listener.finish();
   };
-}
-
-function wholeStretch({ voice, stretch }: Utterance): number {
-  return voice.stretch * stretch;
-}
-
-function clamp(value: number, min: number, max: number): number {
-  return Math.max(min, Math.min(max, value));
 }
 
 /**
@@ -62,7 +55,8 @@ class Listener {
   }
 
   finish(): void {
-    this.#close(this.#sent / this.#rate);
+    const end = this.#inSpeech(this.#pauses.beginOfPauseAt(this.#pauses.heard));
+    this.#close(Math.min(end, this.#sent / this.#rate));
   }
 
   #hearAudio(audio: Int16Array): void {
@@ -113,10 +107,14 @@ class Listener {
   }
 }
 
+/** What is this much quieter than the loudest is not heard: eSpeak NG lets a last vowel fade for a quarter of a second. */
+const inaudible = 0.01;
+
 /** Where a comma's pause lies: the word before it ends where the pause begins. */
 class Pauses {
   readonly #shortest: number;
   #heard = 0;
+  #loudest = 0;
   #silentFrom: number | undefined;
   #last = { from: 0, to: 0 };
 
@@ -124,9 +122,16 @@ class Pauses {
     this.#shortest = shortestSamples;
   }
 
+  /** Samples so far. */
+  get heard(): number {
+    return this.#heard;
+  }
+
   hear(audio: Int16Array): void {
     for (const sample of audio) {
-      if (sample === 0) this.#silentFrom ??= this.#heard;
+      const loudness = Math.abs(sample);
+      if (loudness > this.#loudest) this.#loudest = loudness;
+      if (loudness <= inaudible * this.#loudest) this.#silentFrom ??= this.#heard;
       else if (this.#silentFrom !== undefined) this.#end();
       this.#heard++;
     }

@@ -36,13 +36,11 @@ const utterance = koffi.struct({
   context: "void *",
 });
 
-/** Least length of an utterance's pieces: of the first one, doubled from each to the next, and where that ends. */
-export interface ChunkSamples {
-  readonly first: number;
-  readonly most: number;
-}
-
-export type OnAudio = (samples: () => Int16Array, rate: number, utterance: Pointer) => boolean;
+/**
+ * Hears an utterance piece by piece.
+ * @returns how many samples the next piece shall have at least; undefined to stop.
+ */
+export type OnAudio = (samples: () => Int16Array, rate: number) => number | undefined;
 
 export interface FliteLibrary extends ReturnType<typeof bind> {
   voice(name: keyof typeof voiceLibraries): Pointer;
@@ -90,12 +88,14 @@ function bind(library: LibraryHandle) {
   const featuresOf = (utt: Pointer): Pointer => koffi.decode(utt, utterance).features;
   const streamType = koffi.pointer(koffi.proto("int audio_stream(void *, int, int, int, void *)"));
   kept.push(streamType);
-  let listener: OnAudio = () => false;
+  let listener: OnAudio = () => undefined;
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
       const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // a copy
-      return listener(read, sampleRate, koffi.decode(info, streamingInfo).utterance) ? 0 : -1;
+      const least = listener(read, sampleRate);
+      if (least !== undefined) koffi.encode(info, "int", least); // its first field; Flite looks at it before each piece
+      return least === undefined ? -1 : 0;
     },
     streamType,
   );
@@ -122,17 +122,12 @@ function bind(library: LibraryHandle) {
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
     setFeature: (utt: Pointer, name: string, value: number): void =>
       featFloat(featuresOf(utt), keep(name), value),
-    /** Sends this utterance's audio to the listener, in pieces of at least so many samples. */
-    stream(utt: Pointer, { first, most }: ChunkSamples, onAudio: OnAudio): void {
+    /** Sends this utterance's audio to the listener, beginning with the shortest piece that Flite makes. */
+    stream(utt: Pointer, onAudio: OnAudio): void {
       const info = newStreamingInfo() as Pointer;
-      let least = first;
-      listener = (...audio) => {
-        least = Math.min(2 * least, most);
-        koffi.encode(info, "int", least); // its first field; Flite looks at it before each piece
-        return onAudio(...audio);
-      };
+      listener = onAudio;
       koffi.encode(info, streamingInfo, {
-        minBuffSize: first,
+        minBuffSize: 0,
         callback,
         utterance: null,
         item: null,

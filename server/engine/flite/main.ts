@@ -1,10 +1,11 @@
 /** The Flite engine process. Its owner is `process-pool.ts`. */
 import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
+import { withinReach } from "../within-reach.ts";
 import { type FliteLibrary, loadFlite } from "./library.ts";
-import { fliteSynthesizer } from "./synthesize.ts";
+import { fliteReach, fliteSynthesizer } from "./synthesize.ts";
 
 const flite = tryLoad();
-if (flite) serveJobs(fliteSynthesizer(flite));
+if (flite) await serveJobs(withinReach(fliteSynthesizer(flite), fliteReach));
 
 function tryLoad(): FliteLibrary | undefined {
   try {

@@ -1,15 +1,25 @@
-import type { Token, TokenTime } from "../../speech.ts";
+import type { FliteVoice } from "../../../config/contract/voices.ts";
+import type { Token, TokenTime, Utterance } from "../../speech.ts";
 import { toAscii } from "../../text/ascii.ts";
 import { toArpabet } from "../../text/phonemes.ts";
 import type { Sink, Synthesize } from "../serve-jobs.ts";
+import { WarpedSink } from "../warped-sink.ts";
+import type { Reach } from "../within-reach.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
 
-/** At 16 kHz: the first piece leaves after 25 ms of audio, the third and all others are a tenth of a second. */
-const chunkSamples = { first: 400, most: 1600 };
+/** At 16 kHz: 50 ms, as much as MP3 needs for its first frame; each piece is twice the last one, up to 400 ms. */
+const pieceSamples = { first: 800, most: 6400 };
 const noiseSeed = 1;
+/** Each state of its models lasts a frame at least, so that quicker speech is longer than asked. */
+export const fliteReach: Reach = { least: 0.5, most: 4 };
 /** Kept around the speech, so that a soft onset or a release is not cut. */
 const marginSeconds = 0.02;
 const maxSpokenCharacters = 80;
+
+/** The pitch model of `rms` (SPAM) knows no shift, so its pitch moves together with its formants. */
+const fixedPitch: ReadonlySet<string> = new Set(["rms"]);
+/** Ratios in hundredths make small tables of filters. */
+const warpSteps = 100;
 
 interface FliteToken {
   readonly index: number;
@@ -26,18 +36,29 @@ export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
     const tokens = utterance.tokens.flatMap(readable);
     if (tokens.length === 0) return;
     const voice = flite.voice(utterance.voice.voice);
+    const { warp, pitch, stretch } = manner(utterance, utterance.voice);
+    const warped = new WarpedSink(sink, warp);
     flite.seedNoise(noiseSeed); // the same utterance gives the same bytes
     const utt = flite.newUtterance();
     try {
       writeTokens(flite, utt, tokens);
       flite.init(utt, voice);
-      flite.setFeature(utt, "duration_stretch", utterance.voice.stretch * utterance.stretch);
-      flite.setFeature(utt, "f0_shift", utterance.voice.pitch * utterance.pitch);
-      streamTo(sink, flite, utt);
+      flite.setFeature(utt, "duration_stretch", stretch);
+      flite.setFeature(utt, "f0_shift", pitch);
+      streamTo(warped, flite, utt);
+      warped.finish();
     } finally {
       flite.deleteUtterance(utt);
     }
   };
+}
+
+/** What is asked of Flite, and what the warp does on top: it moves pitch and formants and makes the speech shorter. */
+function manner(utterance: Utterance, voice: FliteVoice) {
+  const pitch = voice.pitch * utterance.pitch;
+  const fixed = fixedPitch.has(voice.voice);
+  const warp = Math.round(voice.formants * (fixed ? pitch : 1) * warpSteps) / warpSteps;
+  return { warp, pitch: fixed ? 1 : pitch / warp, stretch: voice.stretch * utterance.stretch * warp };
 }
 
 /** A written word can be several for Flite ("€5" is "euros 5"); all carry its index. */
@@ -80,16 +101,21 @@ function writeTokens(flite: FliteLibrary, utt: Pointer, tokens: readonly FliteTo
 function streamTo(sink: Sink, flite: FliteLibrary, utt: Pointer): void {
   let speech: Speech | undefined;
   let position = 0;
-  flite.stream(utt, chunkSamples, (read, rate) => {
+  let least = pieceSamples.first;
+  flite.stream(utt, (read, rate) => {
     if (!speech) {
       speech = readSpeech(flite, utt);
-      if (!sink.times(speech.times)) return false;
+      if (!sink.times(speech.times)) return undefined;
     }
     const samples = read();
     const from = Math.round(speech.start * rate) - position;
     const to = Math.round(speech.end * rate) - position;
     position += samples.length;
-    return sink.audio(samples.subarray(clamp(from, samples.length), clamp(to, samples.length)), rate);
+    const audio = samples.subarray(clamp(from, samples.length), clamp(to, samples.length));
+    if (!sink.audio(audio, rate)) return undefined;
+    if (audio.length === 0) return Math.max(0, from - samples.length) + pieceSamples.first;
+    least = Math.min(2 * least, pieceSamples.most);
+    return least;
   });
   if (!flite.synthTokens(utt)) throw new Error("Flite could not speak this utterance");
 }

@@ -1,5 +1,6 @@
-import type { Amount, Gender, Language } from "./language.ts";
+import type { Gender, Language } from "./language.ts";
 import { phrase } from "./window.ts";
+import type { Amount } from "./written.ts";
 
 /** Longer numbers are read digit by digit. */
 const maxCardinalDigits = 15;

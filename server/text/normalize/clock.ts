@@ -1,5 +1,6 @@
-import type { ClockTime, Language } from "./language.ts";
+import type { Language } from "./language.ts";
 import { isCapitalized, type Reading, spread, type Window } from "./window.ts";
+import type { ClockTime } from "./written.ts";
 
 const colon = /^(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2}))?(?<tail>[ap]\.?m\.?|h)?$/iu;
 const dot = /^(?<hour>\d{1,2})\.(?<minute>\d{2})$/u;

@@ -1,5 +1,6 @@
-import type { CalendarDate, Language } from "./language.ts";
+import type { Language } from "./language.ts";
 import { phrase, type Reading, type Window } from "./window.ts";
+import type { CalendarDate } from "./written.ts";
 
 const iso =
   /^(?<year>\d{4})-(?<month>\d{1,2})-(?<day>\d{1,2})(?:T(?<hour>\d{2}):(?<minute>\d{2})(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/u;

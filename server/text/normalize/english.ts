@@ -1,23 +1,12 @@
 import { toCardinal, toOrdinal } from "n2words/en-US";
 import { hundredths, sayDigits } from "./amount.ts";
 import { monthOf } from "./dates.ts";
-import {
-  type CalendarDate,
-  type ClockTime,
-  type Currency,
-  type Fraction,
-  type Language,
-  monthTable,
-  phraseTable,
-  table,
-  type Unit,
-  unitTable,
-  wordSet,
-  wordTable,
-} from "./language.ts";
+import type { Currency, Language, Unit } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
 import { readRoman } from "./roman.ts";
+import { monthTable, phraseTable, table, unitTable, wordSet, wordTable } from "./tables.ts";
 import { isCapitalized, phrase, type Reading, type Window } from "./window.ts";
+import type { CalendarDate, ClockTime, Fraction } from "./written.ts";
 
 const digitNames = "zero one two three four five six seven eight nine".split(" ");
 

@@ -1,25 +1,12 @@
 import { toCardinal, toOrdinal } from "n2words/fr-FR";
 import { hundredths, sayDigits } from "./amount.ts";
 import { monthOf } from "./dates.ts";
-import {
-  type Amount,
-  type CalendarDate,
-  type ClockTime,
-  type Currency,
-  type Fraction,
-  type Gender,
-  type Language,
-  monthTable,
-  phraseTable,
-  table,
-  type Unit,
-  unitTable,
-  wordSet,
-  wordTable,
-} from "./language.ts";
+import type { Currency, Gender, Language, Unit } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
 import { readRoman } from "./roman.ts";
+import { monthTable, phraseTable, scalesOf, table, unitTable, wordSet, wordTable } from "./tables.ts";
 import { isCapitalized, phrase, type Reading, type Window } from "./window.ts";
+import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
 const digitNames = "zéro un deux trois quatre cinq six sept huit neuf".split(" ");
 
@@ -218,9 +205,9 @@ function readSign({ text }: Window): Reading | undefined {
   return text.toLowerCase() === "et/ou" ? { spoken: ["et ou"] } : undefined;
 }
 
-const scale = (one: string, many: string, short: boolean) => ({ one, many, gender: undefined, short });
-const million = scale("million", "millions", false);
-const milliard = scale("milliard", "milliards", false);
+const scale = scalesOf(undefined);
+const million = scale("million", "millions");
+const milliard = scale("milliard", "milliards");
 
 export const french: Language = {
   decimal: ",",
@@ -287,7 +274,7 @@ export const french: Language = {
   percent: table({ "%": "pour cent", "‰": "pour mille" }),
   percentGender: undefined,
   scales: table({
-    mille: scale("mille", "mille", false),
+    mille: scale("mille", "mille"),
     million,
     millions: million,
     milliard,

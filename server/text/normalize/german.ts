@@ -1,25 +1,12 @@
 import { toCardinal, toOrdinal } from "n2words/de-DE";
 import { hundredths, sayDigits } from "./amount.ts";
 import { monthOf } from "./dates.ts";
-import {
-  type Amount,
-  type CalendarDate,
-  type ClockTime,
-  type Currency,
-  type Fraction,
-  type Gender,
-  type Language,
-  monthTable,
-  phraseTable,
-  table,
-  type Unit,
-  unitTable,
-  wordSet,
-  wordTable,
-} from "./language.ts";
+import type { Currency, Gender, Language, Unit } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
 import { readRoman } from "./roman.ts";
+import { monthTable, phraseTable, scalesOf, table, unitTable, wordSet, wordTable } from "./tables.ts";
 import { phrase, type Reading, type Window } from "./window.ts";
+import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
 const digitNames = "null eins zwei drei vier fünf sechs sieben acht neun".split(" ");
 
@@ -267,14 +254,9 @@ function readSaying(window: Window): Reading | undefined {
   return { spoken: ["Jahrhundert"], after: window.at(1) ? window.word.after.slice(1) : window.word.after };
 }
 
-const scale = (one: string, many: string, short: boolean) => ({
-  one,
-  many,
-  gender: "feminine" as const,
-  short,
-});
-const million = scale("Million", "Millionen", false);
-const milliard = scale("Milliarde", "Milliarden", false);
+const scale = scalesOf("feminine");
+const million = scale("Million", "Millionen");
+const milliard = scale("Milliarde", "Milliarden");
 
 export const german: Language = {
   decimal: ",",

@@ -1,17 +1,7 @@
 import type { Reading, Window } from "./window.ts";
+import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
 export type Rule = (window: Window, language: Language) => Reading | undefined;
-
-/** A number as written: digits, never a float, so that nothing is lost. */
-export interface Amount {
-  readonly sign: "" | "-" | "+";
-  /** "" in ".5". */
-  readonly whole: string;
-  readonly fraction: string;
-  readonly mark: "." | ",";
-  /** Its thousands are set apart. */
-  readonly grouped: boolean;
-}
 
 /** How a number agrees with what it counts; undefined where it counts nothing. */
 export type Gender = "masculine" | "feminine" | undefined;
@@ -25,34 +15,6 @@ export interface Unit {
 export interface Currency extends Unit {
   /** Hundredths, where they are said. */
   readonly minor: Unit | undefined;
-}
-
-export interface CalendarDate {
-  readonly day: number;
-  /** 1 to 12. */
-  readonly month: number;
-  /** As digits; "" where none is given. */
-  readonly year: string;
-}
-
-export interface ClockTime {
-  readonly hour: number;
-  readonly minute: number;
-  readonly second: number | undefined;
-  readonly half: "am" | "pm" | undefined;
-  /** "Uhr" or "h" is written. */
-  readonly marked: boolean;
-  /** It is the first of two: the word for the hour may wait. */
-  readonly first: boolean;
-}
-
-export interface Fraction {
-  /** Whole number before it, as digits; "" for none. */
-  readonly whole: string;
-  readonly over: number;
-  readonly under: number;
-  /** The word that follows. */
-  readonly noun: string;
 }
 
 /** Everything that a language knows. The classifier recognises what stands there, and asks it for the words. */
@@ -149,58 +111,4 @@ export interface Acronyms {
   readonly spelled: ReadonlySet<string>;
   /** Read in a way of their own. */
   readonly special: Readonly<Record<string, string>>;
-}
-
-/** A table that has its own entries only: a user may well write "constructor". */
-export function table<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
-  return Object.assign(Object.create(null), entries);
-}
-
-/** A set from words by spaces. */
-export function wordSet(words: string): ReadonlySet<string> {
-  return new Set(words.trim().split(/\s+/u));
-}
-
-/** Lines of `keys = one / many [f]`: a table that a person can read. */
-export function unitTable(lines: string): Readonly<Record<string, Unit>> {
-  const units: Record<string, Unit> = Object.create(null);
-  for (const { keys, value } of tableLines(lines)) {
-    const feminine = value.endsWith(" [f]");
-    const [one = "", many = one] = value.replace(/ \[f\]$/u, "").split(" / ");
-    for (const key of keys) units[key] = { one, many, gender: feminine ? "feminine" : "masculine" };
-  }
-  return units;
-}
-
-/** Lines of `keys = words`. */
-export function wordTable(lines: string): Readonly<Record<string, string>> {
-  const words: Record<string, string> = Object.create(null);
-  for (const { keys, value } of tableLines(lines)) for (const key of keys) words[key] = value;
-  return words;
-}
-
-/** Lines of `several words = words`. */
-export function phraseTable(lines: string): Readonly<Record<string, string>> {
-  const words: Record<string, string> = Object.create(null);
-  for (const { keys, value } of tableLines(lines)) words[keys.join(" ")] = value;
-  return words;
-}
-
-/** Lines of `name abbreviation…`, January first. */
-export function monthTable(lines: string): Pick<Language, "months" | "monthNames"> {
-  const rows = lines
-    .trim()
-    .split("\n")
-    .map((line) => line.trim().split(/\s+/u));
-  const months = new Map(
-    rows.flatMap((names, index) => names.map((name) => [name.toLowerCase(), index + 1] as const)),
-  );
-  return { months, monthNames: rows.map(([name = ""]) => name) };
-}
-
-function* tableLines(lines: string): Generator<{ keys: readonly string[]; value: string }> {
-  for (const line of lines.trim().split("\n")) {
-    const at = line.lastIndexOf(" = ");
-    yield { keys: line.slice(0, at).trim().split(/\s+/u), value: line.slice(at + 3).trim() };
-  }
 }

@@ -6,7 +6,7 @@ import { readDate } from "./dates.ts";
 import { english } from "./english.ts";
 import { french } from "./french.ts";
 import { german } from "./german.ts";
-import { type Language, type Rule, table } from "./language.ts";
+import type { Language, Rule } from "./language.ts";
 import { readAcronym, readMixed, readSpell, sayMixed } from "./letters.ts";
 import {
   gluedThousands,
@@ -22,6 +22,7 @@ import { readOther } from "./other.ts";
 import { readQuantity } from "./quantity.ts";
 import { spanish } from "./spanish.ts";
 import { readSymbols } from "./symbols.ts";
+import { table } from "./tables.ts";
 import { phrase, type Reading, Window, type Word } from "./window.ts";
 
 const languages = table<Language>({ eng: english, spa: spanish, fra: french, deu: german });
@@ -67,7 +68,8 @@ export function* normalize(items: Iterable<Item>, language: string): Generator<I
   const read = readerOf(language);
   const tokens = new Tokens(read);
   for (const item of items) {
-    if (item.kind === "token" && !item.token.phonemes) yield* tokens.add(item.token);
+    if (item.kind === "rest") yield item;
+    else if (item.kind === "token" && !item.token.phonemes) yield* tokens.add(item.token);
     else {
       yield* tokens.flush();
       yield item;

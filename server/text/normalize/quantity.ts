@@ -1,6 +1,7 @@
 import { readAmount, sayAmount } from "./amount.ts";
-import type { Amount, Currency, Language, Scale, Unit } from "./language.ts";
+import type { Currency, Language, Scale, Unit } from "./language.ts";
 import { endsSentence, phrase, type Reading, type Window } from "./window.ts";
+import type { Amount } from "./written.ts";
 
 /** A number with what it counts: `$5 million`, `3,50 €`, `100 km/h`, `50 %`. */
 interface Quantity {

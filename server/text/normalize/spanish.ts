@@ -1,23 +1,10 @@
 import { hundredths, sayDigits } from "./amount.ts";
-import {
-  type Amount,
-  type CalendarDate,
-  type ClockTime,
-  type Currency,
-  type Fraction,
-  type Gender,
-  type Language,
-  monthTable,
-  phraseTable,
-  table,
-  type Unit,
-  unitTable,
-  wordSet,
-  wordTable,
-} from "./language.ts";
+import type { Currency, Gender, Language, Unit } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
 import { readRoman } from "./roman.ts";
+import { monthTable, phraseTable, scalesOf, table, unitTable, wordSet, wordTable } from "./tables.ts";
 import { isCapitalized, phrase, type Reading, type Window } from "./window.ts";
+import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
 const digitNames = "cero uno dos tres cuatro cinco seis siete ocho nueve".split(" ");
 const upToTwentyNine = [
@@ -319,13 +306,8 @@ const letterNames: Readonly<Record<string, string>> = table({
   ç: "ce cedilla",
 });
 
-const scale = (one: string, many: string, short: boolean) => ({
-  one,
-  many,
-  gender: "masculine" as const,
-  short,
-});
-const million = scale("millón", "millones", false);
+const scale = scalesOf("masculine");
+const million = scale("millón", "millones");
 
 export const spanish: Language = {
   decimal: ",",
@@ -392,7 +374,7 @@ export const spanish: Language = {
   percent: table({ "%": "por ciento", "‰": "por mil" }),
   percentGender: undefined,
   scales: table({
-    mil: scale("mil", "mil", false),
+    mil: scale("mil", "mil"),
     millón: million,
     millones: million,
     mill: million,

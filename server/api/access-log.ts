@@ -1,0 +1,54 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { endOf, isProbe } from "../metrics/http.ts";
+import { beginSpan } from "../tracing/request-span.ts";
+import { noSpan } from "../tracing/span.ts";
+import type { Metrics } from "./metrics.ts";
+import type { ApiParts } from "./parts.ts";
+
+/**
+ * Tells log, metrics and traces of each request once it is over, however it ended: one line and one span a request, without its text
+ * or key.
+ */
+export function reportRequests(app: FastifyInstance, { metrics, tracing }: ApiParts): void {
+  app.decorateRequest("span"); // the hook below gives each request its own
+  app.addHook("onRequest", async (request, reply) => {
+    reportOnceOver(metrics, request, reply, beginSpan(tracing, request));
+  });
+}
+
+export function reportOnceOver(
+  metrics: Metrics,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  span = noSpan,
+): void {
+  request.span = span;
+  reply.raw.once("close", () => report(metrics, request, reply));
+}
+
+function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
+  const { isWhole, status } = endOf(reply);
+  const code = request.failure?.code;
+  const endpoint = request.routeOptions.url;
+  const { method, spoken, span } = request;
+  metrics.answered({ endpoint, method, status, code, seconds: reply.elapsedTime / 1000 });
+  spoken?.over(isWhole, code);
+  span.set({ "http.response.status_code": status, "svc.caller_gone": !isWhole && !code });
+  span.end(code);
+  const facts = {
+    method,
+    endpoint: endpoint ?? "other",
+    status,
+    durationMs: Math.round(reply.elapsedTime),
+    ...(span.traceId && { traceId: span.traceId }),
+    ...(code && { code }),
+    ...(!isWhole && !code && { clientGone: true }),
+    ...(request.apiKey && { keyId: request.apiKey.id, key: request.apiKey.name }),
+    ...(spoken && {
+      ...spoken.facts,
+      audioSeconds: Number(spoken.audioSeconds.toFixed(3)),
+      ...(spoken.firstAudioMs !== undefined && { firstAudioMs: Math.round(spoken.firstAudioMs) }),
+    }),
+  };
+  request.log[isProbe(method, status) ? "debug" : "info"](facts, "request");
+}

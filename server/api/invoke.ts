@@ -1,0 +1,78 @@
+import type { Dispatcher } from "undici";
+import { Failure, type FieldError, isErrorCode } from "../errors.ts";
+import type { Invocation } from "../speech.ts";
+import { callerHeader, wireType } from "../wire.ts";
+import { readBounded } from "./bounded-body.ts";
+
+/** An error body of a model tier is a small problem document. */
+const maxProblemBytes = 64 * 1024;
+
+/** One request to one replica. */
+export interface Call {
+  readonly agent: Dispatcher;
+  /** Base URL of the replica. */
+  readonly url: string;
+  /** The internal token, where there is one. */
+  readonly secret: string | undefined;
+  readonly requestId: string;
+  /** The id of the caller's key. */
+  readonly caller: string;
+  readonly signal: AbortSignal;
+  /** Go on with the request's trace. */
+  readonly traceHeaders: Readonly<Record<string, string>>;
+}
+
+/**
+ * Has a replica speak; resolves with the frames' bytes once it has begun to answer.
+ * @throws Failure as the model tier told it, or what the connection throws.
+ */
+export async function invoke(
+  { agent, url, secret, requestId, caller, signal, traceHeaders }: Call,
+  invocation: Invocation,
+): Promise<Dispatcher.ResponseData["body"]> {
+  const answer = await agent.request({
+    origin: url,
+    path: "/invocations",
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...traceHeaders,
+      accept: wireType,
+      "x-request-id": requestId,
+      [callerHeader]: encodeURIComponent(caller.toWellFormed()),
+      ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
+    },
+    body: JSON.stringify(invocation),
+    signal,
+  });
+  if (answer.statusCode !== 200) throw await readProblem(answer);
+  return answer.body;
+}
+
+/** A model tier's refusal, as its own problem document tells it. */
+async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseData): Promise<Failure> {
+  const problem = parseProblem(await readBounded(body, maxProblemBytes));
+  const code = problem.code;
+  if (!isErrorCode(code) || code === "unauthorized") {
+    return new Failure(
+      "model_failed",
+      "The model tier refused the API tier; its operator finds why in the logs.",
+      {
+        cause: new Error(`the model tier answered ${statusCode} ${String(code ?? "")}`),
+      },
+    );
+  }
+  const retryAfter = Number(headers["retry-after"]);
+  return new Failure(code, typeof problem.detail === "string" ? problem.detail : "The model refused.", {
+    ...(Array.isArray(problem.errors) && { fields: problem.errors as FieldError[] }),
+    ...(Number.isInteger(retryAfter) && { retryAfterSeconds: retryAfter }),
+  });
+}
+
+function parseProblem(text: string | undefined): Partial<Record<"code" | "detail" | "errors", unknown>> {
+  try {
+    return JSON.parse(text ?? "") ?? {};
+  } catch {
+    return {}; // not our problem document; the status alone is told
+  }
+}

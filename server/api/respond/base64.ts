@@ -1,0 +1,24 @@
+/** Bytes turned into text at once; a multiple of three, so that the texts join. */
+const stepBytes = 3 * 16 * 1024;
+
+/** How long the base64 of so many bytes is. */
+export function base64Length(bytes: number): number {
+  return 4 * Math.ceil(bytes / 3);
+}
+
+/** All parts as one base64 text, a little at a time. */
+export function* base64Of(parts: Iterable<Uint8Array>): Generator<string, void, void> {
+  let rest: Buffer = Buffer.alloc(0); // fewer than three bytes
+  for (const part of parts) {
+    const missing = (3 - rest.length) % 3;
+    const first = Buffer.concat([rest, part.subarray(0, missing)]);
+    if (first.length === 3) yield first.toString("base64");
+    const whole = Buffer.from(part.buffer, part.byteOffset, part.length).subarray(missing);
+    const end = whole.length - (whole.length % 3);
+    for (let at = 0; at < end; at += stepBytes) {
+      yield whole.toString("base64", at, Math.min(end, at + stepBytes));
+    }
+    rest = first.length === 3 || missing === 0 ? whole.subarray(end) : first;
+  }
+  if (rest.length > 0) yield rest.toString("base64");
+}

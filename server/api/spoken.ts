@@ -1,0 +1,140 @@
+import type { Readable } from "node:stream";
+import type { FastifyReply } from "fastify";
+import type { ModelId } from "../../config/contract/models.ts";
+import type { ErrorCode } from "../errors.ts";
+import type { Span } from "../tracing/span.ts";
+import type { Metrics } from "./metrics.ts";
+import { Playback, type Wire } from "./playback.ts";
+import type { AudioFormat, Variant } from "./variants.ts";
+
+/** A request to speak, as logs and metrics name it. Never its text. */
+export interface SpokenFacts {
+  readonly model: ModelId;
+  readonly voice: string;
+  readonly format: AudioFormat;
+  readonly form: Variant["form"];
+  /** Hz. */
+  readonly rate: number;
+}
+
+/** Sound that is told to the metrics at once, in samples per Hz: a second. */
+const toldAtOnce = 1;
+
+/** Gathers what one answer is like, piece by piece, and tells the metrics. */
+export class Spoken {
+  readonly facts: SpokenFacts;
+  readonly #metrics: Metrics;
+  readonly #reply: FastifyReply;
+  readonly #span: Span;
+  #encoding: Span | undefined;
+  #workMs = 0;
+  readonly #playback: Playback | undefined;
+  #samples = 0;
+  #untoldSamples = 0;
+  #untoldWorkMs = 0;
+  #firstAudioMs: number | undefined;
+  /** What was encoded and waits for the response to take it. */
+  #body: Readable | undefined;
+
+  /** @param span of the request, which the encoder's work is part of. */
+  constructor(facts: SpokenFacts, metrics: Metrics, reply: FastifyReply, span: Span) {
+    this.facts = facts;
+    this.#span = span;
+    span.set({
+      "svc.model": facts.model,
+      "svc.voice": facts.voice,
+      "svc.format": facts.format,
+      "svc.form": facts.form,
+      "svc.sampling_rate": facts.rate,
+    });
+    this.#metrics = metrics;
+    this.#reply = reply;
+    this.#playback = facts.form === "json" ? undefined : new Playback(this.#wire());
+  }
+
+  get audioSeconds(): number {
+    return this.#samples / this.facts.rate;
+  }
+
+  get firstAudioMs(): number | undefined {
+    return this.#firstAudioMs;
+  }
+
+  /** @param body what the response is fed from. */
+  follow(body: Readable): void {
+    this.#body = body;
+  }
+
+  /**
+   * A piece was encoded and goes out next.
+   * @param samples at the answer's rate.
+   * @param bytes may be none: encoders hold back.
+   * @param workMs that resampling and encoding took.
+   */
+  encoded(samples: number, bytes: number, workMs: number): void {
+    this.#encoding ??= this.#span.child("encode");
+    this.#workMs += workMs;
+    this.#samples += samples;
+    this.#untoldSamples += samples;
+    this.#untoldWorkMs += workMs;
+    if (this.#untoldSamples >= toldAtOnce * this.facts.rate) this.#tellAudio();
+    if (bytes === 0 || !this.#playback) return;
+    if (this.#firstAudioMs === undefined) this.#tellFirstAudio();
+    this.#playback.encoded((samples / this.facts.rate) * 1000, performance.now());
+  }
+
+  /** What was encoded so far is thrown away: the model is asked once more. */
+  startAgain(): void {
+    this.#tellAudio();
+    this.#samples = 0;
+  }
+
+  /** The answer is over; call once. @param isWhole false when the caller hung up before its end. */
+  over(isWhole: boolean, code: ErrorCode | undefined): void {
+    if (isWhole && !code) {
+      this.#playback?.finished(performance.now());
+      if (!this.#playback) this.#tellFirstAudio();
+    }
+    this.#tellAudio();
+    this.#encoding?.set({ "svc.audio_seconds": this.audioSeconds, "svc.work_seconds": this.#workMs / 1000 });
+    this.#encoding?.end(code);
+    const { model, voice } = this.facts;
+    const outcome = isWhole && !code ? "ok" : code ? "error" : "gone";
+    this.#metrics.spoken({ model, voice, outcome, ranDry: this.#playback?.ranDry ?? false });
+  }
+
+  #tellFirstAudio(): void {
+    const { model, form, format } = this.facts;
+    this.#firstAudioMs = this.#reply.elapsedTime;
+    this.#metrics.firstAudio({
+      model,
+      variant: `${form}-${format}`,
+      seconds: this.#firstAudioMs / 1000,
+      traceId: this.#span.isRecording ? this.#span.traceId : undefined,
+    });
+  }
+
+  #tellAudio(): void {
+    const { model, format, rate } = this.facts;
+    this.#metrics.audioEncoded({
+      model,
+      format,
+      audioSeconds: this.#untoldSamples / rate,
+      workSeconds: this.#untoldWorkMs / 1000,
+    });
+    this.#untoldSamples = 0;
+    this.#untoldWorkMs = 0;
+  }
+
+  /** Bytes of this answer on its connection, which may have carried others before. */
+  #wire(): Wire {
+    const { raw } = this.#reply;
+    const { socket } = raw;
+    const before = socket?.bytesWritten ?? 0;
+    const waiting = () => this.#body?.readableLength ?? 0;
+    return {
+      sent: () => (socket?.bytesWritten ?? 0) - before + waiting(),
+      pending: () => raw.writableLength + waiting(),
+    };
+  }
+}

@@ -1,0 +1,110 @@
+/**
+ * Waveform-similarity overlap-add (Verhelst and Roelands, 1993): makes speech longer or shorter and keeps its pitch. Frames are
+ * taken where the input is due, moved a little to where it looks like what would have come next.
+ */
+
+/** A run of samples and how much longer it becomes; 1 leaves it. */
+export interface StretchedRun {
+  readonly samples: number;
+  readonly stretch: number;
+}
+
+const frameSeconds = 0.03;
+const searchSeconds = 0.012;
+/** Every so many places are looked at first, then each one around the best. */
+const coarseStep = 4;
+
+/** Pieces of one run after the other, each run to the sample as long as `stretchedLength` says. */
+export function* stretchRuns(
+  input: Int16Array,
+  rate: number,
+  runs: readonly StretchedRun[],
+): Generator<Int16Array, void, void> {
+  const map = new TimeMap(runs);
+  const half = Math.round((rate * frameSeconds) / 2);
+  const search = Math.round(rate * searchSeconds);
+  const fade = Float32Array.from(
+    { length: half },
+    (_, i) => Math.sin((Math.PI * (i + 0.5)) / (2 * half)) ** 2,
+  );
+  let from = 0;
+  for (let at = 0; at < map.length; at += half) {
+    const next = similar(input, from + half, map.inputAt(at + half), { half, search });
+    const piece = new Int16Array(Math.min(half, map.length - at));
+    for (let i = 0; i < piece.length; i++) {
+      const leaving = input[from + i] ?? 0;
+      piece[i] = Math.round(leaving + (fade[i] ?? 0) * ((input[next - half + i] ?? 0) - leaving));
+    }
+    yield piece;
+    from = next;
+  }
+}
+
+/** How many samples a run becomes. */
+export function stretchedLength({ samples, stretch }: StretchedRun): number {
+  return Math.round(samples * stretch);
+}
+
+/** Near the place that is due, the one whose way there looks most like the way on from the last frame. */
+function similar(
+  input: Int16Array,
+  following: number,
+  due: number,
+  { half, search }: { half: number; search: number },
+): number {
+  if (Math.abs(due - following) <= 1) return following;
+  const likeness = (place: number) => correlation(input, following - half, place - half, half);
+  const coarse = best(due - search, due + search, coarseStep, likeness);
+  return best(coarse - coarseStep + 1, coarse + coarseStep - 1, 1, likeness);
+}
+
+function best(from: number, to: number, step: number, score: (place: number) => number): number {
+  let place = from;
+  let highest = Number.NEGATIVE_INFINITY;
+  for (let candidate = from; candidate <= to; candidate += step) {
+    const reached = score(candidate);
+    if (reached <= highest) continue;
+    highest = reached;
+    place = candidate;
+  }
+  return place;
+}
+
+/** Normalized by the energy of the candidate; every second sample is enough. */
+function correlation(input: Int16Array, wanted: number, place: number, length: number): number {
+  let product = 0;
+  let energy = 1;
+  for (let i = 0; i < length; i += 2) {
+    const sample = input[place + i] ?? 0;
+    product += sample * (input[wanted + i] ?? 0);
+    energy += sample * sample;
+  }
+  return product / Math.sqrt(energy);
+}
+
+/** Where in the input a place of the output lies. */
+class TimeMap {
+  readonly length: number;
+  readonly #ends: { readonly input: number; readonly output: number }[] = [];
+
+  constructor(runs: readonly StretchedRun[]) {
+    let end = { input: 0, output: 0 };
+    for (const run of runs) {
+      end = { input: end.input + run.samples, output: end.output + stretchedLength(run) };
+      this.#ends.push(end);
+    }
+    this.length = end.output;
+  }
+
+  inputAt(place: number): number {
+    let begin = { input: 0, output: 0 };
+    for (const end of this.#ends) {
+      if (place < end.output) {
+        const share = (place - begin.output) / (end.output - begin.output);
+        return Math.round(begin.input + share * (end.input - begin.input));
+      }
+      begin = end;
+    }
+    return begin.input + place - begin.output;
+  }
+}

@@ -1,0 +1,51 @@
+import { pino } from "pino";
+import { env as names } from "../../config/contract/names.ts";
+import { FetchFailure } from "../fetch/failure.ts";
+import { fetchModel } from "../fetch/fetch.ts";
+import { credentialVariables } from "../fetch/plan.ts";
+import { type Command, UsageError } from "./command.ts";
+
+export const fetchCommand: Command = {
+  name: "fetch",
+  summary: "fetch model files into a folder: resumes, checks, and leaves what is there already",
+  options: {
+    source: { value: "URL", help: "https://…, s3://…, hf://… or oci://…", required: true },
+    into: { value: "FOLDER", help: `the cache; ${names.voicesDir} unless given` },
+    path: { value: "PATH", help: "name of the file below it, or folder of the files" },
+    sha256: { value: "HEX", help: "digest of the file; one that differs is not kept" },
+    endpoint: { value: "URL", help: "an S3-compatible store, a mirror of Hugging Face, or a registry" },
+  },
+  notes: `Credentials come from the environment, those that the source needs:\n  ${credentialVariables.join(", ")}`,
+  async run(shell, { source = "", into, path, sha256, endpoint }) {
+    const folder = into ?? shell.env[names.voicesDir];
+    if (folder === undefined || folder === "")
+      throw new UsageError(`Say where to with --into FOLDER or ${names.voicesDir}.`);
+    if (sha256 !== undefined && !/^[0-9a-f]{64}$/.test(sha256))
+      throw new UsageError("--sha256 must be 64 hexadecimal digits in lower case.");
+    const log = pino({ level: shell.env[names.logLevel] || "info", name: "fetch", messageKey: "message" });
+    const credentials = Object.fromEntries(
+      credentialVariables.map((name) => [name, shell.env[name] || undefined]).filter(([, value]) => value),
+    );
+    try {
+      const { signal, now } = shell;
+      const done = await fetchModel({
+        source,
+        folder,
+        path,
+        sha256,
+        endpoint,
+        credentials,
+        log,
+        signal,
+        now,
+      });
+      log.info(done, "the cache is complete");
+      return 0;
+    } catch (error) {
+      if (!(error instanceof FetchFailure)) throw error;
+      // the kubelet keeps the end of the log as the container's last word, and the operator tells it
+      shell.complain(error.message);
+      return 1;
+    }
+  },
+};

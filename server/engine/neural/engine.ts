@@ -1,0 +1,84 @@
+import { fileURLToPath } from "node:url";
+import type { EngineFrame, Sounds, Token, Utterance } from "../../speech.ts";
+import type { Engine, EngineOptions } from "../engine.ts";
+import { ProcessPool } from "../process-pool.ts";
+import type { ModelSpec } from "./model-spec.ts";
+
+const file = fileURLToPath(new URL("main.ts", import.meta.url));
+
+/** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter as it is written. */
+export type Reading = { readonly kind: "espeak"; readonly voice: string } | { readonly kind: "characters" };
+
+/** eSpeak NG's processes, for what they tell without speaking; its licence keeps it there. */
+export type Reader = Pick<ProcessPool, "read">;
+
+/** One mounted model in processes of its own, which a pool of eSpeak NG's reads to. */
+export class NeuralEngine implements Engine {
+  readonly #pool: ProcessPool;
+  readonly #reader: Reader | undefined;
+  readonly #readings: readonly Reading[];
+
+  private constructor(pool: ProcessPool, reader: Reader | undefined, readings: readonly Reading[]) {
+    this.#pool = pool;
+    this.#reader = reader;
+    this.#readings = readings;
+  }
+
+  /**
+   * @param readings of each speaker, by number; the last holds for those above.
+   * @throws EngineMissing when the model cannot be loaded or does not speak; the message says why.
+   */
+  static async open(
+    spec: ModelSpec,
+    readings: readonly Reading[],
+    { reader, ...options }: EngineOptions & { readonly reader: Reader | undefined },
+  ): Promise<NeuralEngine> {
+    const program = { name: spec.kind, rate: spec.rate, file, args: [JSON.stringify(spec)] };
+    return new NeuralEngine(await ProcessPool.open(program, options), reader, readings);
+  }
+
+  get name(): string {
+    return this.#pool.name;
+  }
+
+  get rate(): number {
+    return this.#pool.rate;
+  }
+
+  get capacity(): number {
+    return this.#pool.capacity;
+  }
+
+  get restarts(): number {
+    return this.#pool.restarts;
+  }
+
+  /** Process ids now alive; a test kills one. */
+  pids(): number[] {
+    return this.#pool.pids();
+  }
+
+  async *speak(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    const sounds = await this.#read(utterance, signal);
+    if (!sounds) return;
+    const tokens = utterance.tokens.map((token, i): Token => ({ ...token, sounds: sounds[i] ?? [] }));
+    yield* this.#pool.speak({ ...utterance, tokens }, signal);
+  }
+
+  healthy(): boolean {
+    return this.#pool.healthy();
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {
+    const speaker = utterance.voice.kind === "neural" ? utterance.voice.speaker : 0;
+    const reading = this.#readings[speaker] ?? this.#readings.at(-1);
+    if (reading?.kind !== "espeak" || !this.#reader) return utterance.tokens.map(({ text }) => [...text]);
+    const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;
+    const tokens = utterance.tokens.map((token) => ({ ...token, stretch: 1 }));
+    return this.#reader.read({ voice, tokens, stretch: 1, pitch: 1 }, signal);
+  }
+}

@@ -1,0 +1,213 @@
+import Type, { type Static } from "typebox";
+import { Compile, type Validator } from "typebox/compile";
+import { modelIds } from "../../../config/contract/models.ts";
+import { languages } from "./languages.ts";
+
+/** A manifest as an administrator writes it beside a model; docs/voices.md explains each field. */
+
+const id = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,63}$" });
+/** Inside the manifest's own folder: no leading slash, no way up. */
+const path = Type.String({ pattern: "^(?!\\.{1,2}/|/)(?!.*/\\.{1,2}/)[^\\\\\\0]{1,255}$" });
+const common = {
+  model: path,
+  sha256: Type.String({ pattern: "^[0-9a-f]{64}$" }),
+  license: Type.String({ minLength: 1, maxLength: 200 }),
+};
+const voice = {
+  id,
+  gender: Type.Enum(["female", "male", "neutral"]),
+  models: Type.Optional(Type.Array(Type.Enum([...modelIds]), { minItems: 1, uniqueItems: true })),
+};
+const language = Type.String({ pattern: "^[a-z]{3}$" });
+const espeak = Type.String({ pattern: "^[a-zA-Z0-9+_-]{2,40}$" });
+
+const schemas = {
+  piper: Type.Object({
+    kind: Type.Literal("piper"),
+    ...common,
+    config: Type.Optional(path),
+    voices: Type.Array(
+      Type.Object({
+        ...voice,
+        language: Type.Optional(language),
+        speaker: Type.Optional(Type.Union([Type.String({ maxLength: 200 }), Type.Integer({ minimum: 0 })])),
+      }),
+      { minItems: 1, maxItems: 200 },
+    ),
+  }),
+  kokoro: Type.Object({
+    kind: Type.Literal("kokoro"),
+    ...common,
+    vocabulary: path,
+    voices: Type.Array(Type.Object({ ...voice, language, espeak, style: path }), {
+      minItems: 1,
+      maxItems: 200,
+    }),
+  }),
+};
+
+export type PiperManifest = Static<typeof schemas.piper>;
+export type KokoroManifest = Static<typeof schemas.kokoro>;
+export type Manifest = PiperManifest | KokoroManifest;
+
+/** What is wrong with a mounted voice: where, and what to do. */
+export class VoiceProblem extends Error {
+  readonly file: string;
+  readonly field: string | undefined;
+
+  constructor(
+    place: { readonly file: string; readonly field?: string },
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+    this.name = "VoiceProblem";
+    this.file = place.file;
+    this.field = place.field;
+  }
+}
+
+const validators: { readonly [Kind in Manifest["kind"]]: Validator } = {
+  piper: Compile(schemas.piper),
+  kokoro: Compile(schemas.kokoro),
+};
+const kinds = Object.keys(schemas);
+
+/** @throws VoiceProblem that names the file and the field. */
+export function readManifest(file: string, text: string): Manifest {
+  const value = readJson(file, text);
+  const kind = value.kind;
+  if (kind !== "piper" && kind !== "kokoro") {
+    throw new VoiceProblem(
+      { file, field: "/kind" },
+      `must be one of ${kinds.join(", ")}; it is ${shown(kind)}`,
+    );
+  }
+  refuseUnknown(file, "", value, schemas[kind].properties);
+  const wrong = validators[kind].Errors(value)[0];
+  if (wrong)
+    throw new VoiceProblem(
+      { file, field: wrong.instancePath },
+      whatIsWrong(wrong.message, value, wrong.instancePath),
+    );
+  const manifest = value as unknown as Manifest;
+  for (const [i, listed] of manifest.voices.entries()) {
+    refuseUnknown(file, `/voices/${i}`, listed, schemas[kind].properties.voices.items.properties);
+  }
+  return manifest;
+}
+
+/** A misspelt field would otherwise be silently without effect. */
+function refuseUnknown(file: string, place: string, value: object, known: object): void {
+  const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
+  if (unknown === undefined) return;
+  throw new VoiceProblem(
+    { file, field: `${place}/${unknown}` },
+    `is no field of a manifest; there are ${Object.keys(known).join(", ")}`,
+  );
+}
+
+function whatIsWrong(message: string, value: unknown, pointer: string): string {
+  let at: unknown = value;
+  for (const step of pointer.split("/").slice(1)) at = (at as Record<string, unknown> | undefined)?.[step];
+  return typeof at === "object" ? message : `${message}; it is ${shown(at)}`;
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? "absent" : JSON.stringify(value).slice(0, 80);
+}
+
+function readJson(file: string, text: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new VoiceProblem({ file }, `is no JSON: ${(cause as Error).message}`, { cause });
+  }
+  if (typeof value === "object" && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  throw new VoiceProblem({ file }, "must be a JSON object");
+}
+
+/** What is needed of Piper's `voice.onnx.json`; it may say more. */
+const piperConfig = Type.Object({
+  audio: Type.Object({ sample_rate: Type.Integer({ minimum: 4000, maximum: 96_000 }) }),
+  phoneme_id_map: Type.Record(Type.String(), Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 16 })),
+  phoneme_type: Type.Optional(Type.Enum(["espeak", "text"])),
+  espeak: Type.Optional(Type.Object({ voice: Type.String() })),
+  num_speakers: Type.Optional(Type.Integer({ minimum: 0 })),
+  speaker_id_map: Type.Optional(Type.Record(Type.String(), Type.Integer({ minimum: 0 }))),
+  default_speaker_id: Type.Optional(Type.Integer({ minimum: 0 })),
+  inference: Type.Optional(
+    Type.Object({
+      noise_scale: Type.Optional(Type.Number()),
+      length_scale: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+      noise_w: Type.Optional(Type.Number()),
+    }),
+  ),
+  language: Type.Optional(Type.Object({ code: Type.String() })),
+});
+const piperConfigValidator = Compile(piperConfig);
+
+export type PiperConfig = Static<typeof piperConfig>;
+
+/** @throws VoiceProblem that names the file and the field. */
+export function readPiperConfig(file: string, text: string): PiperConfig {
+  const value = readJson(file, text);
+  const wrong = piperConfigValidator.Errors(value)[0];
+  if (wrong)
+    throw new VoiceProblem(
+      { file, field: wrong.instancePath },
+      whatIsWrong(wrong.message, value, wrong.instancePath),
+    );
+  const config = value as unknown as PiperConfig;
+  for (const symbol of ["^", "_", "$"]) {
+    if (!config.phoneme_id_map[symbol]) {
+      throw new VoiceProblem(
+        { file, field: `/phoneme_id_map/${symbol}` },
+        "is not there; Piper frames every line with it",
+      );
+    }
+  }
+  return config;
+}
+
+/** A voice that comes without a manifest: what Piper's own file tells, and nothing more. */
+export function manifestOfPiper(model: string, sha256: string): PiperManifest {
+  const name = model.slice(model.lastIndexOf("/") + 1).replace(/\.onnx$/, "");
+  const given = name
+    .toLowerCase()
+    .replace(/[^a-z0-9_-]+/g, "-")
+    .replace(/^[^a-z0-9]+/, "");
+  return {
+    kind: "piper",
+    model,
+    sha256,
+    license: "not stated",
+    voices: [{ id: given.slice(0, 64) || "voice", gender: "neutral" }],
+  };
+}
+
+/** ISO 639-3 of a Piper voice (`en_US`), by the language that its file names or else its eSpeak NG voice. */
+export function languageOfPiper(file: string, { language: named, espeak: read }: PiperConfig): string {
+  const code = named?.code ?? read?.voice ?? "";
+  const base = code.split(/[-_+]/)[0]?.toLowerCase() ?? "";
+  const found = base.length === 3 ? base : languages[base];
+  if (found !== undefined) return found;
+  throw new VoiceProblem(
+    { file, field: "/language/code" },
+    `names ${shown(code)}, whose ISO 639-3 code is not known here; write a manifest with the voice's language`,
+  );
+}
+
+/** Kokoro's vocabulary, as its `config.json` (`vocab`) or its `tokenizer.json` (`model.vocab`) hold it. */
+export function readVocabulary(file: string, text: string): Record<string, number> {
+  const value = readJson(file, text);
+  const inner = (value.model as Record<string, unknown> | undefined)?.vocab;
+  const vocabulary = value.vocab ?? inner;
+  const entries = Object.entries((vocabulary ?? {}) as object);
+  if (entries.length === 0 || entries.some(([, number]) => !Number.isInteger(number))) {
+    throw new VoiceProblem({ file, field: "/vocab" }, "must map each symbol to its number");
+  }
+  return Object.fromEntries(entries);
+}

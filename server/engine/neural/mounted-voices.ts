@@ -1,0 +1,315 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ModelId } from "../../../config/contract/models.ts";
+import { findVoice } from "../../../config/contract/voices.ts";
+import { type EngineLog, EngineMissing } from "../engine.ts";
+import { NeuralEngine, type Reader } from "./engine.ts";
+import { findPackages } from "./folder.ts";
+import { VoiceProblem } from "./manifest.ts";
+import type { RuntimeOptions } from "./model-spec.ts";
+import {
+  type MountedVoice,
+  type PackageSource,
+  readPackage,
+  signatureOf,
+  type VoicePackage,
+} from "./package.ts";
+
+export interface MountOptions {
+  readonly folder: string;
+  /** Voices of other models are another tier's. */
+  readonly models: readonly ModelId[];
+  /** Engine processes of each mounted model. */
+  readonly processes: number;
+  readonly runtime: RuntimeOptions;
+  readonly log: EngineLog;
+  /** Undefined where eSpeak NG is not installed. */
+  readonly reader: Reader | undefined;
+  /** Between two looks at the folder. */
+  readonly intervalMs: number;
+}
+
+/** Why a package is not served, or not in its newest state. */
+export interface MountProblem {
+  readonly file: string;
+  /** JSON pointer into the file. */
+  readonly field?: string;
+  readonly message: string;
+}
+
+/** A loaded model: closed when it was replaced or removed and its last stream has ended. */
+class Loaded {
+  readonly voices: readonly MountedVoice[];
+  readonly engine: NeuralEngine;
+  #streams = 0;
+  #isRetired = false;
+  readonly #closed = Promise.withResolvers<void>();
+
+  constructor(voices: readonly MountedVoice[], engine: NeuralEngine) {
+    this.voices = voices;
+    this.engine = engine;
+  }
+
+  /** Keeps the model loaded until the returned function is called. */
+  occupy(): () => void {
+    this.#streams++;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#streams--;
+      this.#closeIfLeft();
+    };
+  }
+
+  /** Resolves when it is closed. */
+  retire(): Promise<void> {
+    this.#isRetired = true;
+    this.#closeIfLeft();
+    return this.#closed.promise;
+  }
+
+  #closeIfLeft(): void {
+    if (this.#isRetired && this.#streams === 0) this.#closed.resolve(this.engine.close());
+  }
+}
+
+/** The files as they were last judged, and what was wrong with them. */
+interface Judgement {
+  readonly signature: string;
+  readonly problem: MountProblem | undefined;
+  /** Looks until they are tried again. */
+  readonly patience: number;
+  /** The number of the look that tries them again. */
+  readonly retryAt: number;
+}
+
+/** What is known of one package. */
+interface Place {
+  judged: Judgement | undefined;
+  /** Of the files as they were last seen: a copy under way changes it from look to look. */
+  seen: string | undefined;
+  looksAbsent: number;
+  loaded: Loaded | undefined;
+  problem: MountProblem | undefined;
+}
+
+/** Looks without a package before it counts as removed: replacing a file may take it away for a moment. */
+const looksUntilGone = 2;
+
+/**
+ * Looks until files with a problem are tried again, doubled each time: what was wrong may not have been in them, as
+ * memory that was short, a machine too busy to start a process in time, or an id that another voice has given up.
+ */
+const firstPatience = 8;
+const mostPatience = 256;
+
+export interface MountedSpeaker {
+  readonly engine: NeuralEngine;
+  readonly voice: MountedVoice["engine"];
+  readonly release: () => void;
+}
+
+/** The voices of a mounted folder, followed by looking again and again, as links that are swapped raise no events. */
+export class MountedVoices {
+  readonly #options: MountOptions;
+  readonly #places = new Map<string, Place>();
+  readonly #retiring = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
+  #folderProblem: MountProblem | undefined;
+  #looks = 0;
+  #watching: Promise<void> = Promise.resolve();
+
+  private constructor(options: MountOptions) {
+    this.#options = options;
+  }
+
+  /** Loads what is there, then follows the folder. What is wrong with it is logged and told by `problems`, never thrown. */
+  static async open(options: MountOptions): Promise<MountedVoices> {
+    const mounted = new MountedVoices(options);
+    await mounted.#look();
+    mounted.#watching = mounted.#watch();
+    return mounted;
+  }
+
+  voices(): MountedVoice[] {
+    return this.#loaded().flatMap(({ voices }) => voices);
+  }
+
+  problems(): MountProblem[] {
+    const found = [...this.#places.values()].flatMap(({ problem }) => problem ?? []);
+    return this.#folderProblem ? [this.#folderProblem, ...found] : found;
+  }
+
+  /** Models in memory, the ones that only finish their streams included. */
+  modelsInMemory(): number {
+    return this.#loaded().length + this.#retiring.size;
+  }
+
+  find(id: string): MountedVoice | undefined {
+    return this.voices().find((voice) => voice.id === id);
+  }
+
+  /** Holds the voice's model until it is released; undefined when the voice was removed meanwhile. */
+  speakerFor(id: string): MountedSpeaker | undefined {
+    for (const loaded of this.#loaded()) {
+      const voice = loaded.voices.find((candidate) => candidate.id === id);
+      if (voice) return { engine: loaded.engine, voice: voice.engine, release: loaded.occupy() };
+    }
+    return undefined;
+  }
+
+  /** Streams have ended before. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#watching;
+    for (const place of this.#places.values()) this.#retire(place);
+    await Promise.all(this.#retiring);
+  }
+
+  #loaded(): Loaded[] {
+    return [...this.#places.values()].flatMap(({ loaded }) => loaded ?? []);
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await sleep(this.#options.intervalMs, undefined, { signal }).catch(() => undefined);
+      if (!signal.aborted) await this.#look();
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { folder } = this.#options;
+    this.#looks++;
+    let packages: readonly PackageSource[];
+    try {
+      packages = await findPackages(folder);
+    } catch (error) {
+      this.#folderProblem = this.#tell(this.#folderProblem, {
+        file: folder,
+        message: `cannot be read: ${text(error)}`,
+      });
+      return; // what is loaded stays: a folder that is swapped is away for a moment
+    }
+    this.#folderProblem = undefined;
+    this.#forgetAbsent(new Set(packages.map(({ file }) => file)));
+    for (const source of packages) await this.#lookAt(source);
+  }
+
+  #forgetAbsent(present: ReadonlySet<string>): void {
+    for (const [file, place] of this.#places) {
+      place.looksAbsent = present.has(file) ? 0 : place.looksAbsent + 1;
+      if (place.looksAbsent < looksUntilGone) continue;
+      if (place.loaded) this.#options.log.info({ file }, "a mounted voice was removed");
+      this.#retire(place);
+      this.#places.delete(file);
+    }
+  }
+
+  async #lookAt(source: PackageSource): Promise<void> {
+    const place = this.#placeOf(source.file);
+    try {
+      const signature = await signatureOf(source);
+      const isSettled = signature === place.seen || (source.kind === "manifest" && !place.judged);
+      place.seen = signature;
+      if (isSettled && isDue(place.judged, signature, this.#looks) && !this.#closing.signal.aborted) {
+        const patience = nextPatience(place.judged, signature);
+        const problem = await this.#judge(source, place);
+        place.judged = { signature, problem, patience, retryAt: this.#looks + patience };
+      }
+      place.problem = place.judged?.problem;
+    } catch (error) {
+      place.problem = this.#tell(place.problem, problemOf(source, error)); // its files are incomplete
+    }
+  }
+
+  async #judge(source: PackageSource, place: Place): Promise<MountProblem | undefined> {
+    try {
+      await this.#load(source, place);
+      return undefined;
+    } catch (error) {
+      return this.#tell(place.problem, problemOf(source, error));
+    }
+  }
+
+  #placeOf(file: string): Place {
+    const known = this.#places.get(file);
+    if (known) return known;
+    const place: Place = {
+      judged: undefined,
+      seen: undefined,
+      looksAbsent: 0,
+      loaded: undefined,
+      problem: undefined,
+    };
+    this.#places.set(file, place);
+    return place;
+  }
+
+  async #load(source: PackageSource, place: Place): Promise<void> {
+    const { models, processes, runtime, log, reader } = this.#options;
+    const found = await readPackage(source, runtime);
+    const voices = found.voices.filter((voice) => voice.models.some((model) => models.includes(model)));
+    if (voices.length === 0) return this.#retire(place);
+    this.#refuseTaken(source, place, voices);
+    if (!reader && found.readings.some(({ kind }) => kind === "espeak")) {
+      throw new VoiceProblem(source, "needs eSpeak NG, which reads for it and is not installed here");
+    }
+    const engine = await NeuralEngine.open(found.spec, found.readings, { processes, log, reader });
+    this.#retire(place);
+    place.loaded = new Loaded(voices, engine);
+    log.info({ file: source.file, voices: voices.map(({ id }) => id) }, "a mounted voice is served");
+  }
+
+  /** @throws VoiceProblem when one of the ids is somebody else's. */
+  #refuseTaken(source: PackageSource, place: Place, voices: VoicePackage["voices"]): void {
+    const others = this.#loaded().filter((loaded) => loaded !== place.loaded);
+    const seen = new Set<string>();
+    for (const [i, { id }] of voices.entries()) {
+      const isTaken = seen.has(id) || others.some((loaded) => loaded.voices.some((other) => other.id === id));
+      seen.add(id);
+      if (!findVoice(id) && !isTaken) continue;
+      const owner = findVoice(id) ? "a voice of the server itself" : "another mounted voice";
+      throw new VoiceProblem(
+        { file: source.file, field: `/voices/${i}/id` },
+        `${id} is ${owner}; give this one another id`,
+      );
+    }
+  }
+
+  #retire(place: Place): void {
+    const { loaded } = place;
+    if (!loaded) return;
+    place.loaded = undefined;
+    const closed = loaded.retire().finally(() => this.#retiring.delete(closed));
+    this.#retiring.add(closed);
+  }
+
+  /** Logs a problem once. */
+  #tell(known: MountProblem | undefined, problem: MountProblem): MountProblem {
+    if (known?.message !== problem.message || known.file !== problem.file) {
+      this.#options.log.warn({ ...problem }, "a mounted voice is not served as it is in its folder");
+    }
+    return problem;
+  }
+}
+
+/** Whether these files are to be loaded at this look. */
+function isDue(judged: Judgement | undefined, signature: string, look: number): boolean {
+  if (judged?.signature !== signature) return true;
+  return judged.problem !== undefined && look >= judged.retryAt;
+}
+
+function nextPatience(judged: Judgement | undefined, signature: string): number {
+  return judged?.signature === signature ? Math.min(mostPatience, judged.patience * 2) : firstPatience;
+}
+
+function problemOf(source: PackageSource, error: unknown): MountProblem {
+  if (!(error instanceof VoiceProblem)) return { file: source.file, message: text(error) };
+  const { file, field, message } = error;
+  return { file, ...(field !== undefined && { field }), message };
+}
+
+function text(error: unknown): string {
+  return error instanceof EngineMissing || error instanceof Error ? error.message : String(error);
+}

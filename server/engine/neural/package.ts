@@ -1,0 +1,203 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { ModelId } from "../../../config/contract/models.ts";
+import type { ListedVoice, NeuralVoice } from "../../../config/contract/voices.ts";
+import type { Reading } from "./engine.ts";
+import {
+  type KokoroManifest,
+  languageOfPiper,
+  type Manifest,
+  manifestOfPiper,
+  type PiperConfig,
+  type PiperManifest,
+  readManifest,
+  readPiperConfig,
+  readVocabulary,
+  VoiceProblem,
+} from "./manifest.ts";
+import type { ModelSpec, RuntimeOptions } from "./model-spec.ts";
+
+/** A catalogue entry that a mounted model speaks. */
+export interface MountedVoice extends ListedVoice {
+  readonly engine: NeuralVoice;
+}
+
+/** Files that make up one model with its voices, by the manifest or the bare Piper model that names them. */
+export interface VoicePackage {
+  readonly voices: readonly MountedVoice[];
+  readonly spec: ModelSpec;
+  readonly readings: readonly Reading[];
+}
+
+/** Where a package begins: a manifest, or a Piper model that has none. */
+export interface PackageSource {
+  /** The folder that is mounted. */
+  readonly folder: string;
+  /** Relative to it. */
+  readonly file: string;
+  readonly kind: "manifest" | "piper";
+}
+
+const maxTextBytes = 1024 * 1024;
+const kokoroRate = 24_000;
+const usualModels: readonly ModelId[] = ["mist", "mistv2"];
+/** An argument of a process may have 128 KiB, with a few kB for the rest. */
+const maxSpecBytes = 120_000;
+
+/**
+ * What tells one state of a package's files from another: it changes when any of them does.
+ * @throws VoiceProblem when a file is missing or the manifest is wrong.
+ */
+export async function signatureOf(source: PackageSource): Promise<string> {
+  const files = filesOf(source, await manifestFor(source, ""));
+  const states = await Promise.all(files.map((file) => stateOf(source, file)));
+  return states.join("\n");
+}
+
+/** @throws VoiceProblem that names the file and the field. */
+export async function readPackage(source: PackageSource, runtime: RuntimeOptions): Promise<VoicePackage> {
+  const model = source.kind === "piper" ? await sha256Of(source) : "";
+  const manifest = await manifestFor(source, model);
+  const read = manifest.kind === "piper" ? readPiper : readKokoro;
+  const found = await read(source, manifest as never, runtime);
+  if (JSON.stringify(found.spec).length > maxSpecBytes) {
+    throw new VoiceProblem({ file: source.file }, "has more symbols than a model of its kind can have");
+  }
+  return found;
+}
+
+async function manifestFor(source: PackageSource, sha256: string): Promise<Manifest> {
+  if (source.kind === "piper") return manifestOfPiper(source.file, sha256);
+  return readManifest(source.file, await readText(source, source.file));
+}
+
+function filesOf(source: PackageSource, manifest: Manifest): string[] {
+  const named =
+    manifest.kind === "piper" ? [configOf(manifest)] : [manifest.vocabulary, ...stylesOf(manifest)];
+  const files = [manifest.model, ...named].map((path) => beside(source, path));
+  return source.kind === "manifest" ? [source.file, ...files] : files;
+}
+
+function configOf({ config, model }: PiperManifest): string {
+  return config ?? `${model}.json`;
+}
+
+function stylesOf({ voices }: KokoroManifest): string[] {
+  return voices.map(({ style }) => style);
+}
+
+/** Paths in a manifest start at its own folder; a bare model names itself from the top. */
+function beside({ file, kind }: PackageSource, path: string): string {
+  return kind === "piper" ? path : join(dirname(file), path);
+}
+
+async function stateOf({ folder }: PackageSource, file: string): Promise<string> {
+  try {
+    const { ino, size, mtimeMs } = await stat(join(folder, file));
+    return `${file} ${ino} ${size} ${mtimeMs}`;
+  } catch (cause) {
+    throw new VoiceProblem({ file }, `cannot be read: ${(cause as Error).message}`, { cause });
+  }
+}
+
+async function readText({ folder }: PackageSource, file: string): Promise<string> {
+  try {
+    const bytes = await readFile(join(folder, file));
+    if (bytes.length <= maxTextBytes) return bytes.toString();
+  } catch (cause) {
+    throw new VoiceProblem({ file }, `cannot be read: ${(cause as Error).message}`, { cause });
+  }
+  throw new VoiceProblem({ file }, `has more than ${maxTextBytes} bytes`);
+}
+
+async function sha256Of({ folder, file }: PackageSource): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(join(folder, file))) hash.update(piece as Buffer);
+  return hash.digest("hex");
+}
+
+async function readPiper(
+  source: PackageSource,
+  manifest: PiperManifest,
+  runtime: RuntimeOptions,
+): Promise<VoicePackage> {
+  const configFile = beside(source, configOf(manifest));
+  const config = readPiperConfig(configFile, await readText(source, configFile));
+  const { noise_scale = 0.667, length_scale = 1, noise_w = 0.8 } = config.inference ?? {};
+  return {
+    voices: manifest.voices.map((voice, i) => ({
+      id: voice.id,
+      models: voice.models ?? usualModels,
+      language: voice.language ?? languageOfPiper(configFile, config),
+      gender: voice.gender,
+      license: manifest.license,
+      engine: {
+        kind: "neural",
+        speaker: speakerOf({ file: source.file, field: `/voices/${i}/speaker` }, voice, config),
+      },
+    })),
+    spec: {
+      kind: "piper",
+      model: join(source.folder, beside(source, manifest.model)),
+      sha256: manifest.sha256,
+      rate: config.audio.sample_rate,
+      runtime,
+      ids: config.phoneme_id_map,
+      isMultiSpeaker: (config.num_speakers ?? 1) > 1,
+      noiseScale: noise_scale,
+      lengthScale: length_scale,
+      noiseWidth: noise_w,
+    },
+    readings: [readingOf(configFile, config)],
+  };
+}
+
+function speakerOf(
+  place: { readonly file: string; readonly field: string },
+  { speaker }: PiperManifest["voices"][number],
+  { num_speakers = 1, speaker_id_map = {}, default_speaker_id = 0 }: PiperConfig,
+): number {
+  if (speaker === undefined) return default_speaker_id;
+  const found = typeof speaker === "string" ? speaker_id_map[speaker] : speaker;
+  if (found !== undefined && found < Math.max(1, num_speakers)) return found;
+  throw new VoiceProblem(place, `names no speaker of this model, which has ${Math.max(1, num_speakers)}`);
+}
+
+function readingOf(file: string, { phoneme_type = "espeak", espeak }: PiperConfig): Reading {
+  if (phoneme_type === "text") return { kind: "characters" };
+  if (espeak) return { kind: "espeak", voice: espeak.voice };
+  throw new VoiceProblem(
+    { file, field: "/espeak/voice" },
+    "must name the eSpeak NG voice that reads for this model",
+  );
+}
+
+async function readKokoro(
+  source: PackageSource,
+  manifest: KokoroManifest,
+  runtime: RuntimeOptions,
+): Promise<VoicePackage> {
+  const vocabulary = beside(source, manifest.vocabulary);
+  return {
+    voices: manifest.voices.map(({ id, models = usualModels, language, gender }, speaker) => ({
+      id,
+      models,
+      language,
+      gender,
+      license: manifest.license,
+      engine: { kind: "neural", speaker },
+    })),
+    spec: {
+      kind: "kokoro",
+      model: join(source.folder, beside(source, manifest.model)),
+      sha256: manifest.sha256,
+      rate: kokoroRate,
+      runtime,
+      ids: readVocabulary(vocabulary, await readText(source, vocabulary)),
+      styles: stylesOf(manifest).map((style) => join(source.folder, beside(source, style))),
+    },
+    readings: manifest.voices.map(({ espeak }) => ({ kind: "espeak", voice: espeak })),
+  };
+}

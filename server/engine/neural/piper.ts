@@ -1,0 +1,97 @@
+import { InferenceSession, Tensor } from "onnxruntime-node";
+import { type PiperSpec, sessionOptions } from "./model-spec.ts";
+import {
+  Line,
+  type Manner,
+  melodyMarks,
+  type NeuralModel,
+  type SpelledLine,
+  type Spoken,
+  type SpokenWord,
+  toSamples,
+} from "./neural-model.ts";
+import { readGraphNames, withOutput } from "./onnx-graph.ts";
+
+/** Piper's VITS: `input`, `input_lengths`, `scales` and perhaps `sid` in, `output` out (github.com/OHF-Voice/piper1-gpl). */
+export class PiperModel implements NeuralModel {
+  readonly rate: number;
+  readonly maxSymbols = Number.POSITIVE_INFINITY;
+  readonly #spec: PiperSpec;
+  readonly #session: InferenceSession;
+  readonly #durations: string;
+
+  private constructor(spec: PiperSpec, session: InferenceSession, durations: string) {
+    this.rate = spec.rate;
+    this.#spec = spec;
+    this.#session = session;
+    this.#durations = durations;
+  }
+
+  /** @throws Error when the graph is not Piper's. */
+  static async load(spec: PiperSpec, file: Buffer): Promise<PiperModel> {
+    const durations = durationsOf(file);
+    const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
+    const lacking = ["input", "input_lengths", "scales", ...(spec.isMultiSpeaker ? ["sid"] : [])].filter(
+      (name) => !session.inputNames.includes(name),
+    );
+    if (lacking.length > 0) throw new Error(`the graph has no input ${lacking.join(", ")}; is it Piper's?`);
+    return new PiperModel(spec, session, durations.name);
+  }
+
+  spell(words: readonly SpokenWord[]): SpelledLine {
+    const line = new Line();
+    const put = (symbol: string, token: number) => {
+      const ids = this.#spec.ids[symbol];
+      if (ids) line.add([...ids, ...this.#pad], token);
+    };
+    line.add([...this.#named("^"), ...this.#pad], -1);
+    for (const [place, { token, sounds, after }] of words.entries()) {
+      if (place > 0) put(" ", -1);
+      for (const symbol of sounds.join("").normalize("NFD")) put(symbol, token);
+      for (const mark of melodyMarks(after)) put(mark, -1);
+    }
+    line.add(this.#named("$"), -1);
+    return line;
+  }
+
+  async speak({ ids }: SpelledLine, { speaker, stretch }: Manner): Promise<Spoken> {
+    const { noiseScale, lengthScale, noiseWidth, isMultiSpeaker } = this.#spec;
+    const results = await this.#session.run({
+      input: integers(ids, [1, ids.length]),
+      input_lengths: integers([ids.length], [1]),
+      scales: new Tensor("float32", Float32Array.of(noiseScale, lengthScale * stretch, noiseWidth), [3]),
+      ...(isMultiSpeaker && { sid: integers([speaker], [1]) }),
+    });
+    const audio = results.output?.data;
+    const durations = results[this.#durations]?.data;
+    if (!(audio instanceof Float32Array)) throw new Error("the graph gives no output");
+    if (durations?.length !== ids.length) throw new Error("the graph gives no duration for each phoneme");
+    return { audio, samples: toSamples(Array.from(durations, Number), audio.length) };
+  }
+
+  get #pad(): readonly number[] {
+    return this.#named("_");
+  }
+
+  #named(symbol: string): readonly number[] {
+    return this.#spec.ids[symbol] ?? [];
+  }
+}
+
+/** Frames per phoneme: an output `w_ceil` or `durations`, or else what the graph's only Ceil makes, exposed. */
+function durationsOf(file: Buffer): { name: string; model: Buffer } {
+  const { outputs, ceilings } = readGraphNames(file);
+  const given = outputs.find((name) => name === "w_ceil" || name === "durations" || ceilings.includes(name));
+  if (given !== undefined) return { name: given, model: file };
+  const [name, ...more] = ceilings;
+  if (name === undefined || more.length > 0) {
+    throw new Error(
+      `the graph has ${ceilings.length} Ceil operators where VITS has one; export it with an output w_ceil`,
+    );
+  }
+  return { name, model: withOutput(file, name) };
+}
+
+function integers(values: readonly number[], shape: readonly number[]): Tensor {
+  return new Tensor("int64", BigInt64Array.from(values, BigInt), shape);
+}

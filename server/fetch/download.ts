@@ -1,0 +1,285 @@
+import { createHash, type Hash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { type FileHandle, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { reasonOf, refusal } from "./answers.ts";
+import { FetchFailure, shown } from "./failure.ts";
+import type { FileToFetch } from "./plan.ts";
+
+/** Brings one file: resumes where an earlier try ended, checks it, and lets it appear whole under its name or not at all. */
+
+export interface DownloadLog {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+export interface DownloadOptions {
+  /** The cache. */
+  readonly folder: string;
+  readonly log: DownloadLog;
+  readonly signal: AbortSignal;
+  /** First pause after a failure, doubled up to `longestPauseMs` while nothing comes. */
+  readonly pauseMs?: number;
+  readonly idleTimeoutMs?: number;
+  readonly progressEveryMs?: number;
+}
+
+/** Kept beside the files: partial ones, and what is known of whole ones. */
+const stateFolder = ".fetch";
+const triesWithoutProgress = 8;
+const longestPauseMs = 30_000;
+
+/** What is known of a partial or whole file. */
+interface Known {
+  readonly url: string;
+  /** Strong ETag or Last-Modified (RFC 9110, 13.1.5). */
+  readonly validator: string | undefined;
+  readonly sha256?: string;
+  readonly bytes?: number;
+}
+
+/** An answer that will not become better by asking again. */
+class Refused extends FetchFailure {}
+
+/** @throws FetchFailure */
+export async function download(file: FileToFetch, options: DownloadOptions): Promise<"fetched" | "there"> {
+  const target = join(options.folder, file.path);
+  const state = join(options.folder, stateFolder, file.path);
+  if (await isThere(file, target, `${state}.json`)) return "there";
+  await mkdir(dirname(state), { recursive: true });
+  await mkdir(dirname(target), { recursive: true });
+  const part = new Part(file, state, options);
+  const { sha256, bytes } = await part.complete();
+  if (file.sha256 !== undefined && file.sha256 !== sha256) {
+    await part.forget();
+    throw new FetchFailure(
+      `${shown(file.url)} has the SHA-256 ${sha256} and not ${file.sha256}: the file is another one, or was spoilt on its way`,
+    );
+  }
+  await rename(part.path, target);
+  await writeFile(`${state}.json`, JSON.stringify({ url: file.url, sha256, bytes }));
+  return "fetched";
+}
+
+/** By what was written when it was whole; reading gigabytes at each start would be slow. */
+async function isThere(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
+  const known = await readKnown(stateFile);
+  const found = await stat(target).catch(() => undefined);
+  if (known?.sha256 === undefined || found?.size !== known.bytes) return false;
+  return file.sha256 === undefined ? known.url === file.url : known.sha256 === file.sha256;
+}
+
+async function readKnown(stateFile: string): Promise<Known | undefined> {
+  try {
+    return JSON.parse(await readFile(stateFile, "utf8")) as Known;
+  } catch {
+    // Not there, or cut by a crash: then nothing is known.
+    return undefined;
+  }
+}
+
+class Part {
+  readonly path: string;
+  readonly #stateFile: string;
+  readonly #file: FileToFetch;
+  readonly #options: DownloadOptions;
+  readonly #progress: Progress;
+  #validator: string | undefined;
+  #hash: Hash = createHash("sha256");
+  #bytes = 0;
+  /** As the server says. */
+  #total: number | undefined;
+
+  constructor(file: FileToFetch, state: string, options: DownloadOptions) {
+    this.#file = file;
+    this.#options = options;
+    this.path = `${state}.partial`;
+    this.#stateFile = `${state}.partial.json`;
+    this.#total = file.bytes;
+    this.#progress = new Progress(file.path, options);
+  }
+
+  async complete(): Promise<{ sha256: string; bytes: number }> {
+    await this.#resume();
+    let pauseMs = this.#options.pauseMs ?? 1_000;
+    for (let tries = 1; !this.#whole; tries++) {
+      const before = this.#bytes;
+      const failure = await this.#try();
+      if (failure === undefined) break;
+      if (this.#bytes > before) {
+        tries = 0;
+        pauseMs = this.#options.pauseMs ?? 1_000;
+      }
+      if (failure instanceof Refused || tries >= triesWithoutProgress) throw failure;
+      const { path } = this.#file;
+      this.#options.log.warn(
+        { file: path, bytes: this.#bytes, error: failure.message, pauseMs },
+        "broken off; going on",
+      );
+      await delay(pauseMs, undefined, { signal: this.#options.signal });
+      pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+    }
+    await rm(this.#stateFile, { force: true });
+    return { sha256: this.#hash.digest("hex"), bytes: this.#bytes };
+  }
+
+  async forget(): Promise<void> {
+    await Promise.all([rm(this.path, { force: true }), rm(this.#stateFile, { force: true })]);
+  }
+
+  get #whole(): boolean {
+    return this.#total !== undefined && this.#bytes > 0 && this.#bytes === this.#total;
+  }
+
+  /** What an earlier process left counts when it is of the same source. */
+  async #resume(): Promise<void> {
+    const known = await readKnown(this.#stateFile);
+    if (known?.url !== this.#file.url) return this.forget();
+    this.#validator = known.validator;
+    const left = await stat(this.path).catch(() => undefined);
+    if (left === undefined) return;
+    for await (const chunk of createReadStream(this.path)) this.#hash.update(chunk);
+    this.#bytes = left.size;
+    this.#options.log.info({ file: this.#file.path, bytes: left.size }, "going on from what is there");
+  }
+
+  /** One request. `undefined`: the file is whole. */
+  async #try(): Promise<FetchFailure | undefined> {
+    const idle = new AbortController();
+    const timer = setTimeout(() => idle.abort(), this.#options.idleTimeoutMs ?? 30_000);
+    try {
+      const response = await this.#ask(AbortSignal.any([idle.signal, this.#options.signal]));
+      await this.#take(response, timer);
+      if (this.#total === undefined || this.#bytes === this.#total) return undefined;
+      return new FetchFailure(`${shown(this.#file.url)} ended after ${this.#bytes} of ${this.#total} bytes`);
+    } catch (error) {
+      this.#options.signal.throwIfAborted();
+      return this.#explain(error, idle.signal.aborted);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #explain(error: unknown, idle: boolean): FetchFailure {
+    if (error instanceof FetchFailure) return error;
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "ENOSPC" || code === "EDQUOT")
+      return new Refused(
+        `the cache is full after ${this.#bytes} bytes of ${this.#file.path}: give it more room`,
+        {
+          cause: error,
+        },
+      );
+    const reason = idle ? "nothing came for a while" : reasonOf(error);
+    return new FetchFailure(`${shown(this.#file.url)} broke off: ${reason}`, { cause: error });
+  }
+
+  async #ask(signal: AbortSignal): Promise<Response> {
+    const resuming = this.#bytes > 0;
+    const headers = {
+      ...this.#file.headers(),
+      "accept-encoding": "identity",
+      ...(resuming && { range: `bytes=${this.#bytes}-` }),
+      ...(resuming && this.#validator !== undefined && { "if-range": this.#validator }),
+    };
+    return fetch(this.#file.url, { headers, signal });
+  }
+
+  async #take(response: Response, timer: NodeJS.Timeout): Promise<void> {
+    if (response.status === 416 && this.#isEndedAt(response)) return;
+    if (!response.ok) throw this.#refusalOf(response);
+    const appends = response.status === 206 && this.#continues(response);
+    if (!appends) await this.#startOver(response);
+    const out = await open(this.path, appends ? "a" : "w");
+    try {
+      for await (const chunk of response.body ?? []) {
+        timer.refresh();
+        await this.#write(out, chunk);
+      }
+      await out.sync();
+    } finally {
+      await out.close();
+      await response.body?.cancel().catch(() => undefined); // it has failed already, or ended
+    }
+  }
+
+  async #write(out: FileHandle, chunk: Uint8Array): Promise<void> {
+    await out.write(chunk);
+    this.#hash.update(chunk);
+    this.#bytes += chunk.byteLength;
+    this.#progress.tell(this.#bytes, this.#total);
+  }
+
+  /** Whole, or another file from now on. */
+  async #startOver(response: Response): Promise<void> {
+    const length = response.headers.get("content-length");
+    this.#hash = createHash("sha256");
+    this.#bytes = 0;
+    this.#total = this.#file.bytes ?? (length === null ? undefined : Number(length));
+    this.#validator = validatorOf(response);
+    const known: Known = { url: this.#file.url, validator: this.#validator };
+    await writeFile(this.#stateFile, JSON.stringify(known));
+  }
+
+  /** Whether a 206 is the rest of what we have. */
+  #continues(response: Response): boolean {
+    const [, start, total] =
+      /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
+    if (Number(start) !== this.#bytes)
+      throw new FetchFailure(`${shown(this.#file.url)} answers another part than was asked for`);
+    if (total !== undefined && total !== "*") this.#total = Number(total);
+    return true;
+  }
+
+  /** Nothing is left to send when all is here already. */
+  #isEndedAt(response: Response): boolean {
+    const [, total] = /^bytes \*\/(\d+)$/.exec(response.headers.get("content-range") ?? "") ?? [];
+    if (Number(total) !== this.#bytes) return false;
+    this.#total = this.#bytes;
+    return true;
+  }
+
+  #refusalOf(response: Response): FetchFailure {
+    const { message } = refusal(response, this.#file.url);
+    const passing = response.status >= 500 || [408, 416, 425, 429].includes(response.status);
+    // what is here does not belong to what is there: from the start
+    if (response.status === 416) this.#bytes = 0;
+    return passing ? new FetchFailure(message) : new Refused(message);
+  }
+}
+
+function validatorOf({ headers }: Response): string | undefined {
+  const etag = headers.get("etag");
+  return etag !== null && !etag.startsWith("W/") ? etag : (headers.get("last-modified") ?? undefined);
+}
+
+/** A line now and then, for who waits. */
+class Progress {
+  readonly #file: string;
+  readonly #log: DownloadLog;
+  readonly #everyMs: number;
+  #toldAtMs = 0;
+  #toldBytes: number | undefined;
+
+  constructor(file: string, { log, progressEveryMs = 5_000 }: DownloadOptions) {
+    this.#file = file;
+    this.#log = log;
+    this.#everyMs = progressEveryMs;
+  }
+
+  tell(bytes: number, total: number | undefined): void {
+    const now = performance.now();
+    if (this.#toldBytes === undefined) {
+      this.#toldBytes = bytes;
+      this.#toldAtMs = now;
+    }
+    const passedMs = now - this.#toldAtMs;
+    if (passedMs < this.#everyMs) return;
+    const bytesPerSecond = Math.round(((bytes - this.#toldBytes) * 1000) / passedMs);
+    const percent = total ? { percent: Math.floor((bytes * 100) / total) } : {};
+    this.#log.info({ file: this.#file, bytes, total, ...percent, bytesPerSecond }, "fetching");
+    this.#toldAtMs = now;
+    this.#toldBytes = bytes;
+  }
+}

@@ -1,0 +1,77 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+/**
+ * One fetcher at a time in a cache that several pods share. The holder writes its lock anew every few seconds; one that stays as it is
+ * for long belongs to nobody. Judged by the waiter's own clock: those of nodes differ.
+ */
+export interface LockOptions {
+  readonly signal: AbortSignal;
+  readonly onWaiting: () => void;
+  readonly beatMs?: number;
+  readonly staleMs?: number;
+}
+
+/** Runs `work` with the lock; its signal aborts when somebody took the lock away. */
+export async function withLock<T>(
+  path: string,
+  { signal, onWaiting, beatMs = 3_000, staleMs = 30_000 }: LockOptions,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const id = randomUUID();
+  await mkdir(dirname(path), { recursive: true });
+  await acquire(path, id, { signal, onWaiting, beatMs, staleMs });
+  const lost = new AbortController();
+  let beats = 0;
+  const heart = setInterval(() => {
+    beat(path, id, ++beats).catch((error: unknown) => lost.abort(error));
+  }, beatMs);
+  try {
+    return await work(AbortSignal.any([signal, lost.signal]));
+  } finally {
+    clearInterval(heart);
+    if (!lost.signal.aborted) await rm(path, { force: true });
+  }
+}
+
+async function acquire(path: string, id: string, options: Required<LockOptions>): Promise<void> {
+  const { signal, onWaiting, beatMs, staleMs } = options;
+  let seen: string | undefined;
+  let sinceMs = performance.now();
+  while (!(await take(path, id))) {
+    const content = await contentOf(path);
+    if (seen === undefined) onWaiting();
+    if (content !== seen) {
+      seen = content;
+      sinceMs = performance.now();
+    } else if (performance.now() - sinceMs > staleMs) {
+      await rename(path, `${path}.${id}`).catch(() => undefined); // another waiter was quicker
+      await rm(`${path}.${id}`, { force: true });
+    }
+    await delay(beatMs / 2, undefined, { signal });
+  }
+}
+
+async function take(path: string, id: string): Promise<boolean> {
+  try {
+    const file = await open(path, "wx");
+    await file.writeFile(`${id} 0`);
+    await file.close();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+async function beat(path: string, id: string, count: number): Promise<void> {
+  const content = await contentOf(path);
+  if (!content.startsWith(`${id} `)) throw new Error("another fetcher took the lock of the cache");
+  await writeFile(path, `${id} ${count}`);
+}
+
+function contentOf(path: string): Promise<string> {
+  return readFile(path, "utf8").catch(() => "");
+}

@@ -1,0 +1,16 @@
+/** Keeps a label from growing with a catalogue that others write: values past the limit count as `other`. */
+export class BoundedLabel {
+  readonly #limit: number;
+  readonly #seen = new Set<string>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  of(value: string): string {
+    if (this.#seen.has(value)) return value;
+    if (this.#seen.size >= this.#limit) return "other";
+    this.#seen.add(value);
+    return value;
+  }
+}

@@ -1,0 +1,72 @@
+import type { FastifyReply } from "fastify";
+import { Counter, Histogram } from "prom-client";
+import type { ErrorCode } from "../errors.ts";
+import type { TierRegistry } from "./registry.ts";
+
+/** Everything that a label `endpoint` or `method` may say; a caller cannot add to it. */
+const other = "other";
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+const durationBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
+
+/** The status that a caller who hung up before any answer is counted under, as proxies do; never sent. */
+const hungUp = 499;
+
+/** How an answer that is over ended; it is whole when its last byte was sent. */
+export function endOf({ raw, statusCode }: FastifyReply): { isWhole: boolean; status: number } {
+  const isWhole = raw.writableFinished;
+  return { isWhole, status: isWhole || raw.headersSent ? statusCode : hungUp };
+}
+
+/** Asked every few seconds, and said aloud only when it fails in an unusual way. */
+export function isProbe(method: string, status: number): boolean {
+  return method === "GET" && (status < 400 || status === 503);
+}
+
+export interface Answered {
+  /** The route's pattern; undefined where no route was found, or what came was not HTTP. */
+  readonly endpoint: string | undefined;
+  readonly method: string | undefined;
+  readonly status: number;
+  /** What failed, also after the status was sent. */
+  readonly code: ErrorCode | undefined;
+  /** Undefined where nobody measured. */
+  readonly seconds: number | undefined;
+}
+
+/** The two counters of the specification (4.6), and how long answers take. */
+export class HttpMetrics {
+  readonly #requests: Counter;
+  readonly #errors: Counter;
+  readonly #duration: Histogram;
+
+  constructor(registry: TierRegistry) {
+    const registers = [registry];
+    this.#requests = new Counter({
+      name: "http_requests_total",
+      help: "HTTP requests answered",
+      labelNames: ["endpoint", "http_status", "method"],
+      registers,
+    });
+    this.#errors = new Counter({
+      name: "http_errors_total",
+      help: "HTTP requests that failed, also after their status was sent; error_message is a code of the error registry",
+      labelNames: ["endpoint", "error_message", "http_status", "method"],
+      registers,
+    });
+    this.#duration = new Histogram({
+      name: "http_request_duration_seconds",
+      help: "From the arrival of an HTTP request to the last byte of its answer",
+      labelNames: ["endpoint", "method"],
+      buckets: durationBuckets,
+      registers,
+    });
+  }
+
+  answered({ endpoint = other, method = other, status, code, seconds }: Answered): void {
+    const known = methods.has(method) ? method : other;
+    const labels = { endpoint, http_status: String(status), method: known };
+    this.#requests.inc(labels);
+    if (code) this.#errors.inc({ ...labels, error_message: code });
+    if (seconds !== undefined) this.#duration.observe({ endpoint, method: known }, seconds);
+  }
+}

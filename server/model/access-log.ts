@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ModelId } from "../../config/contract/models.ts";
+import type { Failure } from "../errors.ts";
+import { endOf, isProbe } from "../metrics/http.ts";
+import { beginSpan } from "../tracing/request-span.ts";
+import type { Span, Tracing } from "../tracing/span.ts";
+import type { TierMetrics } from "./metrics.ts";
+import type { Progress } from "./synthesis.ts";
+
+/** What is told of an invocation once it is over. Never its text. */
+export interface Invoked {
+  readonly model: ModelId;
+  readonly voice: string;
+  readonly engine: string;
+  /** Hz. */
+  readonly rate: number;
+  readonly progress: Progress;
+  /** Of the synthesis. */
+  readonly span: Span;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    invoked: Invoked | undefined;
+    /** What failed, also after the status was sent. */
+    refused: Failure | undefined;
+    span: Span;
+  }
+}
+
+/** Tells log and metrics of each request once it is over, however it ended: one line and one span a request. */
+export function reportRequests(app: FastifyInstance, metrics: TierMetrics, tracing: Tracing): void {
+  app.decorateRequest("invoked", undefined);
+  app.decorateRequest("refused", undefined);
+  app.decorateRequest("span"); // the hook below gives each request its own
+  app.addHook("onRequest", async (request, reply) => {
+    request.span = beginSpan(tracing, request);
+    reply.raw.once("close", () => report(metrics, request, reply));
+  });
+}
+
+function report(metrics: TierMetrics, request: FastifyRequest, reply: FastifyReply): void {
+  const { method, invoked, refused, span } = request;
+  const { isWhole, status } = endOf(reply);
+  const endpoint = request.routeOptions.url;
+  metrics.answered({ endpoint, method, status, code: refused?.code, seconds: reply.elapsedTime / 1000 });
+  const speech = invoked && tellSpeech(metrics, invoked);
+  invoked?.span.end(refused?.code);
+  span.set({ "http.response.status_code": status, "svc.caller_gone": !isWhole && !refused });
+  span.end(refused?.code);
+  const facts = {
+    method,
+    endpoint: endpoint ?? "other",
+    status,
+    durationMs: Math.round(reply.elapsedTime),
+    ...(span.traceId && { traceId: span.traceId }),
+    ...(refused && { code: refused.code }),
+    ...(!isWhole && !refused && { clientGone: true }),
+    ...speech,
+  };
+  request.log[isProbe(method, status) ? "debug" : "info"](facts, "request");
+}
+
+function tellSpeech(metrics: TierMetrics, { model, voice, engine, rate, progress, span }: Invoked): object {
+  const audioSeconds = progress.samples / rate;
+  span.set({ "svc.audio_seconds": audioSeconds, "svc.work_seconds": progress.workMs / 1000 });
+  metrics.spoke(model, audioSeconds, progress.workMs / 1000);
+  return {
+    model,
+    voice,
+    engine,
+    audioSeconds: Number(audioSeconds.toFixed(3)),
+    workMs: Math.round(progress.workMs),
+  };
+}

@@ -1,0 +1,55 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Failure, toProblem } from "../errors.ts";
+import type { Admission } from "./admission.ts";
+import { orcaHeader, orcaReport } from "./orca.ts";
+import { asFailure } from "./synthesis.ts";
+
+/** arcana takes texts of any length; the API tier bounds what its callers may send. */
+export const maxBodyBytes = 64 * 1024 * 1024;
+
+/** Answers what failed with a problem document, and the load of this replica. */
+export function answerFailures(admission: Admission) {
+  return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
+    if (reply.raw.closed) return reply.hijack(); // the caller is gone: nobody to answer, and nothing failed
+    const failure = fromFastify(error) ?? asFailure(error);
+    report(failure, request);
+    if (failure.retryAfterSeconds !== undefined) {
+      reply.header("retry-after", String(failure.retryAfterSeconds));
+    }
+    return reply
+      .code(failure.status)
+      .type("application/problem+json")
+      .header(orcaHeader, orcaReport(admission))
+      .send(toProblem(failure, request.id));
+  };
+}
+
+/** Kept for the request's own line; what is nobody's fault but ours is told with its cause. */
+export function report(failure: Failure, request: FastifyRequest): void {
+  request.refused = failure;
+  if (failure.status >= 500 && failure.code !== "saturated") {
+    request.log.error({ code: failure.code, err: failure }, "request failed");
+  }
+}
+
+export function draining(): Failure {
+  return new Failure("draining", "This replica is shutting down; send the request again.", {
+    retryAfterSeconds: 1,
+  });
+}
+
+/** Fastify's own complaints about a request, in our words. */
+function fromFastify(error: unknown): Failure | undefined {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  switch (code) {
+    case "FST_ERR_CTP_INVALID_MEDIA_TYPE":
+      return new Failure("unsupported_media_type", "Send the body as application/json.", { cause: error });
+    case "FST_ERR_CTP_BODY_TOO_LARGE":
+      return new Failure("body_too_large", `The body may have ${maxBodyBytes} bytes.`, { cause: error });
+    case "FST_ERR_CTP_INVALID_JSON_BODY":
+    case "FST_ERR_CTP_EMPTY_JSON_BODY":
+      return new Failure("malformed_json", "Send one JSON object.", { cause: error });
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,37 @@
+import type { Tier } from "../../config/contract/models.ts";
+import type { TracingSettings } from "../tracing/settings.ts";
+import type { TokenSource } from "./access.ts";
+
+export interface ModelTierOptions {
+  readonly tier: Tier;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Tokens that API tiers must send to `/invocations`. */
+  readonly tokens: TokenSource;
+  readonly maxConcurrentStreams: number;
+  /** How long running streams may take to finish after `stop`. */
+  readonly drainSeconds: number;
+  /** As pino names it: `info`, `warn`, `silent`… */
+  readonly logLevel: string;
+  /** Undefined while traces are off. */
+  readonly tracing?: TracingSettings | undefined;
+  /** Engine processes of each kind; as many as the machine has cores unless given. */
+  readonly engineProcesses?: number;
+  /** Neural voices that an administrator mounts. */
+  readonly voices?: VoicesFolder;
+  /** Hunspell dictionaries that an administrator mounts. */
+  readonly dictionaryFolder?: string;
+  /** Longest wait for a stream; 5 s unless given. */
+  readonly queueDeadlineMs?: number;
+}
+
+export interface VoicesFolder {
+  readonly folder: string;
+  /** ONNX Runtime's execution providers, in order of preference. */
+  readonly providers: readonly string[];
+  /** Of each mounted model; as many as the machine has cores, at most 4, unless given. */
+  readonly processes?: number;
+  /** Between two looks at the folder; 1 s unless given. */
+  readonly intervalMs?: number;
+}

@@ -1,0 +1,35 @@
+import type { Engine } from "../engine/engine.ts";
+import type { Span } from "../tracing/span.ts";
+import { asFailure } from "./synthesis.ts";
+
+/** A text may have thousands of phrases; a trace shows the first of them. */
+const maxSpans = 32;
+
+/** The same engine, each utterance of it a span: how long it waited for a process and spoke, and the listener took to pull. */
+export function traced(engine: Engine, parent: Span): Engine {
+  let spans = 0;
+  return {
+    name: engine.name,
+    rate: engine.rate,
+    capacity: engine.capacity,
+    restarts: engine.restarts,
+    healthy: () => engine.healthy(),
+    close: () => engine.close(),
+    async *speak(utterance, signal) {
+      spans++;
+      if (spans > maxSpans) return yield* engine.speak(utterance, signal);
+      const span = parent.child("engine", {
+        "svc.engine": engine.name,
+        "svc.words": utterance.tokens.length,
+      });
+      try {
+        yield* engine.speak(utterance, signal);
+      } catch (error) {
+        span.end(asFailure(error).code);
+        throw error;
+      } finally {
+        span.end();
+      }
+    },
+  };
+}

@@ -1,0 +1,15 @@
+import type { VocabularyOptions } from "../../text/vocabulary.ts";
+
+/** What goes between the thread that looks words up and the others. */
+export interface LookUp {
+  readonly id: number;
+  readonly text: string;
+  readonly options: VocabularyOptions;
+}
+
+export interface Looked {
+  readonly id: number;
+  readonly found: readonly string[];
+  /** Why nothing could be looked up. */
+  readonly problem?: string;
+}

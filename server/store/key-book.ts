@@ -1,0 +1,53 @@
+import type { KeyFacts, KeyLimits, Scope } from "./key.ts";
+
+/** Where whoever looks after keys makes, lists and ends them. Every store but a Secret has one. */
+export interface KeyBook {
+  /** @throws KeyBookError when a key of that name is there already. */
+  create(key: string, facts: KeyFacts): Promise<void>;
+  /** Those that are good or will come to an end; not the revoked. */
+  list(): Promise<readonly ListedKey[]>;
+  /** Ends the key with all its secrets, at once. @throws KeyBookError when there is none. */
+  revoke(name: string): Promise<void>;
+  /**
+   * Gives the key one more secret; those before it end after the overlap, or when they would have ended anyway.
+   * @throws KeyBookError when there is none of that name.
+   */
+  rotate(name: string, key: string, change: Rotation): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Rotation {
+  /** Milliseconds since the epoch: when the secrets so far end. */
+  readonly endOfOthers: number;
+  /** When the new one ends; never unless given. */
+  readonly expiresAt?: number;
+}
+
+export interface ListedKey {
+  readonly name: string;
+  readonly team?: string;
+  readonly scopes: readonly Scope[];
+  readonly limits?: KeyLimits;
+  /** Begin of each secret's digest, by which it is told from the others. */
+  readonly secrets: readonly {
+    readonly digest: string;
+    readonly expiresAt?: number;
+    readonly lastUsedAt?: number;
+  }[];
+}
+
+/** Something that whoever gave the command can put right. */
+export class KeyBookError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "KeyBookError";
+  }
+}
+
+export function noSuchKey(name: string): KeyBookError {
+  return new KeyBookError(`there is no key named ${name}; svc-tts keys list shows those that there are`);
+}
+
+export function nameTaken(name: string): KeyBookError {
+  return new KeyBookError(`there is a key named ${name} already; choose another --name, or revoke that one`);
+}

@@ -1,0 +1,212 @@
+import { randomUUID } from "node:crypto";
+import type { Kysely, Transaction } from "kysely";
+import type { Database } from "./database.ts";
+import { digestKey, type KeyFacts, type KeyLimits, type Scope } from "./key.ts";
+import { type KeyBook, type ListedKey, nameTaken, noSuchKey, type Rotation } from "./key-book.ts";
+import type { KeyEntry } from "./key-store.ts";
+import type { Tables } from "./schema.ts";
+
+/** Keys in a database, as a running server follows them. */
+export interface KeyTable {
+  /** Changes whenever a key does. */
+  revision(): Promise<number>;
+  /** Every secret that is good now. */
+  load(): Promise<readonly KeyEntry[]>;
+  /** Writes when secrets were last used: milliseconds since the epoch by digest, in hexadecimal digits. */
+  used(times: ReadonlyMap<string, number>): Promise<void>;
+}
+
+/** Far more than anybody hands out, and still a second's work to read. */
+const maxSecrets = 200_000;
+
+/** @param now milliseconds since the epoch. */
+export function createKeyTable(database: Database, now: () => number): KeyTable {
+  return {
+    revision: () =>
+      database.run(async (db) => {
+        const row = await db
+          .selectFrom("revisions")
+          .select("number")
+          .where("name", "=", "keys")
+          .executeTakeFirstOrThrow();
+        return Number(row.number);
+      }),
+    load: async () => (await database.run((db) => readSecrets(db, now()))).map(toEntry),
+    used: (times) =>
+      database.run((db) =>
+        db.transaction().execute(async (trx) => {
+          for (const [sha256, last_used_at] of times) {
+            await trx.updateTable("key_secrets").set({ last_used_at }).where("sha256", "=", sha256).execute();
+          }
+        }),
+      ),
+  };
+}
+
+/** The same keys for whoever looks after them. */
+export function openKeyTableBook(database: Database, now: () => number): KeyBook {
+  const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
+    database.run((db) =>
+      db.transaction().execute(async (trx) => {
+        const result = await work(trx);
+        await raiseRevision(trx);
+        return result;
+      }),
+    );
+  return {
+    create: (key, facts) => change((trx) => insertKey(trx, key, facts, now())),
+    list: async () => toListing(await database.run((db) => readSecrets(db, now()))),
+    revoke: (name) =>
+      change(async (trx) => {
+        const id = await findKey(trx, name);
+        await trx.updateTable("api_keys").set({ revoked_at: now() }).where("id", "=", id).execute();
+      }),
+    rotate: (name, key, rotation) => change((trx) => addSecret(trx, name, key, rotation, now())),
+    close: () => database.close(),
+  };
+}
+
+async function insertKey(
+  trx: Transaction<Tables>,
+  key: string,
+  { name, team, scopes, limits, expiresAt }: KeyFacts,
+  now: number,
+): Promise<void> {
+  const live = trx
+    .selectFrom("api_keys")
+    .select("id")
+    .where("name", "=", name)
+    .where("revoked_at", "is", null);
+  if (await live.executeTakeFirst()) throw nameTaken(name);
+  const id = randomUUID();
+  await trx
+    .insertInto("api_keys")
+    .values({
+      id,
+      name,
+      team_id: team ?? null,
+      scopes: scopes.join(" "),
+      requests_per_minute: limits?.requestsPerMinute ?? null,
+      streams: limits?.streams ?? null,
+      created_at: now,
+      revoked_at: null,
+    })
+    .execute();
+  await insertSecret(trx, id, key, expiresAt, now);
+}
+
+async function addSecret(
+  trx: Transaction<Tables>,
+  name: string,
+  key: string,
+  { endOfOthers, expiresAt }: Rotation,
+  now: number,
+): Promise<void> {
+  const id = await findKey(trx, name);
+  await trx
+    .updateTable("key_secrets")
+    .set({ expires_at: endOfOthers })
+    .where("key_id", "=", id)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", endOfOthers)]))
+    .execute();
+  await insertSecret(trx, id, key, expiresAt, now);
+}
+
+async function insertSecret(
+  trx: Transaction<Tables>,
+  key_id: string,
+  key: string,
+  expiresAt: number | undefined,
+  now: number,
+): Promise<void> {
+  const sha256 = digestKey(key).toString("hex");
+  await trx
+    .insertInto("key_secrets")
+    .values({ sha256, key_id, created_at: now, expires_at: expiresAt ?? null, last_used_at: null })
+    .execute();
+}
+
+async function findKey(trx: Transaction<Tables>, name: string): Promise<string> {
+  const row = await trx
+    .selectFrom("api_keys")
+    .select("id")
+    .where("name", "=", name)
+    .where("revoked_at", "is", null)
+    .executeTakeFirst();
+  if (!row) throw noSuchKey(name);
+  return row.id;
+}
+
+async function raiseRevision(trx: Transaction<Tables>): Promise<void> {
+  await trx
+    .updateTable("revisions")
+    .set((row) => ({ number: row("number", "+", 1) }))
+    .where("name", "=", "keys")
+    .execute();
+}
+
+type SecretRow = Awaited<ReturnType<typeof readSecrets>>[number];
+
+function readSecrets(db: Kysely<Tables>, now: number) {
+  return db
+    .selectFrom("key_secrets as secret")
+    .innerJoin("api_keys as key", "key.id", "secret.key_id")
+    .select([
+      "key.id as id",
+      "key.name as name",
+      "key.team_id as team",
+      "key.scopes as scopes",
+      "key.requests_per_minute as requestsPerMinute",
+      "key.streams as streams",
+      "secret.sha256 as sha256",
+      "secret.expires_at as expiresAt",
+      "secret.last_used_at as lastUsedAt",
+    ])
+    .where("key.revoked_at", "is", null)
+    .where((row) => row.or([row("secret.expires_at", "is", null), row("secret.expires_at", ">", now)]))
+    .orderBy("key.name")
+    .orderBy("secret.created_at")
+    .limit(maxSecrets)
+    .execute();
+}
+
+function toEntry(row: SecretRow): KeyEntry {
+  const { id, name, team, sha256, expiresAt } = row;
+  return {
+    id,
+    name,
+    ...(team !== null && { team }),
+    scopes: scopesOf(row),
+    limits: limitsOf(row),
+    sha256: Buffer.from(sha256, "hex"),
+    ...(expiresAt !== null && { expiresAt: Number(expiresAt) }),
+  };
+}
+
+function toListing(rows: readonly SecretRow[]): readonly ListedKey[] {
+  return [...Map.groupBy(rows, ({ id }) => id).values()].map((secrets) => {
+    const first = secrets[0] as SecretRow;
+    return {
+      name: first.name,
+      ...(first.team !== null && { team: first.team }),
+      scopes: scopesOf(first),
+      limits: limitsOf(first),
+      secrets: secrets.map(({ sha256, expiresAt, lastUsedAt }) => ({
+        digest: sha256.slice(0, 8),
+        ...(expiresAt !== null && { expiresAt: Number(expiresAt) }),
+        ...(lastUsedAt !== null && { lastUsedAt: Number(lastUsedAt) }),
+      })),
+    };
+  });
+}
+
+function scopesOf({ scopes }: SecretRow): readonly Scope[] {
+  return scopes.split(" ").filter((scope) => scope !== "") as Scope[];
+}
+
+function limitsOf({ requestsPerMinute, streams }: SecretRow): KeyLimits {
+  return {
+    ...(requestsPerMinute !== null && { requestsPerMinute }),
+    ...(streams !== null && { streams }),
+  };
+}

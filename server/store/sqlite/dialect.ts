@@ -1,0 +1,143 @@
+import { Worker } from "node:worker_threads";
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  type Driver,
+  type QueryResult,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from "kysely";
+import type { Answer, DatabaseFault } from "./protocol.ts";
+
+/** What went wrong in the database, before it is put in words. */
+export class DatabaseError extends Error {
+  readonly fault: DatabaseFault;
+
+  constructor(fault: DatabaseFault) {
+    super(fault.message);
+    this.name = "DatabaseError";
+    this.fault = fault;
+  }
+}
+
+/** Node's own SQLite for Kysely, each statement run in a worker thread. */
+export function workerSqliteDialect(path: string): Dialect {
+  return {
+    createDriver: () => new WorkerDriver(path),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: () => new TransactionalAdapter(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+  };
+}
+
+/** SQLite changes tables in transactions like rows; Kysely's own adapter does not make use of it. */
+class TransactionalAdapter extends SqliteAdapter {
+  override get supportsTransactionalDdl(): boolean {
+    return true;
+  }
+}
+
+class WorkerDriver implements Driver {
+  readonly #connection: WorkerConnection;
+
+  constructor(path: string) {
+    this.#connection = new WorkerConnection(path);
+  }
+
+  async init(): Promise<void> {
+    // the file is opened by the first statement
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    return this.#connection;
+  }
+
+  /** Takes the lock at once: a transaction that read first could not write any more when another process wrote meanwhile. */
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw("begin immediate"));
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw("commit"));
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    try {
+      await connection.executeQuery(CompiledQuery.raw("rollback"));
+    } catch (error) {
+      // after some failures, a full disk among them, SQLite has ended the transaction itself: that failure is the one to tell
+      if (!(error instanceof DatabaseError && error.message.includes("no transaction is active")))
+        throw error;
+    }
+  }
+
+  async releaseConnection(): Promise<void> {
+    // there is one, and Kysely gives it to one user at a time
+  }
+
+  async destroy(): Promise<void> {
+    await this.#connection.close();
+  }
+}
+
+interface Pending {
+  resolve(result: QueryResult<never>): void;
+  reject(error: Error): void;
+}
+
+class WorkerConnection implements DatabaseConnection {
+  readonly #path: string;
+  readonly #pending = new Map<number, Pending>();
+  #worker: Worker | undefined;
+  #lastId = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    return new Promise((resolve, reject) => {
+      const id = ++this.#lastId;
+      this.#pending.set(id, { resolve, reject });
+      this.#worker ??= this.#start();
+      this.#worker.postMessage({ id, sql, parameters });
+    });
+  }
+
+  // biome-ignore lint/correctness/useYield: part of the interface; nothing here streams rows
+  async *streamQuery(): AsyncGenerator<never> {
+    throw new Error("this database does not stream rows");
+  }
+
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  #start(): Worker {
+    const worker = new Worker(new URL("./worker.ts", import.meta.url), { workerData: { path: this.#path } });
+    worker.unref();
+    worker.on("message", (answer: Answer) => this.#settle(answer));
+    const fail = (error: Error) => {
+      if (this.#worker === worker) this.#fail(error); // else another has taken its place, and its work goes on
+    };
+    worker.on("error", fail);
+    worker.on("exit", () => fail(new Error("the thread of the database ended")));
+    return worker;
+  }
+
+  #settle(answer: Answer): void {
+    const pending = this.#pending.get(answer.id);
+    this.#pending.delete(answer.id);
+    if ("failure" in answer) pending?.reject(new DatabaseError(answer.failure));
+    else pending?.resolve({ rows: answer.rows as never[], numAffectedRows: BigInt(answer.changes) });
+  }
+
+  #fail(error: Error): void {
+    this.#worker = undefined;
+    for (const { reject } of this.#pending.values()) reject(error);
+    this.#pending.clear();
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The SQLite file in a thread of its own: a slow disk or a lock that another process holds stops nobody's speech. It opens the file
+ * at the first statement and again after a failure, so that a file that was mended or put back is found.
+ */
+import { closeSync, openSync, statSync } from "node:fs";
+import { DatabaseSync, type SQLInputValue } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+import type { Answer, Statement } from "./protocol.ts";
+
+const { path } = workerData as { readonly path: string };
+const inMemory = path === ":memory:";
+/** How long a statement waits for another process. */
+const busyTimeoutMs = 2_000;
+/** SQLite's codes after which the handle is of no use any more: I/O error, corrupt, cannot open, not a database. */
+const fatalCodes = new Set([10, 11, 14, 26]);
+
+let database: DatabaseSync | undefined;
+let inode: bigint | undefined;
+
+function execute({
+  sql,
+  parameters,
+}: Statement): Pick<Extract<Answer, { rows: unknown }>, "rows" | "changes"> {
+  const statement = opened().prepare(sql);
+  const values = parameters as SQLInputValue[];
+  if (statement.columns().length > 0) return { rows: statement.all(...values), changes: 0 };
+  return { rows: [], changes: Number(statement.run(...values).changes) };
+}
+
+function opened(): DatabaseSync {
+  if (database && !inMemory) checkStillThere(database);
+  database ??= open();
+  return database;
+}
+
+/** A file that was taken away would be written to all the same, and nobody would ever see it. */
+function checkStillThere(current: DatabaseSync): void {
+  const now = statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
+  if (now === inode) return;
+  current.close();
+  database = undefined;
+  const what = now === undefined ? "is gone" : "was replaced by another";
+  if (now !== undefined) inode = undefined;
+  throw Object.assign(new Error(`the file ${what}`), { isReplaced: true });
+}
+
+function open(): DatabaseSync {
+  if (!inMemory) {
+    // one that was there once is not made anew: an empty one in its place would hide that its keys are lost
+    const flags = inode === undefined ? "a" : "r+";
+    closeSync(openSync(path, flags, 0o600));
+    inode = statSync(path, { bigint: true }).ino;
+  }
+  const fresh = new DatabaseSync(path, { timeout: busyTimeoutMs });
+  try {
+    // readers and a writer do not wait for each other; a power cut may lose the last moments but harms nothing
+    fresh.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
+    return fresh;
+  } catch (error) {
+    fresh.close();
+    throw error;
+  }
+}
+
+function answer(statement: Statement): Answer {
+  const { id } = statement;
+  try {
+    return { id, ...execute(statement) };
+  } catch (error) {
+    const { errcode, code, message, isReplaced = false } = error as Partial<Record<string, unknown>>;
+    const sqliteCode = typeof errcode === "number" ? errcode & 0xff : undefined;
+    if (sqliteCode !== undefined && fatalCodes.has(sqliteCode) && database) {
+      database.close();
+      database = undefined;
+    }
+    return {
+      id,
+      failure: {
+        message: String(message),
+        isReplaced: isReplaced === true,
+        ...(sqliteCode !== undefined && { sqliteCode }),
+        ...(typeof code === "string" && { code }),
+      },
+    };
+  }
+}
+
+parentPort?.on("message", (statement: Statement) => parentPort?.postMessage(answer(statement)));

@@ -1,0 +1,15 @@
+import type { FastifyRequest } from "fastify";
+import { noSpan, type Span, type Tracing } from "./span.ts";
+
+/** The span of a request that came in. Probes and scrapes are no traces. */
+export function beginSpan(
+  tracing: Tracing,
+  { method, headers, id, routeOptions: { url } }: FastifyRequest,
+): Span {
+  if (method !== "POST" || url === undefined) return noSpan;
+  return tracing.begin(`${method} ${url}`, headers, {
+    "http.request.method": method,
+    "http.route": url,
+    "svc.request_id": id,
+  });
+}

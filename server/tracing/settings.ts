@@ -1,0 +1,26 @@
+export const otlpProtocols = ["http/protobuf", "http/json"] as const;
+
+export const samplerNames = [
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio",
+] as const;
+
+export interface TracingSettings {
+  /** Where spans are posted, path included. */
+  readonly url: string;
+  readonly protocol: (typeof otlpProtocols)[number];
+  readonly serviceName: string;
+  /** Said of every span: where it runs and the like. */
+  readonly resourceAttributes: Readonly<Record<string, string>>;
+  readonly sampler: { readonly name: (typeof samplerNames)[number]; readonly ratio: number };
+}
+
+/** Told when traces come on, when they cannot be sent, and when they can again. */
+export interface TracingLog {
+  info(facts: object, message: string): void;
+  warn(facts: object, message: string): void;
+}
