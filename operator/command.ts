@@ -5,18 +5,33 @@ import type { JSONWebKeySet } from "jose";
 import { pino } from "pino";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { ports } from "../config/contract/names.ts";
+import { bundleCommand } from "./cli/bundle-command.ts";
+import { explainCommand } from "./cli/explain-command.ts";
+import { UsageError } from "./cli/usage-error.ts";
 import { ClusterClient } from "./cluster/client.ts";
 import { connect } from "./cluster/connect.ts";
 import type { ServerImage } from "./desired/deployment.ts";
-import { callMetrics, queueMetrics } from "./metrics.ts";
+import { defaultCollectorImage } from "./desired/telemetry.ts";
+import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics } from "./metrics.ts";
 import { serveProbes } from "./probes.ts";
 import { type Operator, startOperator } from "./start.ts";
 
-const usage = `tts-operator run    turn TtsDeployments into pods, Services and the rest, until stopped
+const usage = `tts-operator run             turn TtsDeployments into pods, Services and the rest, until stopped
+tts-operator explain NAME    say what keeps a TtsDeployment from being ready, and what to do; exit code 3 when it is not ready
+tts-operator support-bundle  objects, events and logs of a namespace (or of one TtsDeployment: its NAME) as tar.gz, without secrets
 
-Environment:
+Options of explain and support-bundle:
+  -n, --namespace     namespace of the TtsDeployment (that of the kubeconfig's context)
+  -o, --output json   explain: for programs
+  -f, --file          support-bundle: where to write it; - is standard output
+  --kubeconfig        a kubeconfig file (KUBECONFIG, a pod's service account, ~/.kube/config)
+  --context           its context (the current one)
+
+Environment of run:
   TTS_SERVER_IMAGE              image of API and model pods that name none of their own (required)
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
+  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
+                                (${defaultCollectorImage})
   TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with
   TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
   TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
@@ -37,11 +52,6 @@ const defaultLeaseName = "tts-operator";
 /** Longest wait for passes under way when stopped; the chart's pods get 20 seconds. */
 const stopWithinMs = 15_000;
 
-/** A mistake in how the operator was started; told as one sentence, without a stack. */
-class UsageError extends Error {
-  override readonly name = "UsageError";
-}
-
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What the command gets from its process. */
@@ -49,7 +59,7 @@ export interface Process {
   readonly environment: Environment;
   /** Resolves with the name of the signal that asks it to stop. */
   readonly stopping: Promise<string>;
-  print(text: string): void;
+  print(text: string | Uint8Array): void;
   complain(text: string): void;
   /** Ends the process at once, whatever is under way. */
   leave(code: number): void;
@@ -69,6 +79,12 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
   collectDefaultMetrics({ register: registry });
   const client = new ClusterClient(connection, { observer: callMetrics(registry, connection.server.host) });
   let operator: Operator | undefined;
+  leaderMetrics(registry, environment.TTS_LEASE_NAME || defaultLeaseName, () => operator);
+  resourceMetrics(
+    registry,
+    () => operator,
+    () => Date.now(),
+  );
   const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator });
   log.info({ version: await version(), server: connection.server.origin, ...settings.server }, "starting");
   const starting = startOperator({
@@ -108,7 +124,8 @@ function serverImage(environment: Environment): ServerImage {
       `TTS_SERVER_IMAGE_PULL_POLICY is ${policy}; it must be one of ${pullPolicies.join(", ")}`,
     );
   }
-  return { image, pullPolicy };
+  const collectorImage = environment.TTS_COLLECTOR_IMAGE || undefined;
+  return { image, pullPolicy, ...(collectorImage && { collectorImage }) };
 }
 
 /** Development keys only where somebody switched them on by hand. */
@@ -149,21 +166,24 @@ async function version(): Promise<string> {
   return (JSON.parse(text) as { version: string }).version;
 }
 
-async function execute(words: readonly string[], process: Process): Promise<void> {
-  const [command] = words;
-  if (command === "run" && words.length === 1) return run(process);
-  if (command === "--version") return process.print(`${await version()}\n`);
-  if (command === undefined || command === "--help" || command === "-h" || command === "help") {
-    return process.print(usage);
+async function execute(words: readonly string[], process: Process): Promise<number> {
+  const [command, ...rest] = words;
+  if (command === undefined || words.includes("--help") || words.includes("-h") || command === "help") {
+    process.print(usage);
+    return 0;
   }
-  throw new UsageError(`unknown command: ${words.join(" ")}; see tts-operator --help`);
+  if (command === "explain") return explainCommand(rest, process);
+  if (command === "support-bundle") return bundleCommand(rest, process, await version());
+  if (command === "--version") process.print(`${await version()}\n`);
+  else if (command === "run" && rest.length === 0) await run(process);
+  else throw new UsageError(`unknown command: ${words.join(" ")}; see tts-operator --help`);
+  return 0;
 }
 
 /** Does what the words after `tts-operator` say; answers the exit code. */
 export async function runCommand(words: readonly string[], process: Process): Promise<number> {
   try {
-    await execute(words, process);
-    return 0;
+    return await execute(words, process);
   } catch (error) {
     process.complain(`tts-operator: ${error instanceof UsageError ? error.message : describe(error)}\n`);
     return error instanceof UsageError ? 2 : 1;

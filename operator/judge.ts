@@ -3,24 +3,35 @@ import {
   judgeLicense,
   type LicenseClaims,
   type LicenseVerdict,
+  licenseIdOf,
   mayServe,
+  warningTimes,
 } from "../config/contract/license.ts";
 import { modelsOfTier } from "../config/contract/models.ts";
 import type { ModelSpec } from "../crds/tts-deployment.ts";
+import { keyOf } from "./cluster/watch.ts";
 import { durationSeconds } from "./desired/duration.ts";
+import { LicenseShares, type LicenseUse } from "./license-shares.ts";
 import type { Grant, Judgement, ObservedDeployment } from "./observed.ts";
 
 /** Judges the license of a TtsDeployment and what it lets run. Nothing that serves is ever taken away here. */
-export async function judge(observed: ObservedDeployment, keys: JSONWebKeySet): Promise<Judgement> {
+export async function judge(
+  observed: ObservedDeployment,
+  keys: JSONWebKeySet,
+  shares = new LicenseShares(),
+): Promise<Judgement> {
   const { verdict, failedAt } = await verdictOf(observed, keys);
-  const claims = mayServe(verdict) ? (verdict.claims ?? unlimited) : undefined;
+  // from here on without a pause: another pass must not take the same rest of the license
+  const claims = mayServe(verdict) ? leftOver(observed, verdict, shares) : undefined;
   const pools = grantPools(observed, claims);
+  if (verdict.claims !== undefined) takeShare(observed, verdict.claims, pools, shares);
   return {
     verdict,
     failedAt,
     ...explain(observed, verdict, claims, pools),
     api: grantApi(observed, claims !== undefined),
     pools: new Map(pools.map(({ model, grant }) => [model.name, grant])),
+    limits: new Map(pools.map(({ model, most }) => [model.name, most])),
     changesAt: changesAt(verdict, observed.now),
   };
 }
@@ -31,7 +42,44 @@ const unlimited: Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> = {
   maxGpus: Number.POSITIVE_INFINITY,
   maxStreams: Number.POSITIVE_INFINITY,
 };
-type Limits = typeof unlimited;
+type Limits = typeof unlimited & {
+  /** What other TtsDeployments use of the same license; not for this one. */
+  readonly elsewhere?: LicenseUse;
+};
+
+function leftOver(
+  { deployment }: ObservedDeployment,
+  { claims }: LicenseVerdict,
+  shares: LicenseShares,
+): Limits {
+  if (claims === undefined) return unlimited;
+  return { ...claims, elsewhere: shares.elsewhere(licenseIdOf(claims), keyOf(deployment)) };
+}
+
+function takeShare(
+  { deployment }: ObservedDeployment,
+  claims: LicenseClaims,
+  pools: readonly PoolGrant[],
+  shares: LicenseShares,
+): void {
+  shares.take(keyOf(deployment), {
+    license: licenseIdOf(claims),
+    use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
+    isShort: pools.some(({ asked, grant }) => grant.replicas < asked),
+  });
+}
+
+/** What so many replicas take of a license. */
+export function useOf(
+  pools: readonly { model: Pick<ModelSpec, "accelerator" | "maxConcurrentStreams">; replicas: number }[],
+): LicenseUse {
+  const sum = (each: (pool: (typeof pools)[number]) => number) =>
+    pools.reduce((total, pool) => total + each(pool), 0);
+  return {
+    gpus: sum(({ model, replicas }) => replicas * (model.accelerator?.count ?? 0)),
+    streams: sum(({ model, replicas }) => replicas * model.maxConcurrentStreams),
+  };
+}
 
 async function verdictOf(
   observed: ObservedDeployment,
@@ -60,7 +108,8 @@ function failedSince({ deployment, now }: ObservedDeployment): number | undefine
 
 function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
   const { claims, graceUntil } = verdict;
-  const times = [graceUntil, claims && claims.nbf * 1000, claims && claims.exp * 1000];
+  const expiresAt = claims && claims.exp * 1000;
+  const times = [graceUntil, claims && claims.nbf * 1000, expiresAt, ...warningTimes(expiresAt)];
   const coming = times.filter((time) => time !== undefined && time > now) as number[];
   return coming.length > 0 ? Math.min(...coming) : undefined;
 }
@@ -80,6 +129,8 @@ interface PoolGrant {
   readonly running: number;
   readonly licensed: boolean;
   readonly grant: Grant;
+  /** With what the license has left over. */
+  readonly most: number;
 }
 
 /** What runs keeps its place in the budget; what is left goes to the pools in the order of the spec. */
@@ -94,11 +145,15 @@ function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | 
   });
   const budget = new Budget(limits);
   for (const { model, running } of wishes) budget.take(model, running);
-  return wishes.map((wish) => {
+  const granted = wishes.map((wish) => {
     if (!wish.licensed) return { ...wish, grant: heldAt(wish.asked, wish.running) };
     const more = budget.take(wish.model, Math.min(wish.asked - wish.running, budget.room(wish.model)));
     return { ...wish, grant: { held: false, replicas: wish.running + more } };
   });
+  return granted.map((pool) => ({
+    ...pool,
+    most: pool.grant.replicas + (pool.licensed ? budget.room(pool.model) : 0),
+  }));
 }
 
 class Budget {
@@ -106,8 +161,8 @@ class Budget {
   #streams: number;
 
   constructor(limits: Limits | undefined) {
-    this.#gpus = limits?.maxGpus ?? 0;
-    this.#streams = limits?.maxStreams ?? 0;
+    this.#gpus = (limits?.maxGpus ?? 0) - (limits?.elsewhere?.gpus ?? 0);
+    this.#streams = (limits?.maxStreams ?? 0) - (limits?.elsewhere?.streams ?? 0);
   }
 
   /** Replicas of this model that still fit. */
@@ -146,16 +201,33 @@ function explain(
 
 function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined): Explanation | undefined {
   if (!limits) return undefined;
-  const total = (each: (pool: PoolGrant) => number) => pools.reduce((sum, pool) => sum + each(pool), 0);
-  const gpus = total(({ asked, model }) => asked * (model.accelerator?.count ?? 0));
-  const streams = total(({ asked, model }) => asked * model.maxConcurrentStreams);
-  const tooMany = (what: string, allowed: number, asked: number) =>
-    `The license allows ${allowed} ${what} and ${asked} are asked for. ${heldBack(pools)} Ask for less or for a larger license.`;
-  if (gpus > limits.maxGpus) return refused("TooManyGpus", tooMany("GPUs", limits.maxGpus, gpus));
-  if (streams > limits.maxStreams) {
-    return refused("TooManyStreams", tooMany("streams", limits.maxStreams, streams));
+  const { maxGpus, maxStreams, elsewhere = { gpus: 0, streams: 0 } } = limits;
+  const wanted = useOf(pools.map(({ model, asked }) => ({ model, replicas: asked })));
+  if (wanted.gpus + elsewhere.gpus > maxGpus) {
+    return refused("TooManyGpus", tooMany("GPUs", maxGpus, wanted.gpus, elsewhere.gpus, pools));
+  }
+  if (wanted.streams + elsewhere.streams > maxStreams) {
+    return refused(
+      "TooManyStreams",
+      tooMany("streams", maxStreams, wanted.streams, elsewhere.streams, pools),
+    );
   }
   return undefined;
+}
+
+/** Who the others are is not told: they may be of namespaces that this one's readers cannot see. */
+function tooMany(
+  what: string,
+  allowed: number,
+  asked: number,
+  others: number,
+  pools: readonly PoolGrant[],
+): string {
+  const shared =
+    others > 0
+      ? `The license allows ${allowed} ${what} in all; other TtsDeployments that share it use ${others}, and ${asked} are asked for here.`
+      : `The license allows ${allowed} ${what} and ${asked} are asked for.`;
+  return `${shared} ${heldBack(pools)} Ask for less or for a larger license.`;
 }
 
 function heldBack(pools: readonly PoolGrant[]): string {

@@ -1,6 +1,8 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { TtsDeploymentStatus } from "../crds/tts-deployment.ts";
 import type { CallObserver } from "./cluster/client.ts";
 import type { QueueObserver } from "./loop/queue.ts";
+import type { Operator } from "./start.ts";
 
 /** controller-runtime's own, so that dashboards and alerts made for it fit. */
 const passSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60];
@@ -73,4 +75,89 @@ export function callMetrics(registry: Registry, host: string): CallObserver {
   return ({ method, status }) => {
     requests.inc({ code: status === 0 ? "<error>" : String(status), method, host });
   };
+}
+
+type Told = Pick<Operator, "leading" | "deployments">;
+
+/** `leader_election_master_status` of client-go. */
+export function leaderMetrics(registry: Registry, lease: string, operator: () => Told | undefined): void {
+  new Gauge({
+    name: "leader_election_master_status",
+    help: "1 while this process leads, else 0",
+    registers: [registry],
+    labelNames: ["name"],
+    collect() {
+      this.set({ name: lease }, operator()?.leading() === true ? 1 : 0);
+    },
+  });
+}
+
+const of = ["namespace", "name"] as const;
+const statuses = { True: 1, False: 0, Unknown: -1 } as const;
+
+/** What the statuses of the TtsDeployments say; of the process that leads alone, so that sums count each once. */
+export function resourceMetrics(
+  registry: Registry,
+  operator: () => Told | undefined,
+  nowMs: () => number,
+): void {
+  const each = (tell: (labels: { namespace: string; name: string }, status: TtsDeploymentStatus) => void) => {
+    const running = operator();
+    if (running?.leading() !== true) return;
+    for (const { metadata, status } of running.deployments()) {
+      if (status !== undefined) tell({ namespace: metadata.namespace, name: metadata.name }, status);
+    }
+  };
+  const gauge = (
+    name: string,
+    help: string,
+    more: readonly string[],
+    tell: (gauge: Gauge, ...of: Parameters<Parameters<typeof each>[0]>) => void,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      labelNames: [...of, ...more],
+      collect() {
+        this.reset();
+        each((labels, status) => tell(this, labels, status));
+      },
+    });
+  gauge(
+    "svc_tts_operator_condition",
+    "Each condition of each TtsDeployment: 1 True, 0 False, -1 Unknown",
+    ["condition"],
+    (metric, labels, { conditions }) => {
+      for (const { type, status } of conditions) metric.set({ ...labels, condition: type }, statuses[status]);
+    },
+  );
+  gauge(
+    "svc_tts_operator_license_expiry_timestamp_seconds",
+    "When the license expires, in seconds since the epoch; absent without a license that can be read",
+    [],
+    (metric, labels, { license }) => {
+      if (license.expiresAt !== undefined) metric.set(labels, Date.parse(license.expiresAt) / 1000);
+    },
+  );
+  gauge(
+    "svc_tts_operator_license_grace_remaining_seconds",
+    "How long is served on with a license that is no longer good; absent outside the grace period",
+    [],
+    (metric, labels, { license }) => {
+      if (license.graceUntil === undefined) return;
+      metric.set(labels, Math.max(0, (Date.parse(license.graceUntil) - nowMs()) / 1000));
+    },
+  );
+  gauge(
+    "svc_tts_operator_pool_replicas",
+    "Pods of a pool by what they are: all there are, and those that take requests",
+    ["pool", "state"],
+    (metric, labels, { models }) => {
+      for (const { name: pool, replicas, readyReplicas } of models) {
+        metric.set({ ...labels, pool, state: "all" }, replicas);
+        metric.set({ ...labels, pool, state: "ready" }, readyReplicas);
+      }
+    },
+  );
 }

@@ -3,17 +3,25 @@ import { children } from "../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../crds/tts-model-pool.ts";
 import type { ClusterClient } from "./cluster/client.ts";
+import { resourceOf } from "./cluster/resources.ts";
+import { keyOf } from "./cluster/watch.ts";
+import { isRouted } from "./desired/config-map.ts";
+import { telemetrySecrets } from "./desired/telemetry.ts";
+import { useOf } from "./judge.ts";
+import type { LicenseShares } from "./license-shares.ts";
 import type { Clock } from "./loop/clock.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 import type {
   Deployment,
   ObservedDeployment,
   ObservedPool,
+  ObservedTelemetry,
   Pod,
   TtsDeployment,
   TtsModelPool,
   Workload,
 } from "./observed.ts";
+import type { RolloutFacts } from "./rollout/plan.ts";
 import type { ClusterView } from "./view.ts";
 
 /** From the cluster to one plain value: everything a pass will judge by. */
@@ -55,25 +63,91 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     deployment,
     licenseToken: entryOf(licenseSecret, license.secretRef.key),
     keysSecretExists: keys === undefined ? undefined : keysSecret !== undefined,
+    telemetry: await observeTelemetry(eyes, deployment),
     api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
     pools: poolsOf(eyes.view, deployment),
+  };
+}
+
+async function observeTelemetry(
+  { client, view }: Eyes,
+  { metadata, spec }: TtsDeployment,
+): Promise<ObservedTelemetry> {
+  const wanted = telemetrySecrets(spec.telemetry);
+  const found = await Promise.all(
+    wanted.map((name) => client.get(secretRef(metadata.namespace, name), { metadataOnly: true })),
+  );
+  return {
+    missingSecrets: wanted.filter((_name, index) => found[index] === undefined),
+    monitorsMissing:
+      spec.telemetry?.serviceMonitor.enabled === true && !(await view.isInstalled("ServiceMonitor")),
   };
 }
 
 export function observePool(view: ClusterView, pool: TtsModelPool): ObservedPool {
   const { namespace, name } = pool.metadata;
   const { deployment, pool: label } = pool.spec;
-  return { pool, workload: workloadOf(view, pool, name, `${namespace}/${deployment}/${label}`) };
+  const workload = workloadOf(view, pool, name, `${namespace}/${deployment}/${label}`);
+  const autoscaler = ["HorizontalPodAutoscaler", "ScaledObject"]
+    .map((kind) => view.get(kind, `${namespace}/${name}`))
+    .find((scaler) => scaler !== undefined && isOwnedBy(scaler, pool));
+  return { pool, workload, autoscaler };
+}
+
+/** The pool that tries a pool's new settings, and whether streams are sent to it. */
+export function observeCanary(
+  view: ClusterView,
+  { metadata, spec }: TtsModelPool,
+): Pick<RolloutFacts, "canary" | "routed"> {
+  const name = children.canary(spec.pool);
+  const key = `${metadata.namespace}/${children.pool(spec.deployment, name)}`;
+  const found = view.get("TtsModelPool", key) as TtsModelPool | undefined;
+  if (found === undefined || controllerOf(found)?.uid !== metadata.uid)
+    return { canary: undefined, routed: false };
+  const table = view.get("ConfigMap", `${metadata.namespace}/${children.routing(spec.deployment)}`);
+  return { canary: observePool(view, found), routed: isRouted(table, name) };
+}
+
+/** Whether a pool is the TtsDeployment's own, or the canary of one that is. */
+export function belongsTo(view: ClusterView, pool: TtsModelPool, deployment: TtsDeployment): boolean {
+  if (isOwnedBy(pool, deployment)) return true;
+  const parent = parentOf(view, pool);
+  return parent !== undefined && isOwnedBy(parent, deployment);
+}
+
+/** The pool whose canary this is. */
+export function parentOf(view: ClusterView, pool: TtsModelPool): TtsModelPool | undefined {
+  const owner = controllerOf(pool);
+  if (owner?.kind !== pool.kind) return undefined;
+  const parent = view.get(pool.kind, `${pool.metadata.namespace}/${owner.name}`);
+  return parent !== undefined && isOwnedBy(pool, parent) ? (parent as TtsModelPool) : undefined;
 }
 
 /** Every Secret that a TtsDeployment depends on. */
-export function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
+function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
   const names = [
     spec.license.secretRef.name,
     ...(spec.api.keys ? [spec.api.keys.secretRef.name] : []),
     children.token(metadata.name),
+    ...telemetrySecrets(spec.telemetry),
   ];
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
+}
+
+/** Everything of a TtsDeployment that is followed by its name. */
+export function namedOf(deployment: TtsDeployment): Ref[] {
+  const routes = deployment.spec.api.route?.gatewayRef === undefined ? [] : [routeRef(deployment)];
+  return [...secretsOf(deployment), ...routes];
+}
+
+export function routeRef({ metadata }: TtsDeployment): Ref {
+  const { apiVersion } = resourceOf("HTTPRoute");
+  return {
+    apiVersion,
+    kind: "HTTPRoute",
+    namespace: metadata.namespace,
+    name: children.apiService(metadata.name),
+  };
 }
 
 export function secretRef(namespace: string, name: string): Ref {
@@ -124,4 +198,18 @@ function misunderstood(
   return new Error(
     `${kind} ${metadata.namespace}/${metadata.name} is not as this operator knows it (spec${first?.instancePath}: ${first?.message}); install the CRDs of the operator's own version`,
   );
+}
+
+/** What stands now, for who begins to work: the passes to come tell of their own TtsDeployment, but need to know of all others. */
+export function seedShares(view: ClusterView, shares: LicenseShares): void {
+  for (const found of view.all("TtsDeployment")) {
+    const deployment = found as TtsDeployment;
+    const license = deployment.status?.license?.id;
+    if (license === undefined) continue;
+    const running = poolsOf(view, deployment).map(({ pool, workload }) => ({
+      model: pool.spec,
+      replicas: workload.deployment?.spec?.replicas ?? 0,
+    }));
+    shares.take(keyOf(deployment), { license, use: useOf(running), isShort: false });
+  }
 }

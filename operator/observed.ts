@@ -32,6 +32,8 @@ export interface Workload {
 export interface ObservedPool {
   readonly pool: TtsModelPool;
   readonly workload: Workload;
+  /** The HorizontalPodAutoscaler or ScaledObject that we made for it. */
+  readonly autoscaler?: Manifest | undefined;
 }
 
 export interface ObservedDeployment {
@@ -42,8 +44,16 @@ export interface ObservedDeployment {
   readonly licenseToken: string | undefined;
   /** Whether the Secret with API keys is there; `undefined` when the spec names none. */
   readonly keysSecretExists: boolean | undefined;
+  readonly telemetry: ObservedTelemetry;
   readonly api: Workload;
   readonly pools: readonly ObservedPool[];
+}
+
+export interface ObservedTelemetry {
+  /** Secrets that the collector needs and that are not there. */
+  readonly missingSecrets: readonly string[];
+  /** Monitors are asked for, and the cluster does not know them. */
+  readonly monitorsMissing: boolean;
 }
 
 /** How much of a workload the license lets run. */
@@ -51,6 +61,27 @@ export interface Grant {
   /** The pod template stays as it is. */
   readonly held: boolean;
   readonly replicas: number;
+}
+
+/** What this cluster has for scalers that are not ours. */
+export interface ClusterGifts {
+  /** HorizontalPodAutoscalers may scale to zero. */
+  readonly allowsZero: boolean;
+  /** KEDA is installed. */
+  readonly hasKeda: boolean;
+}
+
+/** How a pool with `scaling` stands. */
+export interface ScalingView {
+  /** How many there shall be; undefined where somebody else scales. */
+  readonly replicas: number | undefined;
+  readonly plan: "following" | "atMost" | "licenseHolds" | "loadUnknown" | undefined;
+  /** API pods that have not told their load for a while. */
+  readonly silentPods: readonly string[];
+  /** Streams that callers have on the pool; undefined while nobody tells. */
+  readonly used: number | undefined;
+  /** By base URL. */
+  readonly streamsByReplica: ReadonlyMap<string, number>;
 }
 
 /** What the license says about one TtsDeployment, and what follows for its pods. */
@@ -65,6 +96,8 @@ export interface Judgement {
   readonly api: Grant;
   /** By name of the pool. */
   readonly pools: ReadonlyMap<string, Grant>;
+  /** The most replicas that each pool could have now, by name. */
+  readonly limits: ReadonlyMap<string, number>;
   /** When the verdict will change by itself, milliseconds since the epoch. */
   readonly changesAt: number | undefined;
 }

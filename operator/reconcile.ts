@@ -1,27 +1,46 @@
+import { children as names } from "../config/contract/names.ts";
+import type { Analyst } from "./analyst.ts";
 import type { EventRecorder } from "./cluster/events.ts";
+import { lookAgainMs as findAgainMs } from "./cluster/foreign.ts";
 import {
   deploymentChildren,
   poolChildren,
   poolsScaledByOthers,
   poolsToPrune,
   type Settings,
-  tokenChild,
 } from "./desired/children.ts";
+import { tokenSecret } from "./desired/secret.ts";
 import { judge } from "./judge.ts";
+import type { LicenseShares } from "./license-shares.ts";
 import type { Manifest } from "./manifest.ts";
 import {
+  belongsTo,
   type Eyes,
   findDeployment,
   findPool,
-  isOwnedBy,
+  namedOf,
+  observeCanary,
   observeDeployment,
   observePool,
-  secretsOf,
+  parentOf,
+  routeRef,
 } from "./observe.ts";
-import type { Judgement, ObservedDeployment, Problem, TtsDeployment, TtsModelPool } from "./observed.ts";
+import type {
+  ClusterGifts,
+  Judgement,
+  ObservedDeployment,
+  Problem,
+  TtsDeployment,
+  TtsModelPool,
+} from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
+import type { RolloutFacts } from "./rollout/plan.ts";
+import { markVictims, type ScaledPool, scalePool } from "./scaling/pass.ts";
+import type { Scaler } from "./scaling/scaler.ts";
+import { canaryNews, type News } from "./status/canary.ts";
 import { transitions } from "./status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "./status/deployment.ts";
+import { expiryWarning } from "./status/license.ts";
 import { poolStatus } from "./status/pool.ts";
 import type { TokenKeeper } from "./token.ts";
 import { OwnerGone, type WriteResult, type Writer } from "./write.ts";
@@ -30,7 +49,10 @@ import { OwnerGone, type WriteResult, type Writer } from "./write.ts";
 export interface Hands extends Eyes {
   readonly writer: Writer;
   readonly tokens: TokenKeeper;
+  readonly shares: LicenseShares;
+  readonly analyst: Analyst;
   readonly events: EventRecorder;
+  readonly scaler: Scaler;
   readonly settings: Settings;
 }
 
@@ -39,43 +61,109 @@ const settled: Outcome = { kind: "settled" };
 /** A pass over one TtsDeployment: observe, judge, render, apply, tell. */
 export async function reconcileDeployment(hands: Hands, key: string): Promise<Outcome> {
   const deployment = findDeployment(hands.view, key);
-  hands.view.followSecrets(key, deployment && !isGoing(deployment) ? secretsOf(deployment) : []);
+  hands.view.followNamed(key, deployment && !isGoing(deployment) ? namedOf(deployment) : []);
   if (deployment === undefined || isGoing(deployment)) {
     hands.tokens.forget(key);
+    hands.scaler.forget(key);
+    hands.writer.forget(key);
+    if (deployment === undefined) hands.shares.forget(key);
     return settled;
   }
   if (deployment.spec.suspend) {
+    hands.scaler.forget(key);
     await tell(hands, deployment, suspendedStatus({ deployment, now: hands.clock.nowMs() }));
     return settled;
   }
   const observed = await observeDeployment(hands, deployment);
-  const judgement = await judge(observed, hands.settings.licenseKeys);
-  const token = tokenChild(observed, await hands.tokens.tokenOf(deployment));
-  const children = [token, ...deploymentChildren(observed, judgement, hands.settings)];
+  const judgement = await judge(observed, hands.settings.licenseKeys, hands.shares);
+  const { internal, changesAt: tokenChangesAt } = await hands.tokens.tokenOf(deployment);
+  hands.scaler.follow(key, deployment, observed.api.pods, internal.accepted);
+  const token = tokenSecret(deployment, internal);
+  const rendered = deploymentChildren(observed, judgement, hands.settings);
+  const children = [token, ...rendered.children];
   for (const pool of poolsScaledByOthers(observed)) await hands.writer.handOverReplicas(pool);
   const result = await hands.writer.ensureAll(deployment, children);
+  if (result.failure === undefined) await hands.writer.retire(deployment, deployment.metadata.name, children);
+  if (result.failure === undefined)
+    await hands.writer.retireNamed(deployment, routeRef(deployment), children);
   if (result.failure === undefined && hasRoutes(result)) await prune(hands, observed);
-  await tell(hands, deployment, deploymentStatus(withApplied(observed, result), judgement, result.problem));
+  const problem = result.problem ?? rendered.problem;
+  await tell(
+    hands,
+    deployment,
+    deploymentStatus(withApplied(observed, result), judgement, problem, rendered.apiOutdated),
+  );
   if (result.failure !== undefined) throw result.failure;
-  return outcomeOf(observed.now, judgement, result.problem);
+  const lookAgainAt = observed.telemetry.monitorsMissing ? observed.now + findAgainMs : undefined;
+  return outcomeOf(observed.now, [judgement.changesAt, tokenChangesAt, lookAgainAt], problem);
 }
 
 /** A pass over one TtsModelPool: the same steps, under its TtsDeployment's license. */
 export async function reconcilePool(hands: Hands, key: string): Promise<Outcome> {
-  const pool = findPool(hands.view, key);
-  if (pool === undefined || isGoing(pool)) return settled;
-  const deployment = findDeployment(hands.view, `${pool.metadata.namespace}/${pool.spec.deployment}`);
-  if (!deployment || isGoing(deployment) || deployment.spec.suspend || !isOwnedBy(pool, deployment))
+  const found = findPool(hands.view, key);
+  if (found === undefined || isGoing(found)) {
+    hands.scaler.forgetPool(key);
     return settled;
-  const judgement = await judge(await observeDeployment(hands, deployment), hands.settings.licenseKeys);
-  const grant = judgement.pools.get(pool.spec.pool);
-  if (grant === undefined) return settled;
-  const observed = observePool(hands.view, pool);
-  const result = await hands.writer.ensureAll(pool, poolChildren(observed, grant, hands.settings));
-  const now = hands.clock.nowMs();
-  await tell(hands, pool, poolStatus(observePool(hands.view, pool), { now, grant, problem: result.problem }));
+  }
+  const deployment = findDeployment(hands.view, `${found.metadata.namespace}/${found.spec.deployment}`);
+  if (!deployment || isGoing(deployment) || deployment.spec.suspend) return settled;
+  if (!belongsTo(hands.view, found, deployment)) return settled;
+  const observedDeployment = await observeDeployment(hands, deployment);
+  const judgement = await judge(observedDeployment, hands.settings.licenseKeys, hands.shares);
+  const scaled = await scaledPool(hands, key, found, judgement);
+  if (scaled === undefined) return settled;
+  const { pool, grant, scaling } = scaled;
+  const cluster = await observeGifts(hands, pool);
+  const facts: RolloutFacts = {
+    observed: observePool(hands.view, pool),
+    ...observeCanary(hands.view, pool),
+    grant,
+    now: hands.clock.nowMs(),
+    figures: await figuresOf(hands, pool, observedDeployment),
+  };
+  await markVictims(hands.writer, facts.observed, grant, scaling);
+  const { children, plan, ...rendered } = poolChildren(facts, hands.settings, cluster);
+  const result = await hands.writer.ensureAll(pool, children);
+  if (result.failure === undefined) await hands.writer.retire(pool, deployment.metadata.name, children);
+  if (plan?.dropCanary && facts.canary) await hands.writer.remove(facts.canary.pool);
+  const { now } = facts;
+  const problem = result.problem ?? rendered.problem;
+  const status = poolStatus(observePool(hands.view, pool), { now, grant, plan, problem, scaling, cluster });
+  await tell(hands, pool, status, canaryNews(pool.status?.canary, status.canary));
   if (result.failure !== undefined) throw result.failure;
-  return outcomeOf(now, judgement, result.problem);
+  const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
+  return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problem);
+}
+
+/** What the cluster has for the scaler that the pool asks for; nothing is asked of it otherwise. */
+async function observeGifts({ writer, view }: Hands, pool: TtsModelPool): Promise<ClusterGifts> {
+  const { provider, minReplicas } = pool.spec.scaling ?? {};
+  return {
+    allowsZero: provider !== "HPA" || minReplicas !== 0 || (await writer.allowsZero(pool)),
+    hasKeda: provider !== "KEDA" || (await view.isInstalled("ScaledObject")),
+  };
+}
+
+/** A canary has the replicas that its pool's plan asks for; a pool, what the license lets it. */
+async function scaledPool(
+  hands: Hands,
+  key: string,
+  pool: TtsModelPool,
+  judgement: Judgement,
+): Promise<ScaledPool | undefined> {
+  const parent = parentOf(hands.view, pool);
+  if (parent === undefined) return scalePool(hands, key, pool, judgement);
+  const held = judgement.pools.get(parent.spec.pool)?.held;
+  if (held === undefined) return undefined;
+  return { pool, grant: { held, replicas: pool.spec.replicas }, scaling: undefined };
+}
+
+/** Only while a canary is judged. */
+async function figuresOf(hands: Hands, pool: TtsModelPool, { api }: ObservedDeployment) {
+  const { canary: spec } = pool.spec.rollout;
+  const { canary: state } = pool.status ?? {};
+  if (spec === undefined || state?.phase !== "Analysing") return undefined;
+  return hands.analyst.figuresOf(pool, names.canary(pool.spec.pool), state, spec, api.pods);
 }
 
 /** A pass that finds its owner going ends there: foreground deletion recreates nothing. */
@@ -124,8 +212,10 @@ async function tell(
   hands: Hands,
   owner: TtsDeployment | TtsModelPool,
   status: NonNullable<(TtsDeployment | TtsModelPool)["status"]>,
+  news: readonly News[] = [],
 ): Promise<void> {
   if (!(await hands.writer.ensureStatus(owner, status))) return;
+  for (const event of news) hands.events.record({ regarding: owner, action: "RolloutHealthy", ...event });
   for (const { condition, worse } of transitions(owner.status?.conditions, status.conditions)) {
     hands.events.record({
       regarding: owner,
@@ -135,21 +225,34 @@ async function tell(
       note: condition.message,
     });
   }
+  const license =
+    "license" in status && expiryWarning((owner as TtsDeployment).status?.license, status.license);
+  if (license) {
+    const [type, reason, action] = ["Warning", "LicenseExpiresSoon", "LicenseValid"] as const;
+    hands.events.record({ regarding: owner, type, reason, action, note: license });
+  }
 }
 
-/** Nobody tells us when a foreign object goes away, so a taken name is looked at again. */
-const nameRetryMs = 30_000;
+/** Nobody tells us when a foreign object goes away or a kind is installed, so these are looked at again. */
+const lookedAtAgain = new Set(["NameTaken", "GatewayApiMissing"]);
+const lookAgainMs = 30_000;
 const childRetryMs = 1_000;
 /** A date far ahead is looked at again before a timer could drift or overflow. */
 const longestWaitMs = 3_600_000;
 
-function outcomeOf(now: number, { changesAt }: Judgement, problem: Problem | undefined): Outcome {
-  if (problem?.reason === "NameTaken")
-    return { kind: "waiting", afterMs: nameRetryMs, reason: problem.message };
+/** @param times when something changes by itself, milliseconds since the epoch */
+function outcomeOf(
+  now: number,
+  times: readonly (number | undefined)[],
+  problem: Problem | undefined,
+): Outcome {
+  if (problem !== undefined && lookedAtAgain.has(problem.reason))
+    return { kind: "waiting", afterMs: lookAgainMs, reason: problem.message };
   if (problem?.reason === "ChildDeleting")
     return { kind: "waiting", afterMs: childRetryMs, reason: problem.message };
   if (problem?.stalled) return { kind: "stalled", reason: problem.message };
-  if (changesAt === undefined) return settled;
-  const afterMs = Math.min(Math.max(changesAt - now, 0) + 50, longestWaitMs);
-  return { kind: "waiting", afterMs, reason: "the license's verdict changes then" };
+  const coming = times.filter((time) => time !== undefined);
+  if (coming.length === 0) return settled;
+  const afterMs = Math.min(Math.max(Math.min(...coming) - now, 0) + 50, longestWaitMs);
+  return { kind: "waiting", afterMs, reason: "something changes by itself then" };
 }

@@ -1,16 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { children, labels } from "../config/contract/names.ts";
+import { Analyst } from "./analyst.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { EventRecorder } from "./cluster/events.ts";
 import { LeaderElection } from "./cluster/lease.ts";
 import type { ReflectorObserver } from "./cluster/watch.ts";
 import type { Settings } from "./desired/children.ts";
+import { LicenseShares } from "./license-shares.ts";
 import { type Clock, systemClock } from "./loop/clock.ts";
 import { type QueueObserver, WorkQueue } from "./loop/queue.ts";
 import type { Manifest } from "./manifest.ts";
-import { controllerOf } from "./observe.ts";
+import { controllerOf, seedShares } from "./observe.ts";
+import type { Pod, TtsDeployment } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
+import { readApiMetrics } from "./pod-metrics.ts";
 import { type Hands, reconcileDeployment, reconcilePool, untilOwnerGoes } from "./reconcile.ts";
+import { Scaler } from "./scaling/scaler.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
 import { Writer } from "./write.ts";
@@ -38,11 +43,17 @@ export interface OperatorOptions {
   readonly workers?: number;
   readonly clock?: Clock;
   readonly queueObserver?: QueueObserver;
+  /** How long each step of a rotation of internal tokens waits for pods to follow; 5 minutes unless given. */
+  readonly tokenOverlapMs?: number;
+  /** `/metrics` of an API pod, which canaries are judged by; asked of the pod itself unless given. */
+  readonly readMetrics?: (pod: Pod) => Promise<string>;
 }
 
 /** A running operator. */
 export interface Operator {
   leading(): boolean;
+  /** All that are served, as last seen. */
+  deployments(): TtsDeployment[];
   /** Ends passes, watches and the lead, in this order. */
   stop(): Promise<void>;
 }
@@ -50,18 +61,42 @@ export interface Operator {
 /** Passes at once: they wait for the API server most of their time. */
 const defaultWorkers = 8;
 const tokenBytes = 32;
+/** A kubelet renews the files of its pods in up to a minute and a half; a busy one is given thrice that and more. */
+const defaultTokenOverlapMs = 300_000;
 
 /** Builds an operator and starts it; resolves when it knows the cluster. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { client, log, settings, clock = systemClock } = options;
   const view = new ClusterView({ client, namespaces: options.namespaces, clock, observer: watchLog(log) });
+  // made before the queue that it wakes
+  const scaler = new Scaler({
+    clock,
+    wake: (key) => queue.add(poolKey(key)),
+    onTrouble: (deployment, pod, error) =>
+      log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
+  });
   const hands: Hands = {
+    scaler,
     client,
     clock,
     view,
     settings,
     writer: new Writer(client, view),
-    tokens: new TokenKeeper(client, () => randomBytes(tokenBytes).toString("base64url")),
+    shares: new LicenseShares((keys) => {
+      for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);
+    }),
+    tokens: new TokenKeeper({
+      client,
+      clock,
+      newToken: () => randomBytes(tokenBytes).toString("base64url"),
+      overlapMs: options.tokenOverlapMs ?? defaultTokenOverlapMs,
+    }),
+    analyst: new Analyst({
+      clock,
+      readMetrics: options.readMetrics ?? readApiMetrics,
+      onUnread: (pod, error) =>
+        log.warn({ pod, error: String(error) }, "the metrics of an API pod cannot be read"),
+    }),
     events: new EventRecorder({
       client,
       clock,
@@ -69,7 +104,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "an event was dropped"),
     }),
   };
-  const queue = new WorkQueue({
+  const queue: WorkQueue = new WorkQueue({
     clock,
     workers: options.workers ?? defaultWorkers,
     pass: (key) => untilOwnerGoes(passOver(hands, key)),
@@ -83,11 +118,17 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     throw error;
   };
   await view.start().catch(stopEarly);
-  const election = lead(options, queue, clock);
+  const work = () => {
+    seedShares(view, hands.shares);
+    queue.start();
+  };
+  const election = lead(options, work, clock);
   return {
+    deployments: () => view.all("TtsDeployment") as TtsDeployment[],
     leading: () => election?.leading ?? true,
     async stop() {
       await queue.stop();
+      await scaler.stop();
       await hands.events.flush();
       await election?.stop();
       await view.stop();
@@ -95,10 +136,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   };
 }
 
-function lead(options: OperatorOptions, queue: WorkQueue, clock: Clock): LeaderElection | undefined {
+function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderElection | undefined {
   const { client, election, log, instance, onLost } = options;
   if (election === undefined) {
-    queue.start();
+    work();
     return undefined;
   }
   return new LeaderElection({
@@ -108,7 +149,7 @@ function lead(options: OperatorOptions, queue: WorkQueue, clock: Clock): LeaderE
     identity: `${instance}_${randomBytes(6).toString("hex")}`,
     onLeading: () => {
       log.info({ lease: election.name }, "leading");
-      queue.start();
+      work();
     },
     onLost,
     onError: (error) => log.warn({ error: String(error) }, "the lease could not be read or written"),
@@ -139,7 +180,9 @@ function keysOf(view: ClusterView, change: Change): string[] {
     case "Pod":
       return podKeys(object);
     case "Secret":
-      return view.followersOf(key).flatMap((owner) => [deploymentKey(owner), ...poolKeys(view, owner)]);
+      return view.followersOf(kind, key).flatMap((owner) => [deploymentKey(owner), ...poolKeys(view, owner)]);
+    case "HTTPRoute":
+      return view.followersOf(kind, key).map(deploymentKey);
     default:
       return ownerKeys(object);
   }

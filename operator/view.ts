@@ -1,6 +1,8 @@
 import { labels } from "../config/contract/names.ts";
 import type { ClusterClient } from "./cluster/client.ts";
+import { ForeignKind } from "./cluster/foreign.ts";
 import { keyOf, Reflector, type ReflectorObserver, watchOne } from "./cluster/watch.ts";
+import { foreignKinds, optionalKinds } from "./desired/children.ts";
 import { managedSelector, podsSelector } from "./desired/metadata.ts";
 import type { Clock } from "./loop/clock.ts";
 import type { Manifest, Ref } from "./manifest.ts";
@@ -16,17 +18,22 @@ export interface ViewOptions {
   readonly observer: ReflectorObserver;
 }
 
-/** The kinds that are followed as a whole, and which of their objects. Secrets are not among them: see `followSecrets`. */
+/** The kinds that are followed as a whole, and which of their objects. */
 const followed: readonly { kind: string; labelSelector?: string; keepManagedFields: boolean }[] = [
   { kind: "TtsDeployment", keepManagedFields: true },
   { kind: "TtsModelPool", keepManagedFields: true },
-  ...["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Service", "Deployment"].map((kind) => ({
-    kind,
-    labelSelector: managedSelector,
-    keepManagedFields: true,
-  })),
+  ...[
+    ...["ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Service", "Deployment"],
+    ...optionalKinds,
+  ].map((kind) => ({ kind, labelSelector: managedSelector, keepManagedFields: true })),
   { kind: "Pod", labelSelector: podsSelector, keepManagedFields: false },
 ];
+
+/**
+ * Kinds of which objects are followed by name alone: Secrets, since nobody should list them, and those that a cluster may not have. A
+ * pass reads them from the API server.
+ */
+const followedByName = new Set(["Secret", "HTTPRoute"]);
 
 /**
  * The cluster as far as the operator looks at it, kept up to date by watches. What the operator has just written counts
@@ -35,12 +42,13 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
 export class ClusterView {
   readonly #options: ViewOptions;
   readonly #reflectors: Reflector[] = [];
+  readonly #foreign: ForeignKind[] = [];
   readonly #listeners: ViewListener[] = [];
   /** By `Kind/namespace/name`. */
   readonly #objects = new Map<string, Manifest>();
   readonly #groups = new Map<string, Map<string, Manifest>>();
-  readonly #secrets = new Map<string, { reflector: Reflector; followers: Set<string> }>();
-  readonly #secretsOf = new Map<string, readonly string[]>();
+  readonly #named = new Map<string, { reflector: Reflector; followers: Set<string> }>();
+  readonly #namedBy = new Map<string, readonly string[]>();
   #stopped = false;
 
   constructor(options: ViewOptions) {
@@ -53,6 +61,15 @@ export class ClusterView {
         this.#reflectors.push(reflector);
       }
     }
+    for (const kind of foreignKinds) {
+      for (const namespace of namespaces) {
+        const onChange = (key: string, object: Manifest | undefined) => this.#take(kind, key, object);
+        const selection = { labelSelector: managedSelector, namespace };
+        this.#foreign.push(
+          new ForeignKind(kind, { client: options.client, ...selection, ...this.#common(), onChange }),
+        );
+      }
+    }
   }
 
   onChange(listener: ViewListener): void {
@@ -61,17 +78,31 @@ export class ClusterView {
 
   /** Resolves when everything is known. */
   async start(): Promise<void> {
-    await Promise.all(this.#reflectors.map((reflector) => reflector.start().synced()));
+    const known = this.#reflectors.map((reflector) => reflector.start().synced());
+    await Promise.all([...known, ...this.#foreign.map((kind) => kind.find())]);
+  }
+
+  /** Whether the cluster has this kind of another product; asks now and then where it had not. */
+  async isInstalled(kind: string): Promise<boolean> {
+    const found = await Promise.all(
+      this.#foreign.filter((one) => one.kind === kind).map((one) => one.find()),
+    );
+    return found.some((installed) => installed);
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    const secrets = [...this.#secrets.values()].map(({ reflector }) => reflector);
-    await Promise.all([...this.#reflectors, ...secrets].map((reflector) => reflector.stop()));
+    const named = [...this.#named.values()].map(({ reflector }) => reflector);
+    await Promise.all([...this.#reflectors, ...this.#foreign, ...named].map((one) => one.stop()));
   }
 
   get(kind: string, key: string): Manifest | undefined {
     return this.#objects.get(`${kind}/${key}`);
+  }
+
+  /** Every object of a kind that is followed. */
+  all(kind: string): Manifest[] {
+    return [...this.#objects.values()].filter((object) => object.kind === kind);
   }
 
   /** Objects of a kind that share a group, see `groupOf`. */
@@ -82,50 +113,49 @@ export class ClusterView {
   /** What the API server answered to a write of ours. */
   written(object: Manifest): void {
     const key = `${object.kind}/${keyOf(object)}`;
-    if (object.kind === "Secret" || !isNewer(object, this.#objects.get(key))) return;
+    if (followedByName.has(object.kind) || !isNewer(object, this.#objects.get(key))) return;
     this.#store(key, object);
   }
 
-  /**
-   * Watches the named Secrets for as long as `follower` names them; their changes are told as those of kind `Secret`. Only
-   * metadata is kept: a pass reads the content when it needs it.
-   */
-  followSecrets(follower: string, refs: readonly Ref[]): void {
+  /** Watches the named objects for as long as `follower` names them. Of Secrets only metadata is fetched. */
+  followNamed(follower: string, refs: readonly Ref[]): void {
     if (this.#stopped) return;
-    const keys = refs.map(keyOf);
-    for (const ref of refs) this.#followSecret(follower, ref);
-    for (const key of this.#secretsOf.get(follower) ?? [])
+    const keys = refs.map(nameOf);
+    for (const ref of refs) this.#followOne(follower, ref);
+    for (const key of this.#namedBy.get(follower) ?? [])
       if (!keys.includes(key)) this.#unfollow(follower, key);
-    if (keys.length === 0) this.#secretsOf.delete(follower);
-    else this.#secretsOf.set(follower, keys);
+    if (keys.length === 0) this.#namedBy.delete(follower);
+    else this.#namedBy.set(follower, keys);
   }
 
-  followersOf(secretKey: string): string[] {
-    return [...(this.#secrets.get(secretKey)?.followers ?? [])];
+  /** Who follows the object of this kind and key by its name. */
+  followersOf(kind: string, key: string): string[] {
+    return [...(this.#named.get(`${kind}/${key}`)?.followers ?? [])];
   }
 
-  #followSecret(follower: string, ref: Ref): void {
-    const key = keyOf(ref);
-    const known = this.#secrets.get(key);
+  #followOne(follower: string, ref: Ref): void {
+    const key = nameOf(ref);
+    const { apiVersion, kind } = ref;
+    const known = this.#named.get(key);
     if (known !== undefined) {
       known.followers.add(follower);
       return;
     }
     const reflector = watchOne(this.#options.client, ref, this.#common());
-    this.#secrets.set(key, { reflector, followers: new Set([follower]) });
+    this.#named.set(key, { reflector, followers: new Set([follower]) });
     reflector.onChange((_key, object) => {
-      const { apiVersion, kind, name, namespace = "" } = ref;
+      const { name, namespace = "" } = ref;
       const last = object ?? { apiVersion, kind, metadata: { name, namespace } };
-      this.#tell({ kind: "Secret", key, object: last, gone: object === undefined });
+      this.#tell({ kind, key: keyOf(ref), object: last, gone: object === undefined });
     });
     reflector.start();
   }
 
   #unfollow(follower: string, key: string): void {
-    const known = this.#secrets.get(key);
+    const known = this.#named.get(key);
     known?.followers.delete(follower);
     if (known === undefined || known.followers.size > 0) return;
-    this.#secrets.delete(key);
+    this.#named.delete(key);
     // Nothing waits for its end: it tells no change to anybody from now on.
     void known.reflector.stop();
   }
@@ -171,14 +201,20 @@ export class ClusterView {
   }
 }
 
-/** Pods and pools are looked up by the TtsDeployment that they belong to, and pods by their pool too. */
+const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
+
+/** By the TtsDeployment that they belong to, and pods by their pool too. */
 function groupsOf(object: Manifest): string[] {
   const { namespace, labels: found = {} } = object.metadata;
-  if (object.kind !== "Pod" && object.kind !== "TtsModelPool") return [];
+  if (!groupedKinds.has(object.kind)) return [];
   const deployment = found[labels.deployment];
   if (deployment === undefined) return [];
   const group = `${object.kind}/${namespace}/${deployment}`;
   return object.kind === "Pod" ? [`${group}/${found[labels.pool] ?? ""}`] : [group];
+}
+
+function nameOf(ref: Ref): string {
+  return `${ref.kind}/${keyOf(ref)}`;
 }
 
 function isNewer(object: Manifest, known: Manifest | undefined): boolean {

@@ -1,16 +1,22 @@
-import { handoverManager } from "../config/contract/names.ts";
+import { handoverManager, scalerManager } from "../config/contract/names.ts";
 import { ApiError } from "./cluster/api-error.ts";
 import { Applier } from "./cluster/applier.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { ownedFields } from "./cluster/owned.ts";
 import { keyOf } from "./cluster/watch.ts";
+import { autoscaler } from "./desired/autoscaler.ts";
+import { foreignKinds, optionalKinds } from "./desired/children.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 import { controllerOf, isOwnedBy } from "./observe.ts";
-import type { ObservedPool, Problem } from "./observed.ts";
+import type { ObservedPool, Problem, TtsModelPool } from "./observed.ts";
+import { deletionCost, type Mark } from "./scaling/victims.ts";
 import type { ClusterView } from "./view.ts";
 
 /** What pods run by: none may start on what is somebody else's. */
 const footing = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
+
+/** A feature of the API server changes with a restart of it. */
+const askZeroMs = 600_000;
 
 /** How far a pass came with its children. */
 export interface WriteResult {
@@ -30,6 +36,9 @@ export class Writer {
   readonly #client: ClusterClient;
   readonly #view: ClusterView;
   readonly #applier: Applier;
+  #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
+  /** TtsDeployments that are known to have no child of those followed by name. */
+  readonly #without = new Set<string>();
 
   constructor(client: ClusterClient, view: ClusterView) {
     this.#client = client;
@@ -51,6 +60,10 @@ export class Writer {
         }
       } catch (failure) {
         if (failure instanceof OwnerGone) throw failure;
+        if (isMissingKind(child, failure)) {
+          problem ??= problemOf(child, failure);
+          continue;
+        }
         return { applied, problem: problemOf(child, failure), failure };
       }
     }
@@ -74,6 +87,56 @@ export class Writer {
     this.#view.written(await this.#client.apply(shared, { manager: handoverManager, force: false }));
   }
 
+  /** The built-in scaler's word: its own manager's, so that it is handed over like anybody else's. */
+  async scale(pool: TtsModelPool, replicas: number): Promise<TtsModelPool> {
+    const { apiVersion, kind, metadata } = pool;
+    const { name, namespace, uid } = metadata;
+    const wish = { apiVersion, kind, metadata: { name, namespace, uid }, spec: { replicas } };
+    const scaled = await this.#client.apply(wish, { manager: scalerManager });
+    this.#view.written(scaled);
+    return scaled as TtsModelPool;
+  }
+
+  /** A pod that is gone meanwhile needs no mark; applied, it would have to be made, which we may not. */
+  async mark({ pod, cost }: Mark): Promise<void> {
+    const { name, namespace = "", uid = "" } = pod.metadata;
+    const annotations = cost === undefined ? {} : { [deletionCost]: cost };
+    try {
+      await this.#client.apply({
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name, namespace, uid, annotations },
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError) || !(await this.#isGone(pod))) throw error;
+    }
+  }
+
+  async #isGone(pod: Manifest): Promise<boolean> {
+    return this.#view.get("Pod", keyOf(pod))?.metadata.uid !== pod.metadata.uid;
+  }
+
+  /** Whether a HorizontalPodAutoscaler may have no replica (feature HPAScaleToZero of the API server). */
+  async allowsZero(pool: TtsModelPool): Promise<boolean> {
+    const nowMs = performance.now();
+    if (this.#zero === undefined || nowMs - this.#zero.askedMs > askZeroMs) {
+      this.#zero = { allowed: await this.#askForZero(pool), askedMs: nowMs };
+    }
+    return this.#zero.allowed;
+  }
+
+  async #askForZero(pool: TtsModelPool): Promise<boolean> {
+    const [child] = autoscaler(pool, { allowsZero: true, hasKeda: false });
+    if (child === undefined) return false;
+    try {
+      await this.#client.apply(child, { dryRun: true });
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && isRefused(error)) return false;
+      throw error;
+    }
+  }
+
   /** One status write, and only when something changed. True when it was written. */
   async ensureStatus(owner: Manifest, status: object): Promise<boolean> {
     const { apiVersion, kind, metadata } = owner;
@@ -93,6 +156,35 @@ export class Writer {
       if (error instanceof ApiError && error.status === 404) return false;
       throw error;
     }
+  }
+
+  /** Removes what the owner had and, by what is now desired, has no more. */
+  async retire(owner: Manifest, deployment: string, desired: readonly Manifest[]): Promise<void> {
+    const wanted = new Set(desired.map(({ kind, metadata }) => `${kind}/${metadata.name}`));
+    for (const kind of [...optionalKinds, ...foreignKinds]) {
+      for (const child of this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`)) {
+        if (wanted.has(`${kind}/${child.metadata.name}`) || child.metadata.deletionTimestamp) continue;
+        if (isOwnedBy(child, owner)) await this.remove(child);
+      }
+    }
+  }
+
+  /** As `retire`, for a child that is followed by name alone: looked for once, and again after it was wanted. */
+  async retireNamed(owner: Manifest, ref: Ref, desired: readonly Manifest[]): Promise<void> {
+    const key = keyOf(owner);
+    if (desired.some(({ kind }) => kind === ref.kind)) {
+      this.#without.delete(key);
+      return;
+    }
+    if (this.#without.has(key)) return;
+    const found = await this.#client.get(ref);
+    if (found !== undefined && isOwnedBy(found, owner)) await this.remove(found);
+    this.#without.add(key);
+  }
+
+  /** The TtsDeployment of this key is gone. */
+  forget(key: string): void {
+    this.#without.delete(key);
   }
 
   async remove(child: Manifest): Promise<void> {
@@ -149,6 +241,16 @@ function claimProblem(owner: Manifest, live: Manifest): Problem | undefined {
   };
 }
 
+/** The object itself is wrong. A field that this Kubernetes does not have is told as 500, alas (server-side apply, typed conversion). */
+function isRefused({ status, message }: ApiError): boolean {
+  return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
+}
+
+/** Only a Gateway's kinds may be missing: an operator whose own are could do nothing. */
+function isMissingKind({ kind }: Manifest, failure: unknown): boolean {
+  return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
+}
+
 function problemOf(child: Manifest, failure: unknown): Problem {
   const what = `${child.kind} ${child.metadata.name}`;
   if (!(failure instanceof ApiError)) {
@@ -157,6 +259,14 @@ function problemOf(child: Manifest, failure: unknown): Problem {
       message: `${what} could not be written: ${String(failure)}.`,
       stalled: false,
     };
+  }
+  if (isMissingKind(child, failure)) {
+    const message = `${what} cannot be made: this cluster has no ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
+    return { reason: "GatewayApiMissing", message, stalled: true };
+  }
+  if (isRefused(failure)) {
+    const message = `The API server takes ${what} not as it is wished for: ${failure.message}. Change the field, or what podTemplate makes of it.`;
+    return { reason: "Invalid", message, stalled: true };
   }
   const quota = failure.status === 403 && /exceeded quota/i.test(failure.message);
   return {

@@ -38,6 +38,8 @@ export type ApplyOptions = {
   manager?: string;
   /** Takes over fields of other managers whose value differs (default); else that is a conflict. */
   force?: boolean;
+  /** Have it judged, and change nothing. */
+  dryRun?: boolean;
   signal?: AbortSignal;
 };
 
@@ -49,6 +51,8 @@ export type RemoveOptions = {
   resourceVersion?: string;
   signal?: AbortSignal;
 };
+
+export type LogOptions = { container: string; previous?: boolean; tailLines: number; limitBytes: number };
 
 type Request = Omit<Call, "timeoutMs" | "secret" | "path"> & {
   kind: string;
@@ -96,6 +100,20 @@ export class ClusterClient {
       });
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  /** Whether the cluster has this kind (Kubernetes, "API discovery"); everybody may ask that. */
+  async serves(kind: string): Promise<boolean> {
+    const { apiVersion, plural } = resourceOf(kind);
+    const path = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+    try {
+      const answer = await this.#call({ method: "GET", kind, path, repeatable: true });
+      const { resources } = answer as { resources?: { name: string }[] };
+      return resources?.some(({ name }) => name === plural) ?? false;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return false;
       throw error;
     }
   }
@@ -198,6 +216,23 @@ export class ClusterClient {
     }
   }
 
+  /** The end of a container's log; `undefined` when it has none, as before its first start or for an earlier run that there was not. */
+  async logOf(pod: { namespace: string; name: string }, options: LogOptions): Promise<string | undefined> {
+    const call: Call = {
+      method: "GET",
+      path: pathOf("Pod", { ...pod, subresource: "log" }),
+      query: { ...options, timestamps: true },
+      accept: "*/*",
+      timeoutMs: this.#timeoutMs,
+    };
+    try {
+      return await this.#observed("Pod", call, () => this.#transport.sendForText(call));
+    } catch (error) {
+      if (error instanceof ApiError && [400, 404].includes(error.status)) return undefined;
+      throw error;
+    }
+  }
+
   /** An open watch: bytes, a JSON event per line; see `watch.ts`, which knows what to do when it ends. One attempt. */
   async openWatch(kind: string, options: WatchOptions): Promise<IncomingMessage> {
     const { resourceVersion, timeoutSeconds } = options;
@@ -233,14 +268,14 @@ export class ClusterClient {
     const query = { ...selectorsOf(options), ...page };
     return pageOf(
       kind,
-      await this.#call({ method: "GET", kind, path, query, repeatable: true, ...reading(options) }),
+      await this.#call({ method: "GET", kind, path, query, repeatable: true, ...reading(options, "List") }),
     );
   }
 
   async #apply(
     body: Manifest,
     subresource: "status" | undefined,
-    { manager = fieldManager, force = true, signal }: ApplyOptions,
+    { manager = fieldManager, force = true, dryRun = false, signal }: ApplyOptions,
   ): Promise<Manifest> {
     const { kind, metadata } = body;
     const where = { namespace: metadata.namespace, name: metadata.name };
@@ -248,7 +283,7 @@ export class ClusterClient {
       method: "PATCH",
       kind,
       path: pathOf(kind, subresource === undefined ? where : { ...where, subresource }),
-      query: { fieldManager: manager, force, fieldValidation: "Strict" },
+      query: { fieldManager: manager, force, fieldValidation: "Strict", ...(dryRun && { dryRun: "All" }) },
       // JSON is YAML, and the only type that a server of any age takes for an apply.
       contentType: "application/apply-patch+yaml",
       body,
@@ -312,10 +347,13 @@ function mayRepeat(error: ApiError, repeatable: boolean): boolean {
   return [500, 502, 503, 504].includes(error.status);
 }
 
-function reading({ signal, metadataOnly }: ReadOptions): Pick<Call, "signal" | "accept"> {
+function reading(
+  { signal, metadataOnly }: ReadOptions,
+  form: "" | "List" = "",
+): Pick<Call, "signal" | "accept"> {
   return {
     signal,
-    ...(metadataOnly && { accept: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1" }),
+    ...(metadataOnly && { accept: `application/json;as=PartialObjectMetadata${form};g=meta.k8s.io;v=v1` }),
   };
 }
 

@@ -58,6 +58,15 @@ export class Transport {
     });
   }
 
+  /** The answer's text. */
+  async sendForText(call: Call): Promise<string> {
+    return this.#attempt(call, "requests", async (response) => {
+      const body = await this.#readBody(response, call);
+      throwUnlessOk(call, response, body);
+      return body;
+    });
+  }
+
   /** The answer's body, still open; the caller destroys it. */
   async open(call: Call): Promise<IncomingMessage> {
     return this.#attempt(call, "watches", async (response) => {

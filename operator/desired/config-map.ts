@@ -2,6 +2,7 @@ import type { JSONWebKeySet } from "jose";
 import { type ModelId, modelsOfTier } from "../../config/contract/models.ts";
 import { children, jwksKey, ports, routingKey } from "../../config/contract/names.ts";
 import type { Route, RoutingTable } from "../../config/contract/routing.ts";
+import type { CanaryState } from "../../crds/tts-model-pool.ts";
 import type { Manifest } from "../manifest.ts";
 import type { Grant, ObservedDeployment, TtsDeployment } from "../observed.ts";
 import { childMetadata } from "./metadata.ts";
@@ -21,16 +22,20 @@ export function routingTable(
   grants: ReadonlyMap<string, Grant>,
   licenseFailedAt: number | undefined,
 ): RoutingTable {
-  const ready = new Map(pools.map(({ pool }) => [pool.spec.pool, pool.status?.readyReplicas ?? 0]));
+  const states = new Map(pools.map(({ pool }) => [pool.spec.pool, pool.status]));
   const models: Partial<Record<ModelId, Route[]>> = {};
-  for (const { name, kind } of deployment.spec.models) {
+  for (const { name, kind, scaling } of deployment.spec.models) {
+    const { readyReplicas = 0, canary } = states.get(name) ?? {};
+    const share = canary?.weight ?? 0;
     const route: Route = {
       pool: name,
-      service: `http://${children.pool(deployment.metadata.name, name)}:${ports.model}`,
-      weight: (ready.get(name) ?? 0) > 0 ? 100 : 0,
+      service: serviceOf(deployment, name),
+      weight: readyReplicas > 0 ? 100 - share : 0,
       idle: grants.get(name)?.replicas === 0,
+      ...(scaling?.minReplicas === 0 && { wakes: true }),
     };
-    for (const id of modelsOfTier(kind)) models[id] = [...(models[id] ?? []), route];
+    const routes = canary && share > 0 ? [route, canaryRoute(deployment, name, canary)] : [route];
+    for (const id of modelsOfTier(kind)) models[id] = [...(models[id] ?? []), ...routes];
   }
   return {
     version: 1,
@@ -38,6 +43,23 @@ export function routingTable(
     models: Object.fromEntries(Object.entries(models).map(([id, routes]) => [id, weighed(routes)])),
     ...(licenseFailedAt !== undefined && { licenseFailedAt: new Date(licenseFailedAt).toISOString() }),
   };
+}
+
+function serviceOf({ metadata }: TtsDeployment, pool: string): string {
+  return `http://${children.pool(metadata.name, pool)}:${ports.model}`;
+}
+
+function canaryRoute(deployment: TtsDeployment, pool: string, { weight, revision }: CanaryState): Route {
+  const name = children.canary(pool);
+  return { pool: name, service: serviceOf(deployment, name), weight, idle: false, revision };
+}
+
+/** Whether this routing table, if it is one, has streams sent to a pool. */
+export function isRouted(configMap: Manifest | undefined, pool: string): boolean {
+  const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
+  if (text === undefined) return false;
+  const { models } = JSON.parse(text) as RoutingTable;
+  return Object.values(models).some((routes) => routes?.some((route) => route.pool === pool));
 }
 
 /** Pools without a ready pod take no share while another has one; where none has, all stand in line. */

@@ -1,19 +1,23 @@
-import { children, env, jwksKey, keysKey, labels, paths, ports } from "../../config/contract/names.ts";
-import { type ModelSpec, TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
+import {
+  children,
+  env,
+  jwksKey,
+  keysKey,
+  labels,
+  paths,
+  ports,
+  requests,
+} from "../../config/contract/names.ts";
+import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { withoutDefaults } from "../../crds/without-defaults.ts";
-import type {
-  V1Container,
-  V1Deployment,
-  V1EnvVar,
-  V1PodSpec,
-  V1PodTemplateSpec,
-  V1ResourceRequirements,
-} from "../manifest.ts";
+import type { V1Container, V1Deployment, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from "../manifest.ts";
 import type { Deployment, Grant, TtsDeployment, TtsModelPool } from "../observed.ts";
+import { cacheMounts, cacheVariables, fetchers } from "./cache.ts";
 import { durationSeconds } from "./duration.ts";
-import { type Child, childLabels, childMetadata, type Owner, poolLabels } from "./metadata.ts";
-import { choosePin, hashOf, type Pin, pinAnnotations, renderPin } from "./pinned.ts";
+import { type Child, childLabels, childMetadata, type Owner, poolLabels, restartOf } from "./metadata.ts";
+import { choosePin, type Fresh, hashOf, type Pin, pinAnnotations } from "./pinned.ts";
+import { placement, priority, resourcesOf, sharedMemoryMounts, spread } from "./placement.ts";
 import {
   containerPort,
   containerSecurity,
@@ -30,11 +34,15 @@ import {
   variables,
   volumesOf,
 } from "./pod.ts";
+import { overridden, parseOverride } from "./pod-template.ts";
+import { collectorMounts, collectorSidecar, telemetryVariables } from "./telemetry.ts";
 
 /** What the operator brings along itself; it is in no user's spec. */
 export interface ServerImage {
   readonly image: string;
   readonly pullPolicy: "Always" | "IfNotPresent" | "Never" | undefined;
+  /** The OpenTelemetry Collector's contrib distribution; absent: the one that the tests know. */
+  readonly collectorImage?: string;
 }
 
 type DeploymentChild = Child<{ spec: NonNullable<V1Deployment["spec"]> }>;
@@ -47,59 +55,106 @@ export function modelSelector(owner: TtsModelPool): Record<string, string> {
   return { [labels.deployment]: owner.spec.deployment, [labels.pool]: owner.spec.pool };
 }
 
-/** `undefined` when there is none yet and the license does not let it start. */
+/**
+ * `undefined` when there is none yet and the license does not let it start.
+ * @throws InvalidPatch when the user's `podTemplate` cannot be merged
+ */
 export function apiDeployment(
   owner: TtsDeployment,
   live: Deployment | undefined,
   grant: Grant,
   server: ServerImage,
 ): DeploymentChild | undefined {
+  if (grant.held && live === undefined) return undefined;
   return workload(owner, {
     name: children.apiDeployment(owner.metadata.name),
     component: "api",
     labels: {},
     selector: apiSelector(owner),
-    fresh: renderPin(apiSettings(owner), apiTemplate(owner, server)),
-    live,
-    grant,
+    pin: choosePin(freshApi(owner, server), live, grant.held),
+    replicas: grant.replicas,
     progressDeadlineSeconds: 600,
     rolling: { maxSurge: 1, maxUnavailable: 0 },
   });
 }
 
-/** As {@link apiDeployment}, for one pool. */
+/** What decides how the pods of a pool are replaced. */
+export interface ModelRollout {
+  readonly stable: Pin | undefined;
+  readonly replicas: number;
+  readonly maxUnavailable: number | string;
+}
+
+/** `undefined` while it may not start. */
 export function modelDeployment(
   owner: TtsModelPool,
-  live: Deployment | undefined,
-  grant: Grant,
-  server: ServerImage,
+  { stable, replicas, maxUnavailable }: ModelRollout,
 ): DeploymentChild | undefined {
-  const { progressDeadlineSeconds, ...rolling } = owner.spec.rollout;
+  const { progressDeadlineSeconds, maxSurge } = owner.spec.rollout;
+  if (stable === undefined) return undefined;
   return workload(owner, {
     name: owner.metadata.name,
     component: "model",
     labels: poolLabels(owner),
     selector: modelSelector(owner),
-    fresh: renderPin(modelSettings(owner), modelTemplate(owner, server)),
-    live,
-    grant,
+    pin: stable,
+    replicas,
     progressDeadlineSeconds,
-    rolling,
+    rolling: { maxSurge, maxUnavailable },
   });
 }
 
+/** @throws InvalidPatch from `render`, when the user's `podTemplate` cannot be merged */
+export function freshModel(owner: TtsModelPool, server: ServerImage): Fresh {
+  return {
+    specHash: modelSettings(owner),
+    render: () =>
+      restarted(overridden(modelTemplate(owner, server), parseOverride(owner.spec.podTemplate)), owner),
+  };
+}
+
+/** As {@link freshModel}, for the API tier. */
+export function freshApi(owner: TtsDeployment, server: ServerImage): Fresh {
+  return {
+    specHash: apiSettings(owner),
+    render: () => restarted(overridden(apiTemplate(owner, server), owner.spec.api.podTemplate), owner),
+  };
+}
+
+/** As `kubectl rollout restart` does: an annotation that is new makes the pods new. */
+function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec {
+  const restart = restartOf(owner);
+  if (restart === undefined) return template;
+  const annotations = { ...template.metadata?.annotations, [requests.restart]: restart };
+  return { ...template, metadata: { ...template.metadata, annotations } };
+}
+
 /** Hash of what the pods are made from; their number, the way they are replaced and the routing table are no part of it. */
-export function apiSettings({ spec }: TtsDeployment): string {
-  const { api, license, imagePullSecrets } = spec;
-  const { replicas, service, ...settings } = api;
-  const wish = { api: settings, license, imagePullSecrets };
-  return hashOf(withoutDefaults(TtsDeploymentSpecSchema, wish));
+export function apiSettings(owner: TtsDeployment): string {
+  const { spec } = owner;
+  const { api, license, imagePullSecrets, availability } = spec;
+  const { replicas, service, route, ...settings } = api;
+  const { topologySpread } = availability;
+  const spreading = topologySpread && { availability: { topologySpread } };
+  const wish = { api: settings, license, imagePullSecrets, ...spreading };
+  return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, wish));
+}
+
+/** Hash of all that a pool is asked to be but the number of its pods, and who decides it. */
+export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
+  const { replicas, scaling, ...settings } = spec;
+  return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
 }
 
 /** As {@link apiSettings}, for one pool. */
-export function modelSettings({ spec }: TtsModelPool): string {
-  const { replicas, rollout, ...settings } = spec;
-  return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
+export function modelSettings(owner: TtsModelPool): string {
+  const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = owner.spec;
+  return settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));
+}
+
+function settingsHash(owner: Owner, settings: unknown): string {
+  const restart = restartOf(owner);
+  return hashOf(restart === undefined ? settings : { settings, restart });
 }
 
 interface WorkloadParts {
@@ -107,17 +162,14 @@ interface WorkloadParts {
   component: "api" | "model";
   labels: Record<string, string>;
   selector: Record<string, string>;
-  fresh: Pin;
-  live: Deployment | undefined;
-  grant: Grant;
+  pin: Pin;
+  replicas: number;
   progressDeadlineSeconds: number;
   rolling: { maxSurge: number | string; maxUnavailable: number | string };
 }
 
-function workload(owner: Owner, parts: WorkloadParts): DeploymentChild | undefined {
-  const { live, grant, rolling, progressDeadlineSeconds } = parts;
-  if (grant.held && live === undefined) return undefined;
-  const pin = choosePin(parts.fresh, live, grant.held);
+function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
+  const { pin, replicas, rolling, progressDeadlineSeconds } = parts;
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -126,7 +178,7 @@ function workload(owner: Owner, parts: WorkloadParts): DeploymentChild | undefin
       annotations: pinAnnotations(pin),
     }),
     spec: {
-      replicas: grant.replicas,
+      replicas,
       revisionHistoryLimit: 5,
       progressDeadlineSeconds,
       selector: { matchLabels: parts.selector },
@@ -158,6 +210,8 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
     spec: {
       serviceAccountName: children.apiServiceAccount(owner.metadata.name),
       automountServiceAccountToken: true,
+      ...priority(api.priorityClassName),
+      ...spread(owner.spec.availability.topologySpread, apiSelector(owner)),
       ...podOf(container, mounted, terminationSeconds(api.drain), imagePullSecrets),
     },
   };
@@ -205,14 +259,22 @@ const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
 
 function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {
   const { kind, deployment, drain, probes, accelerator, imagePullSecrets, env: more } = owner.spec;
-  const mounted = [tokenMount(children.token(deployment)), temporaryMount];
+  const { cache, telemetry } = owner.spec;
+  const own = variables(modelVariables(owner)).concat(telemetryVariables(owner.spec));
+  const users = (more ?? []) as V1EnvVar[];
+  const mounted = [
+    tokenMount(children.token(deployment)),
+    temporaryMount,
+    ...sharedMemoryMounts(owner.spec),
+    ...cacheMounts(cache),
+  ];
   const alive = livenessPaths[kind];
   const container: V1Container = {
     name: kind,
     ...imageOf(owner.spec.image, server),
     args: [kind],
-    ports: containerPort.model,
-    env: [...variables(modelVariables(owner)), ...((more ?? []) as V1EnvVar[])],
+    ports: containerPort[kind],
+    env: [...own.filter(({ name }) => !users.some((theirs) => theirs.name === name)), ...users],
     resources: resourcesOf(owner.spec.resources, accelerator),
     ...mountsOf(mounted),
     startupProbe: httpProbe(alive, probes.startup),
@@ -227,9 +289,24 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
       serviceAccountName: children.modelServiceAccount(deployment),
       automountServiceAccountToken: false,
       ...placement(accelerator),
-      ...podOf(container, mounted, terminationSeconds(drain), imagePullSecrets),
+      ...priority(owner.spec.priorityClassName),
+      ...spread(owner.spec.topologySpread, modelSelector(owner)),
+      ...initContainers([
+        ...fetchers(cache, imageOf(undefined, server)),
+        ...collectorSidecar(owner.spec, server.collectorImage),
+      ]),
+      ...podOf(
+        container,
+        [...mounted, ...collectorMounts(telemetry)],
+        terminationSeconds(drain),
+        imagePullSecrets,
+      ),
     },
   };
+}
+
+function initContainers(list: V1Container[]): Pick<V1PodSpec, "initContainers"> {
+  return list.length > 0 ? { initContainers: list } : {};
 }
 
 function modelVariables({ spec }: TtsModelPool): Record<string, string> {
@@ -238,34 +315,7 @@ function modelVariables({ spec }: TtsModelPool): Record<string, string> {
     [env.tokenDir]: paths.token,
     [env.maxConcurrentStreams]: String(spec.maxConcurrentStreams),
     [env.drainSeconds]: String(spec.drain.maxStreamSeconds),
-  };
-}
-
-type Accelerator = ModelSpec["accelerator"];
-type Resources = ModelSpec["resources"];
-
-/** Extended resources are set in `limits`; Kubernetes takes the request from there. */
-function resourcesOf({ requests, limits }: Resources, accelerator?: Accelerator): V1ResourceRequirements {
-  const device = accelerator && { [accelerator.resourceName]: accelerator.count };
-  return {
-    ...(requests && { requests: asText(requests) }),
-    ...((limits || device) && { limits: asText({ ...limits, ...device }) }),
-  };
-}
-
-function asText(quantities: Record<string, string | number>): Record<string, string> {
-  return Object.fromEntries(Object.entries(quantities).map(([name, quantity]) => [name, String(quantity)]));
-}
-
-function placement(
-  accelerator: Accelerator,
-): Pick<V1PodSpec, "nodeSelector" | "tolerations" | "runtimeClassName"> {
-  if (accelerator === undefined) return {};
-  const { nodeSelector, tolerations, runtimeClassName, resourceName } = accelerator;
-  return {
-    nodeSelector,
-    tolerations: [{ key: resourceName, operator: "Exists", effect: "NoSchedule" }, ...tolerations],
-    ...(runtimeClassName !== undefined && { runtimeClassName }),
+    ...cacheVariables(spec.cache),
   };
 }
 

@@ -1,4 +1,4 @@
-import { fieldManager, labels } from "../../config/contract/names.ts";
+import { api, fieldManager, labels, requests } from "../../config/contract/names.ts";
 import type { Manifest, ManifestMetadata, OwnerReference } from "../manifest.ts";
 import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "../observed.ts";
 
@@ -6,7 +6,7 @@ import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "../observed.ts"
 
 export type Owner = TtsDeployment | TtsModelPool;
 
-export type Component = "api" | "model" | "routing" | "token";
+export type Component = "api" | "model" | "routing" | "token" | "monitor";
 
 /** `spec` and the like, typed, on top of a manifest. */
 export type Child<T> = Manifest & T;
@@ -57,6 +57,21 @@ export function childMetadata(
 
 export function poolLabels(owner: TtsModelPool): Record<string, string> {
   return { [labels.pool]: owner.spec.pool };
+}
+
+/** How the operator hands a request to restart on to a pool, beside the pool's own. */
+const handedRestart = `${api.group}/restart-all`;
+
+/** The latest requests to roll an owner's pods, in one word; `undefined` when there was none. */
+export function restartOf({ metadata }: Owner): string | undefined {
+  const asked = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
+  const given = asked.filter((value) => value !== undefined);
+  return given.length === 0 ? undefined : given.join(" ");
+}
+
+export function handRestart(owner: Owner): Record<string, string> {
+  const restart = restartOf(owner);
+  return restart === undefined ? {} : { [handedRestart]: restart };
 }
 
 /** Selects everything that the operator made. */

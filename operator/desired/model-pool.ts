@@ -1,27 +1,69 @@
 import { api, children, labels } from "../../config/contract/names.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { type Child, childMetadata } from "./metadata.ts";
+import type { TtsDeployment, TtsModelPool } from "../observed.ts";
+import { type Child, childMetadata, handRestart } from "./metadata.ts";
+import { type Pin, pinAnnotations } from "./pinned.ts";
+import { podTelemetry } from "./telemetry.ts";
 
-/** `replicas` is named only where the spec does: otherwise whoever scales the pool owns the field. */
+/**
+ * `replicas` is named where the spec does, and where a pool that is scaled begins: otherwise whoever scales the pool owns the field.
+ * @param live whether it is there already
+ */
 export function modelPool(
   owner: TtsDeployment,
-  { name, replicas, ...model }: ModelSpec,
+  { name, replicas, podTemplate, ...model }: ModelSpec,
+  live: boolean,
 ): Child<{ spec: Omit<TtsModelPoolSpec, "replicas"> & { replicas?: number } }> {
-  const { imagePullSecrets } = owner.spec;
+  const { imagePullSecrets, availability } = owner.spec;
+  const telemetry = podTelemetry(owner.spec.telemetry);
+  const number = replicas ?? (live ? undefined : firstReplicas(model.scaling));
   return {
     apiVersion: api.apiVersion,
     kind: "TtsModelPool",
     metadata: childMetadata(owner, children.pool(owner.metadata.name, name), "model", {
       labels: { [labels.pool]: name },
+      annotations: handRestart(owner),
     }),
     spec: {
       deployment: owner.metadata.name,
       pool: name,
       ...model,
+      ...availability,
+      ...(podTemplate && { podTemplate: JSON.stringify(podTemplate) }),
+      ...(telemetry && { telemetry }),
       ...(imagePullSecrets && { imagePullSecrets }),
-      ...(replicas !== undefined && { replicas }),
+      ...(number !== undefined && { replicas: number }),
     },
+  };
+}
+
+/** A HorizontalPodAutoscaler leaves a pool at zero alone: it begins with one. */
+function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
+  if (scaling === undefined || scaling.provider === "External") return undefined;
+  const { provider, minReplicas = 1 } = scaling;
+  return provider === "HPA" ? Math.max(1, minReplicas) : minReplicas;
+}
+
+/**
+ * A pool of its own for the pods that try a pool's new settings. It carries what the pool is to take over, so that what was judged is
+ * what all pods become, whichever operator promotes it; it goes with the pool, and with everything of its own.
+ */
+export function canaryPool(
+  owner: TtsModelPool,
+  pin: Pin,
+  replicas: number,
+): Child<{ spec: TtsModelPoolSpec }> {
+  const { scaling: _, rollout, ...settings } = owner.spec;
+  const { canary: __, maintenanceWindow: ___, ...plain } = rollout;
+  const name = children.canary(owner.spec.pool);
+  return {
+    apiVersion: api.apiVersion,
+    kind: "TtsModelPool",
+    metadata: childMetadata(owner, children.pool(owner.spec.deployment, name), "model", {
+      labels: { [labels.pool]: name },
+      annotations: { ...pinAnnotations(pin), ...handRestart(owner) },
+    }),
+    spec: { ...settings, pool: name, replicas, rollout: plain },
   };
 }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { api } from "../../config/contract/names.ts";
-import type { V1PodTemplateSpec } from "../manifest.ts";
+import { api, labels } from "../../config/contract/names.ts";
+import type { Manifest, V1PodTemplateSpec } from "../manifest.ts";
 import type { Deployment } from "../observed.ts";
 
 /**
@@ -21,14 +21,30 @@ const annotations = {
   template: `${api.group}/pod-template`,
 } as const;
 
-export function renderPin(specHash: string, template: V1PodTemplateSpec): Pin {
-  return { specHash, revision: hashOf(template), template };
+/** What a template would be rendered from, and how. */
+export interface Fresh {
+  readonly specHash: string;
+  readonly render: () => V1PodTemplateSpec;
 }
 
-/** The live pin while its settings are unchanged, and whatever they are while the license holds rollouts. */
-export function choosePin(fresh: Pin, live: Deployment | undefined, held: boolean): Pin {
+/** The live pin while its settings are unchanged, and whatever they are while rollouts are held. */
+export function choosePin(fresh: Fresh, live: Manifest | undefined, held: boolean): Pin {
   const pinned = readPin(live);
-  return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : fresh;
+  return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : renderPin(fresh);
+}
+
+/** Its pods carry the revision as a label. */
+export function renderPin({ specHash, render }: Fresh): Pin {
+  const plain = render();
+  const revision = hashOf(plain);
+  const marks = { ...plain.metadata?.labels, [labels.revision]: revision };
+  return { specHash, revision, template: { ...plain, metadata: { ...plain.metadata, labels: marks } } };
+}
+
+/** Whether this operator would render the pods otherwise than the one that did, from the same settings. */
+export function isOutdated(fresh: Fresh, live: Manifest | undefined): boolean {
+  const pinned = readPin(live);
+  return pinned?.specHash === fresh.specHash && pinned.revision !== hashOf(fresh.render());
 }
 
 export function pinAnnotations({ specHash, revision, template }: Pin): Record<string, string> {
@@ -48,13 +64,20 @@ export function isRenderedFrom(deployment: Deployment, specHash: string): boolea
   return deployment.metadata.annotations?.[annotations.specHash] === specHash;
 }
 
-function readPin(live: Deployment | undefined): Pin | undefined {
+/** What was pinned with this object; `undefined` where nothing was, or somebody tampered with it. */
+export function readPin(live: Manifest | undefined): Pin | undefined {
   const found = live?.metadata.annotations ?? {};
   const specHash = found[annotations.specHash];
   const revision = found[annotations.revision];
   const template = parse(found[annotations.template]);
   if (specHash === undefined || revision === undefined || template === undefined) return undefined;
-  return hashOf(template) === revision ? { specHash, revision, template } : undefined;
+  return hashOf(unmarked(template)) === revision ? { specHash, revision, template } : undefined;
+}
+
+/** Operators before this one did not mark pods. */
+function unmarked({ metadata, ...template }: V1PodTemplateSpec): V1PodTemplateSpec {
+  const { [labels.revision]: _, ...others } = metadata?.labels ?? {};
+  return { ...template, metadata: { ...metadata, labels: others } };
 }
 
 function parse(text: string | undefined): V1PodTemplateSpec | undefined {

@@ -45,12 +45,14 @@ export function drainHook({ endpointDelaySeconds }: Drain) {
 
 /** By name, as the API server keeps no order for them and a stable order makes a stable revision. */
 export function variables(values: Record<string, string>): V1EnvVar[] {
-  return [
-    ...Object.entries(values).map(([name, value]) => ({ name, value })),
-    { name: env.namespace, valueFrom: { fieldRef: { fieldPath: "metadata.namespace" } } },
-    { name: env.podName, valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
-  ];
+  return [...Object.entries(values).map(([name, value]) => ({ name, value })), ...whereVariables];
 }
+
+/** Where a pod runs. */
+export const whereVariables: V1EnvVar[] = [
+  { name: env.namespace, valueFrom: { fieldRef: { fieldPath: "metadata.namespace" } } },
+  { name: env.podName, valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+];
 
 export interface Mounted {
   readonly volume: V1Volume;
@@ -99,7 +101,14 @@ export function livenessProbe(path: string, timing: Omit<V1Probe, "httpGet">): V
   return { ...httpProbe(path, timing), terminationGracePeriodSeconds: hungSeconds };
 }
 
+/** vLLM's /metrics in an arcana pod. */
+export const vllmPortName = "vllm";
+
 export const containerPort = {
   api: [{ name: "http", containerPort: ports.api, protocol: "TCP" }],
-  model: [{ name: "http", containerPort: ports.model, protocol: "TCP" }],
+  mist: [{ name: "http", containerPort: ports.model, protocol: "TCP" }],
+  arcana: [
+    { name: "http", containerPort: ports.model, protocol: "TCP" },
+    { name: vllmPortName, containerPort: ports.vllm, protocol: "TCP" },
+  ],
 };

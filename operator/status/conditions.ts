@@ -39,8 +39,10 @@ export interface Transition {
   readonly worse: boolean;
 }
 
+/** The pods are pinned to a template that this operator would render otherwise. */
+export const revisionOutdated = "RevisionOutdated";
 /** Conditions with a negative meaning: True is the bad news. */
-const abnormalTrue = new Set(["Stalled"]);
+const abnormalTrue = new Set(["Stalled", revisionOutdated]);
 /** Progress is shown in the status; an event for each step would drown the rest. */
 const quiet = new Set(["Reconciling"]);
 

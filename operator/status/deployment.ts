@@ -1,10 +1,20 @@
 import { mayServe } from "../../config/contract/license.ts";
-import { children, ports } from "../../config/contract/names.ts";
+import { children, ports, requests } from "../../config/contract/names.ts";
 import type { Condition, ModelSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
-import { apiSettings } from "../desired/deployment.ts";
-import type { Deployment, Judgement, ObservedDeployment, Problem, TtsModelPool } from "../observed.ts";
-import { type Finding, isoSeconds, settleConditions } from "./conditions.ts";
+import { apiSettings, ownSettings } from "../desired/deployment.ts";
+import type {
+  Deployment,
+  Judgement,
+  ObservedDeployment,
+  Problem,
+  TtsDeployment,
+  TtsModelPool,
+} from "../observed.ts";
+import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
+import { licenseFigures } from "./license.ts";
 import type { Diagnosis } from "./pods.ts";
+import { gatheredScaling } from "./scaling.ts";
+import { telemetryFinding } from "./telemetry.ts";
 import { type WorkloadState, workloadState } from "./workload.ts";
 
 /** The status of a TtsDeployment, from what a pass saw, judged and could not do. */
@@ -12,6 +22,7 @@ export function deploymentStatus(
   observed: ObservedDeployment,
   judgement: Judgement,
   problem: Problem | undefined,
+  apiOutdated = false,
 ): TtsDeploymentStatus {
   const { metadata, spec, status } = observed.deployment;
   const pools = spec.models.map((model) => ({ model, pool: poolOf(observed, model) }));
@@ -25,19 +36,34 @@ export function deploymentStatus(
     ...(version !== undefined && { version }),
     summary: {
       models: `${ready}/${states.length}`,
-      streams: String(models.reduce((sum, { capacity }) => sum + capacity.streams, 0)),
+      streams: streamsOf(models),
     },
     conditions: settleConditions(
       status?.conditions,
-      findings(judgement, apiState(observed, judgement), states, problem),
+      [
+        ...findings(judgement, apiState(observed, judgement), states, problem),
+        ...gatheredScaling(pools),
+        ...telemetryFinding(observed),
+        ageFinding(observed.deployment, [
+          ...(apiOutdated ? ["api"] : []),
+          ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
+        ]),
+      ],
       {
         observedGeneration: metadata.generation,
         now: observed.now,
       },
     ),
     models,
-    license: licenseFigures(judgement),
+    license: licenseFigures(judgement, observed.now),
   };
+}
+
+/** "used/capacity" where it is known what is used. */
+function streamsOf(models: TtsDeploymentStatus["models"]): string {
+  const total = models.reduce((sum, { capacity }) => sum + capacity.streams, 0);
+  const used = models.flatMap(({ capacity }) => capacity.used ?? []);
+  return used.length === 0 ? String(total) : `${used.reduce((sum, count) => sum + count, 0)}/${total}`;
 }
 
 /** Nothing was looked at: everything stands as it was last found, and Ready is nobody's promise. */
@@ -77,12 +103,20 @@ function poolOf({ pools }: ObservedDeployment, model: ModelSpec): TtsModelPool |
 /** A pool speaks for itself, once it has seen its current generation. */
 function poolState(pool: TtsModelPool | undefined): WorkloadState {
   const ready = conditionOf(pool, "Ready");
-  if (!pool || !ready || pool.status?.observedGeneration !== pool.metadata.generation) {
+  if (!pool || !ready || !isTakenUp(pool)) {
     return { kind: "progressing", problem: { reason: "Creating", message: "The pool is being taken up." } };
   }
   if (ready.status === "True") return { kind: "ready" };
   const kind = conditionOf(pool, "Stalled")?.status === "True" ? "stalled" : "failing";
   return { kind, problem: { reason: ready.reason, message: ready.message } };
+}
+
+/** Scaling changes a pool's generation, and nothing that its pods are made from. */
+function isTakenUp({ metadata, spec, status }: TtsModelPool): boolean {
+  if (status?.observedGeneration === metadata.generation) return true;
+  return (
+    spec.scaling !== undefined && status?.settings !== undefined && status.settings === ownSettings({ spec })
+  );
 }
 
 function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | undefined {
@@ -111,17 +145,6 @@ function modelFigures(
     ...(currentRevision !== undefined && { currentRevision }),
     ...(updateRevision !== undefined && { updateRevision }),
     capacity: capacity ?? { streams: 0 },
-  };
-}
-
-function licenseFigures({ verdict, failedAt }: Judgement): TtsDeploymentStatus["license"] {
-  return {
-    state: verdict.state,
-    ...(verdict.claims && {
-      licensee: verdict.claims.sub.slice(0, 512),
-      expiresAt: isoSeconds(verdict.claims.exp * 1000),
-    }),
-    ...(failedAt !== undefined && { failedAt: isoSeconds(failedAt) }),
   };
 }
 
@@ -190,14 +213,35 @@ function partFinding(type: string, parts: readonly NamedState[], good: string): 
   return { type, status: "False", ...worst.problem };
 }
 
+function isOutdated(pool: TtsModelPool | undefined): boolean {
+  return conditionOf(pool, revisionOutdated)?.status === "True";
+}
+
+function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): Finding {
+  const type = revisionOutdated;
+  if (outdated.length === 0)
+    return { type, status: "False", reason: "Current", message: "Every pod is as this operator makes it." };
+  const command = `kubectl annotate ttsd -n ${metadata.namespace} ${metadata.name} --overwrite ${requests.restart}="$(date -Is)"`;
+  const message = `The pods of ${outdated.join(", ")} were made by an earlier operator and serve on. They are renewed with their next change of settings, or by ${command}.`;
+  return { type, status: "True", reason: "OperatorChanged", message };
+}
+
 function rolloutFinding(parts: readonly NamedState[]): Finding {
   const type = "RolloutHealthy";
   const stuck = worstOf(parts.filter(({ state }) => state.kind === "stalled"));
   if (stuck) return { type, status: "False", ...stuck.problem };
   const busy = worstOf(parts);
-  if (busy) return { type, status: "True", reason: "Progressing", message: "A rollout is on its way." };
+  if (busy) {
+    const { reason, message } = busy.problem;
+    return rolloutReasons.has(reason)
+      ? { type, status: "True", reason, message }
+      : { type, status: "True", reason: "Progressing", message: "A rollout is on its way." };
+  }
   return { type, status: "True", reason: "Complete", message: "Every pod has its current settings." };
 }
+
+/** What a rollout waits for, where it is no trouble. */
+const rolloutReasons = new Set(["AwaitingMaintenanceWindow", "Canary", "Trading"]);
 
 const severity = { stalled: 0, failing: 1, progressing: 2 } as const;
 

@@ -1,3 +1,4 @@
+import { fetchContainerPrefix } from "../desired/cache.ts";
 import type { Pod } from "../observed.ts";
 
 /** Why a pod does not serve, in words for a person. */
@@ -16,6 +17,19 @@ export function diagnosePods(pods: readonly Pod[]): Diagnosis | undefined {
       const diagnosis = judge(pod);
       if (diagnosis !== undefined) return diagnosis;
     }
+  }
+  return undefined;
+}
+
+/** A pod that is busy fetching its model files; it may take long, and there is a log to look at. */
+export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
+  for (const { metadata, status } of pods) {
+    const running = status?.initContainerStatuses?.find(
+      ({ name, state }) => name.startsWith(fetchContainerPrefix) && state?.running,
+    );
+    if (running === undefined || metadata.deletionTimestamp !== undefined) continue;
+    const message = `Pod ${metadata.name} is fetching its model files. See kubectl logs -n ${metadata.namespace} ${metadata.name} -c ${running.name}.`;
+    return { reason: "FetchingModel", message };
   }
   return undefined;
 }
@@ -69,9 +83,15 @@ const crashing: Judge = (pod) => {
       : `See kubectl logs -n ${pod.metadata.namespace} ${pod.metadata.name} -c ${container.name} --previous.`;
   return {
     reason: "CrashLoop",
-    message: `Container ${container.name} of pod ${pod.metadata.name} ${how}, ${container.restartCount} times so far. ${advice}`,
+    message: `Container ${container.name} of pod ${pod.metadata.name} ${how}, ${container.restartCount} times so far${lastWords(last?.message)}. ${advice}`,
   };
 };
+
+/** The end of what a container said that was told to say why (`terminationMessagePolicy`). */
+function lastWords(message: string | undefined): string {
+  const line = message?.trim().split("\n").at(-1)?.slice(0, 500);
+  return line ? `: ${line.replace(/\.$/, "")}` : "";
+}
 
 /** "0/1 nodes are available: 1 Insufficient nvidia.com/gpu": the scheduler names an extended resource with a slash. */
 const insufficientDevice = /Insufficient ([a-z0-9.-]+\/[A-Za-z0-9._-]*[A-Za-z0-9])/;
@@ -84,6 +104,12 @@ const unschedulable: Judge = (pod) => {
     return {
       reason: "NoGpu",
       message: `Pod ${pod.metadata.name} finds no node with enough free ${device}: ${said(scheduled.message)}. Add such a node, free a device, or change accelerator.`,
+    };
+  }
+  if (scheduled.message?.includes("cannot allocate all claims")) {
+    return {
+      reason: "NoGpu",
+      message: `Pod ${pod.metadata.name} finds no node whose devices satisfy its claim: ${said(scheduled.message)}. Add such a node, free a device, or change the ResourceClaimTemplate of accelerator.claimTemplateName.`,
     };
   }
   return {

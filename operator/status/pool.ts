@@ -1,21 +1,27 @@
 import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
-import { modelSelector, modelSettings } from "../desired/deployment.ts";
+import { modelSelector, modelSettings, ownSettings } from "../desired/deployment.ts";
 import { revisionOf } from "../desired/pinned.ts";
-import type { Grant, ObservedPool, Problem } from "../observed.ts";
-import { type Finding, settleConditions } from "./conditions.ts";
-import { readyReplicas, type WorkloadState, workloadState } from "./workload.ts";
+import type { ClusterGifts, Grant, ObservedPool, Problem, ScalingView, TtsModelPool } from "../observed.ts";
+import type { RolloutPlan } from "../rollout/plan.ts";
+import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
+import { scalingFindings } from "./scaling.ts";
+import { readyReplicas, type Wish, type WorkloadState, workloadState } from "./workload.ts";
 
 export interface PoolPass {
   readonly now: number;
   readonly grant: Grant;
+  /** `undefined` when there could be none. */
+  readonly plan?: RolloutPlan | undefined;
   readonly problem: Problem | undefined;
+  readonly scaling?: ScalingView | undefined;
+  readonly cluster?: ClusterGifts;
 }
 
 /** The status of a pool, from what a pass saw and what kept it from finishing. */
-export function poolStatus({ pool, workload }: ObservedPool, pass: PoolPass): TtsModelPoolStatus {
-  const state = pass.problem
-    ? ofProblem(pass.problem)
-    : workloadState(workload, pass.grant, { replicas: pool.spec.replicas, settings: modelSettings(pool) });
+export function poolStatus(observed: ObservedPool, pass: PoolPass): TtsModelPoolStatus {
+  const { pool, workload } = observed;
+  const state = pass.problem ? ofProblem(pass.problem) : rolloutState(observed, pass);
+  const canary = pass.plan ? pass.plan.nextCanary : pool.status?.canary;
   const ready = readyReplicas(workload);
   const observedGeneration = pool.metadata.generation;
   return {
@@ -23,27 +29,85 @@ export function poolStatus({ pool, workload }: ObservedPool, pass: PoolPass): Tt
     replicas: workload.deployment?.status?.replicas ?? 0,
     readyReplicas: ready,
     desiredReplicas: pass.grant.replicas,
-    ...revisions({ pool, workload }, state),
-    capacity: { streams: ready * pool.spec.maxConcurrentStreams },
+    ...revisions({ pool, workload }, state, pass.plan),
+    capacity: capacityOf(pool, ready, pass.scaling),
+    ...(pool.spec.scaling && { settings: ownSettings(pool) }),
     selector: Object.entries(modelSelector(pool))
       .map(([label, value]) => `${label}=${value}`)
       .join(","),
-    conditions: settleConditions(pool.status?.conditions, findings(state), {
-      observedGeneration,
-      now: pass.now,
-    }),
+    ...(canary && { canary }),
+    conditions: settleConditions(
+      pool.status?.conditions,
+      [...findings(state), age(pass.plan), ...scalingFindings(observed, pass)],
+      {
+        observedGeneration,
+        now: pass.now,
+      },
+    ),
   };
+}
+
+function wishOf({ pool, workload }: ObservedPool): Wish {
+  const { replicas, scaling } = pool.spec;
+  const wish = { replicas, settings: modelSettings(pool) };
+  if (scaling === undefined || scaling.provider === "External") return wish;
+  const revision = revisionOf(workload.deployment);
+  const rolledOut = revision !== undefined && pool.status?.currentRevision === revision;
+  return { ...wish, floor: scaling.minReplicas ?? 1, rolledOut };
+}
+
+function capacityOf(pool: TtsModelPool, ready: number, scaling: ScalingView | undefined) {
+  const used = pool.spec.scaling && (scaling?.used ?? pool.status?.capacity.used);
+  return { streams: ready * pool.spec.maxConcurrentStreams, ...(used !== undefined && { used }) };
 }
 
 function ofProblem({ stalled, ...problem }: Problem): WorkloadState {
   return { kind: stalled ? "stalled" : "failing", problem };
 }
 
+/** What the Deployment tells, and what it cannot know: why the pods keep their settings, and why one goes before another comes. */
+function rolloutState(observed: ObservedPool, { grant, plan }: PoolPass): WorkloadState {
+  const { workload } = observed;
+  const wish = wishOf(observed);
+  // a pod that the canary displaced is back when the canary is gone
+  const granted = { ...grant, replicas: Math.min(grant.replicas, plan?.replicas ?? grant.replicas) };
+  const traded = grant.replicas - granted.replicas;
+  const state = workloadState(workload, granted, { ...wish, replicas: wish.replicas - traded });
+  if (plan?.trading && state.kind === "failing" && state.problem.reason === "NoGpu") {
+    const message = `Every device is taken: one pod of earlier settings drains in exchange for one of the current ones. ${state.problem.message}`;
+    return { kind: "progressing", problem: { reason: "Trading", message } };
+  }
+  if (state.kind !== "ready" || plan?.waits === undefined) return state;
+  return { kind: plan.waits.stalled ? "stalled" : "progressing", problem: plan.waits.problem };
+}
+
+function age(plan: RolloutPlan | undefined): Finding {
+  return plan?.outdated
+    ? {
+        type: revisionOutdated,
+        status: "True",
+        reason: "OperatorChanged",
+        message:
+          "This operator would make the pods otherwise than the one that made them, so they are left as they are.",
+      }
+    : {
+        type: revisionOutdated,
+        status: "False",
+        reason: "Current",
+        message: "The pods are as this operator makes them.",
+      };
+}
+
 /** The current revision follows once the update has rolled out in full. */
-function revisions({ pool, workload }: ObservedPool, state: WorkloadState) {
-  const updateRevision = revisionOf(workload.deployment);
-  if (updateRevision === undefined) return {};
-  const currentRevision = state.kind === "ready" ? updateRevision : pool.status?.currentRevision;
+function revisions(
+  { pool, workload }: ObservedPool,
+  state: WorkloadState,
+  plan: RolloutPlan | undefined,
+): Pick<TtsModelPoolStatus, "updateRevision" | "currentRevision"> {
+  const live = revisionOf(workload.deployment);
+  const updateRevision = plan?.updateRevision ?? live;
+  if (live === undefined || updateRevision === undefined) return {};
+  const currentRevision = state.kind === "ready" ? live : pool.status?.currentRevision;
   return { updateRevision, ...(currentRevision !== undefined && { currentRevision }) };
 }
 

@@ -1,6 +1,6 @@
 import { isRenderedFrom } from "../desired/pinned.ts";
 import type { Deployment, Grant, Workload } from "../observed.ts";
-import { type Diagnosis, diagnosePods } from "./pods.ts";
+import { type Diagnosis, diagnosePods, fetchingPod } from "./pods.ts";
 
 /** Where the pods of one Deployment stand. `problem` says why they are not all serving the current template. */
 export type WorkloadState =
@@ -14,6 +14,10 @@ export type WorkloadState =
 export interface Wish {
   readonly replicas: number;
   readonly settings: string;
+  /** Of a pool that is scaled: replicas that must serve; more may be on their way. */
+  readonly floor?: number;
+  /** The pods' template has rolled out in full before: what is new is their number. */
+  readonly rolledOut?: boolean;
 }
 
 /** The grant is what the license lets run. */
@@ -26,9 +30,9 @@ export function workloadState({ deployment, pods }: Workload, grant: Grant, wish
   }
   const refused = condition(deployment, "ReplicaFailure");
   if (refused?.status === "True") return { kind: "failing", problem: replicaFailure(refused.message) };
-  const unfinished = rolloutStep(deployment);
+  const unfinished = rolloutStep(deployment, leastOf(wish, diagnosis), wish.rolledOut === true);
   if (unfinished !== undefined && diagnosis !== undefined) return { kind: "failing", problem: diagnosis };
-  if (unfinished !== undefined) return { kind: "progressing", problem: unfinished };
+  if (unfinished !== undefined) return { kind: "progressing", problem: fetchingPod(pods) ?? unfinished };
   const held = heldBack(deployment, grant, wish);
   return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
 }
@@ -60,11 +64,22 @@ function condition({ status }: Deployment, type: string) {
   return status?.conditions?.find((candidate) => candidate.type === type);
 }
 
+/** Where something keeps pods from starting, a pool that may sleep is not well without any. */
+function leastOf({ floor }: Wish, diagnosis: Diagnosis | undefined): number {
+  if (floor === undefined) return Number.POSITIVE_INFINITY;
+  return diagnosis === undefined ? floor : Math.max(1, floor);
+}
+
 /** As `kubectl rollout status` judges; `undefined` when every pod is of the current template and available. */
-function rolloutStep({ metadata, spec, status = {} }: Deployment): Diagnosis | undefined {
-  const wanted = spec?.replicas ?? 1;
+function rolloutStep(
+  { metadata, spec, status = {} }: Deployment,
+  least: number,
+  rolledOut: boolean,
+): Diagnosis | undefined {
+  const wanted = Math.min(spec?.replicas ?? 1, least);
   const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, observedGeneration = 0 } = status;
-  if (observedGeneration < (metadata.generation ?? 0)) return step("the new template is being taken up");
+  if (!rolledOut && observedGeneration < (metadata.generation ?? 0))
+    return step("the new template is being taken up");
   if (updatedReplicas < wanted) return step(`${updatedReplicas} of ${wanted} pods have the current settings`);
   if (replicas > updatedReplicas)
     return step(`${replicas - updatedReplicas} pods of earlier settings are draining`);
@@ -93,6 +108,11 @@ function replicaFailure(message = "no further details"): Diagnosis {
       quota ? "Raise the namespace's ResourceQuota or ask for less." : "Check the policies of the namespace."
     }`,
   };
+}
+
+/** Every pod is of the current template and available. */
+export function isRolledOut(deployment: Deployment): boolean {
+  return rolloutStep(deployment, Number.POSITIVE_INFINITY, false) === undefined;
 }
 
 export function readyReplicas({ deployment }: Workload): number {

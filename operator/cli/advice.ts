@@ -1,0 +1,94 @@
+import type { TtsDeployment } from "../observed.ts";
+
+/** What a command is about. */
+export interface Circumstances {
+  readonly deployment: TtsDeployment;
+  /** The pod that the finding is about, when it is about one. */
+  readonly pod: string | undefined;
+  readonly container: string | undefined;
+}
+
+const inspectLicense = "svc-tts license inspect --license license.jwt --jwks jwks.json";
+
+type Commands = (about: Circumstances) => readonly string[];
+
+const placeholder = "POD";
+const inNamespace = ({ deployment }: Circumstances) => `kubectl -n ${deployment.metadata.namespace}`;
+
+const describePod: Commands = (about) => [
+  `${inNamespace(about)} describe pod ${about.pod ?? placeholder}`,
+  ...(about.pod === undefined ? [listPods(about)] : []),
+];
+
+function listPods(about: Circumstances): string {
+  return `${inNamespace(about)} get pods -l tts.svc.dev/deployment=${about.deployment.metadata.name}`;
+}
+
+function logs(about: Circumstances, flags: string): string {
+  const container = about.container === undefined ? "" : ` -c ${about.container}`;
+  return `${inNamespace(about)} logs ${about.pod ?? placeholder}${container} ${flags}`.trimEnd();
+}
+
+const replaceLicense: Commands = (about) => {
+  const { name, key } = about.deployment.spec.license.secretRef;
+  const secret = `create secret generic ${name} --from-file=${key}=license.jwt`;
+  return [
+    inspectLicense,
+    `${inNamespace(about)} ${secret} --dry-run=client -o yaml | ${inNamespace(about)} apply -f -`,
+  ];
+};
+
+const makeKeys: Commands = (about) => [
+  "svc-tts keys create --name first --file keys.yaml",
+  `${inNamespace(about)} create secret generic ${about.deployment.spec.api.keys?.secretRef.name ?? "tts-keys"} --from-file=keys.yaml`,
+];
+
+const lookAtPools: Commands = (about) => [
+  `${inNamespace(about)} get ttsmp -l tts.svc.dev/deployment=${about.deployment.metadata.name}`,
+  inspectLicense,
+];
+
+const freeDevices =
+  "kubectl get nodes -o custom-columns='NODE:.metadata.name,GPUS:.status.allocatable.nvidia\\.com/gpu'";
+
+/** By a condition's reason. A reason that is missing here is told by its message alone, which always says what to do. */
+const commands: Readonly<Record<string, Commands>> = {
+  Missing: replaceLicense,
+  Invalid: replaceLicense,
+  Expired: replaceLicense,
+  ModelNotLicensed: lookAtPools,
+  TooManyGpus: lookAtPools,
+  TooManyStreams: lookAtPools,
+  LicenseHold: lookAtPools,
+  KeysSecretMissing: makeKeys,
+  NoGpu: (about) => [freeDevices, ...describePod(about)],
+  Unschedulable: describePod,
+  ImagePullFailed: describePod,
+  ContainerConfigError: describePod,
+  NotStarted: describePod,
+  CrashLoop: (about) => [logs(about, "--previous"), ...describePod(about)],
+  FetchingModel: (about) => [logs(about, "--follow")],
+  PodsNotReady: (about) => (about.pod === undefined ? [listPods(about)] : describePod(about)),
+  RollingOut: (about) => [`${listPods(about)} --watch`],
+  ProgressDeadlineExceeded: (about) => [listPods(about), ...describePod(about)],
+  QuotaExceeded: (about) => [`${inNamespace(about)} describe resourcequota`],
+  PodsRefused: (about) => [
+    `${inNamespace(about)} describe deployment -l tts.svc.dev/deployment=${about.deployment.metadata.name}`,
+  ],
+  Suspended: (about) => [
+    `${inNamespace(about)} patch ttsd ${about.deployment.metadata.name} --type=merge -p '{"spec":{"suspend":false}}'`,
+  ],
+  NoOperator: () => [
+    "helm list --all-namespaces --filter tts-operator",
+    "helm upgrade --install tts-operator charts/tts-operator --namespace svc-tts-system --create-namespace",
+  ],
+  OperatorNotReady: () => [
+    "kubectl get pods --all-namespaces -l app.kubernetes.io/name=tts-operator",
+    "kubectl -n svc-tts-system logs -l app.kubernetes.io/name=tts-operator --tail=50",
+  ],
+};
+
+/** Commands that show more or mend it; none when the reason's message says it all. */
+export function adviceFor(reason: string, about: Circumstances): readonly string[] {
+  return commands[reason]?.(about) ?? [];
+}

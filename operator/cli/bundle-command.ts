@@ -1,0 +1,55 @@
+import { writeFile } from "node:fs/promises";
+import { collectBundle } from "./bundle.ts";
+import { parseOptions } from "./options.ts";
+import { tarball } from "./tar.ts";
+import { reachCluster, type Terminal } from "./terminal.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** `tts-operator support-bundle [NAME]`: a tar.gz file, or on standard output with `--file -`. */
+export async function bundleCommand(
+  words: readonly string[],
+  terminal: Terminal,
+  version: string,
+): Promise<number> {
+  const options = parseOptions("support-bundle", words, ["namespace", "kubeconfig", "context", "file"]);
+  const [name, ...more] = options.positionals;
+  if (more.length > 0)
+    throw new UsageError("support-bundle takes the name of one TtsDeployment, or none for all");
+  const { client, namespace } = await reachCluster(options, terminal);
+  try {
+    const now = Date.now();
+    const { files, unseen } = await collectBundle(client, { namespace, name, now, version });
+    const stamp = new Date(now)
+      .toISOString()
+      .replace(/\.\d+Z$/, "")
+      .replaceAll(/[-:]/g, "");
+    const folder = `tts-support-${name ?? namespace}-${stamp}`;
+    const archive = tarball(
+      files.map(({ path, content }) => ({ path: `${folder}/${path}`, content })),
+      now,
+    );
+    await deliver(options.flags.file ?? `${folder}.tar.gz`, archive, terminal);
+    terminal.complain(
+      `${files.length} files, ${archive.length} bytes. Secrets were taken out; read it before you send it.\n`,
+    );
+    for (const line of unseen) terminal.complain(`not seen: ${line}\n`);
+    return 0;
+  } finally {
+    client.close();
+  }
+}
+
+async function deliver(path: string, archive: Buffer, terminal: Terminal): Promise<void> {
+  if (path === "-") return terminal.print(archive);
+  try {
+    await writeFile(path, archive, { flag: "wx", mode: 0o600 });
+  } catch (cause) {
+    const code = cause instanceof Error && "code" in cause ? cause.code : undefined;
+    if (code === "EEXIST") throw new UsageError(`${path} exists; name another file with --file`, { cause });
+    throw new UsageError(
+      `${path} cannot be written; name another file with --file, or - for standard output`,
+      { cause },
+    );
+  }
+  terminal.print(`${path}\n`);
+}

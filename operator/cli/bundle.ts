@@ -1,0 +1,268 @@
+import { stringify } from "yaml";
+import { children, labels } from "../../config/contract/names.ts";
+import type { ClusterClient } from "../cluster/client.ts";
+import { resourceOf } from "../cluster/resources.ts";
+import { optionalKinds } from "../desired/children.ts";
+import type { Manifest } from "../manifest.ts";
+import type { Pod, TtsDeployment } from "../observed.ts";
+import { gatherEvidence, Onlooker, operatorSelector, partsOf } from "./evidence.ts";
+import { explain, explanationText } from "./explain.ts";
+import { Redactor } from "./redact.ts";
+import { secretReferences } from "./references.ts";
+import type { File } from "./tar.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What a support bundle is about. */
+export interface Subject {
+  readonly namespace: string;
+  /** One TtsDeployment, or all of the namespace. */
+  readonly name: string | undefined;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  /** Of this program. */
+  readonly version: string;
+}
+
+export interface Bundle {
+  readonly files: readonly File[];
+  /** What could not be read, or was left out for its size. */
+  readonly unseen: readonly string[];
+}
+
+const kinds = [
+  ...["TtsModelPool", "Deployment", "ReplicaSet", "Pod", "Service", "EndpointSlice", "ServiceAccount"],
+  ...["ConfigMap", "Role", "RoleBinding", "HorizontalPodAutoscaler"],
+];
+/** Enough for months of a quiet container, or for the last minutes of a busy one. */
+const tailLines = 5_000;
+const mostLogBytes = 1024 * 1024;
+const mostLogBytesInAll = 48 * 1024 * 1024;
+const mostObjects = 500;
+
+/** Reads what somebody needs who was not there: objects, events, logs and what `explain` says, all without secrets. */
+export async function collectBundle(client: ClusterClient, subject: Subject): Promise<Bundle> {
+  const collector = new Collector(client, subject);
+  const deployments = await collector.deployments();
+  const objects = await collector.objects();
+  const operators = await collector.operators();
+  const pods = [...objects, ...operators].filter(({ kind }) => kind === "Pod") as Pod[];
+  const redactor = new Redactor(await collector.secretValues([...deployments, ...pods]));
+  const files = [
+    ...(await collector.explanations(deployments)),
+    ...objectFiles("resources", [...deployments, ...objects], redactor),
+    ...objectFiles("operator", operators, redactor),
+    ...objectFiles("cluster", await collector.cluster(), redactor),
+    await collector.events(redactor),
+    ...(await collector.logs(pods)),
+  ];
+  const clean = files.map(({ path, content }) => ({ path, content: redactor.text(content) }));
+  return { files: [readme(subject, collector.unseen), ...clean], unseen: collector.unseen };
+}
+
+class Collector {
+  readonly #client: ClusterClient;
+  readonly #subject: Subject;
+  readonly #onlooker = new Onlooker();
+
+  constructor(client: ClusterClient, subject: Subject) {
+    this.#client = client;
+    this.#subject = subject;
+  }
+
+  get unseen(): string[] {
+    return [...new Set(this.#onlooker.unseen)];
+  }
+
+  async deployments(): Promise<TtsDeployment[]> {
+    const { namespace, name } = this.#subject;
+    const found = (await this.#client.list("TtsDeployment", { namespace })) as TtsDeployment[];
+    const asked = found.filter(({ metadata }) => name === undefined || metadata.name === name);
+    if (asked.length > 0) return asked;
+    throw new UsageError(
+      `there is no TtsDeployment${name === undefined ? "" : ` ${name}`} in namespace ${namespace}`,
+    );
+  }
+
+  async objects(): Promise<Manifest[]> {
+    const { namespace, name } = this.#subject;
+    const labelSelector = name === undefined ? labels.deployment : partsOf(name);
+    const secrets = this.#client.list("Secret", { namespace, labelSelector, metadataOnly: true });
+    const lists = await Promise.all([
+      ...[...kinds, ...optionalKinds].map((kind) =>
+        this.#list(resourceOf(kind).plural, this.#client.list(kind, { namespace, labelSelector })),
+      ),
+      this.#list("secrets", secrets),
+    ]);
+    return lists.flat();
+  }
+
+  async operators(): Promise<Manifest[]> {
+    const labelSelector = operatorSelector.split(",")[0] ?? "";
+    const lists = ["Deployment", "Pod"].map((kind) =>
+      this.#list(`operator ${resourceOf(kind).plural}`, this.#client.list(kind, { labelSelector })),
+    );
+    return (await Promise.all(lists)).flat();
+  }
+
+  async cluster(): Promise<Manifest[]> {
+    const nodes = await this.#list("nodes", this.#client.list("Node"));
+    const definitions = await this.#list("crds", this.#client.list("CustomResourceDefinition"));
+    return [
+      ...nodes,
+      ...definitions
+        .filter(({ metadata }) => metadata.name.endsWith(".tts.svc.dev"))
+        .map(({ spec: _, ...definition }) => definition as Manifest),
+    ];
+  }
+
+  async explanations(deployments: readonly TtsDeployment[]): Promise<File[]> {
+    const { namespace, now } = this.#subject;
+    const all = deployments.map(async ({ metadata: { name } }) => {
+      const explanation = explain(await gatherEvidence(this.#client, { namespace, name, now }));
+      return [
+        { path: `explain/${name}.txt`, content: explanationText(explanation) },
+        { path: `explain/${name}.json`, content: `${JSON.stringify(explanation, null, 2)}\n` },
+      ];
+    });
+    return (await Promise.all(all)).flat();
+  }
+
+  async events(redactor: Redactor): Promise<File> {
+    const { namespace } = this.#subject;
+    const events = await this.#list("events", this.#client.list("Event", { namespace }), 4 * mostObjects);
+    const lines = events.map((event) => JSON.stringify(redactor.object(event)));
+    return { path: "events.jsonl", content: lines.map((line) => `${line}\n`).join("") };
+  }
+
+  /** Read for one purpose: to find them elsewhere and take them out there. They are written nowhere. */
+  async secretValues(users: readonly Manifest[]): Promise<string[]> {
+    const names = new Set(
+      users.flatMap((user) => {
+        const namespace = user.metadata.namespace ?? this.#subject.namespace;
+        return secretsUsedBy(user).map((name) => `${namespace}/${name}`);
+      }),
+    );
+    const values = [...names].map(async (key) => {
+      const [namespace = "", name = ""] = key.split("/");
+      const reading = this.#client.get({ apiVersion: "v1", kind: "Secret", namespace, name });
+      const secret = await this.#onlooker.look(
+        `Secret ${key}, whose values were so not searched for`,
+        reading,
+        undefined,
+      );
+      return Object.values((secret?.data ?? {}) as Record<string, string>);
+    });
+    return (await Promise.all(values))
+      .flat()
+      .map((encoded) => Buffer.from(encoded, "base64").toString("utf8"));
+  }
+
+  /** One after the other, so that the whole stays below its limit. */
+  async logs(pods: readonly Pod[]): Promise<File[]> {
+    const files: File[] = [];
+    let bytes = 0;
+    for (const pod of pods) {
+      for (const { container, previous } of runsOf(pod)) {
+        const path = `logs/${pod.metadata.namespace}/${pod.metadata.name}/${container}${previous ? ".previous" : ""}.log`;
+        if (bytes >= mostLogBytesInAll) {
+          this.#onlooker.unseen.push(
+            `${path} (left out: the logs are larger than ${mostLogBytesInAll} bytes together)`,
+          );
+          continue;
+        }
+        const content = await this.#log(pod, container, previous);
+        if (content === undefined) continue;
+        bytes += Buffer.byteLength(content);
+        files.push({ path, content });
+      }
+    }
+    return files;
+  }
+
+  async #log({ metadata }: Pod, container: string, previous: boolean): Promise<string | undefined> {
+    const pod = { namespace: metadata.namespace ?? this.#subject.namespace, name: metadata.name };
+    try {
+      return await this.#client.logOf(pod, { container, previous, tailLines, limitBytes: mostLogBytes });
+    } catch (error) {
+      // a node that does not answer must not keep the rest back
+      this.#onlooker.unseen.push(
+        `log of ${pod.name}/${container} (${error instanceof Error ? error.message : String(error)})`,
+      );
+      return undefined;
+    }
+  }
+
+  async #list(what: string, reading: Promise<Manifest[]>, most = mostObjects): Promise<Manifest[]> {
+    const found = await this.#onlooker.look(what, reading, []);
+    if (found.length > most)
+      this.#onlooker.unseen.push(`${found.length - most} of ${found.length} ${what} (left out)`);
+    return found.slice(0, most);
+  }
+}
+
+interface Spec {
+  readonly volumes?: readonly {
+    secret?: { secretName?: string };
+    projected?: { sources?: readonly { secret?: { name?: string } }[] };
+  }[];
+}
+
+/** Those of its spec, and of a pod's volumes; for a TtsDeployment the internal token too. */
+function secretsUsedBy({ kind, metadata, spec }: Manifest): string[] {
+  const volumes = (spec as Spec | undefined)?.volumes ?? [];
+  const mounted = volumes.flatMap(({ secret, projected }) => [
+    secret?.secretName,
+    ...(projected?.sources ?? []).map((source) => source.secret?.name),
+  ]);
+  return [
+    ...secretReferences(spec).map(({ name }) => name),
+    ...mounted.filter((name) => name !== undefined),
+    ...(kind === "TtsDeployment" ? [children.token(metadata.name)] : []),
+  ];
+}
+
+function runsOf({ spec, status }: Pod): { container: string; previous: boolean }[] {
+  const restarted = new Set(
+    [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])]
+      .filter(({ restartCount }) => restartCount > 0)
+      .map(({ name }) => name),
+  );
+  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])];
+  return containers.flatMap(({ name }) => [
+    { container: name, previous: false },
+    ...(restarted.has(name) ? [{ container: name, previous: true }] : []),
+  ]);
+}
+
+function objectFiles(folder: string, objects: readonly Manifest[], redactor: Redactor): File[] {
+  return objects.map((object) => ({
+    path: `${folder}/${resourceOf(object.kind).plural}/${object.metadata.name}.yaml`,
+    content: stringify(redactor.object(object.kind === "Secret" ? bare(object) : object), { lineWidth: 0 }),
+  }));
+}
+
+/** A Secret's annotations may hold a copy of it. */
+function bare({ apiVersion, kind, metadata }: Manifest): Manifest {
+  const { annotations: _, ...rest } = metadata;
+  return { apiVersion, kind, metadata: rest };
+}
+
+function readme({ namespace, name, now, version }: Subject, unseen: readonly string[]): File {
+  const content = `Support bundle of ${name === undefined ? "every TtsDeployment" : `TtsDeployment ${name}`} in namespace ${namespace}
+Made by tts-operator ${version} at ${new Date(now).toISOString()}
+
+explain/     what keeps each TtsDeployment from being ready
+resources/   the TtsDeployments and what was made for them
+operator/    the operator's Deployment and pods
+cluster/     nodes, and the versions of the CRDs
+events.jsonl events of the namespace
+logs/        the end of each container's log, and of the run before a restart
+
+Secrets are listed by name; their values are in no file. Values of variables that are no settings of svc-tts, fields and texts that look like
+keys, tokens and passwords, and every value of the Secrets that the pods use were replaced by [redacted]. Names of namespaces, nodes, images and hosts are as they are:
+read it before you send it.
+
+Not seen: ${unseen.length > 0 ? `\n${unseen.map((line) => `- ${line}`).join("\n")}` : "nothing was kept back."}
+`;
+  return { path: "README.txt", content };
+}

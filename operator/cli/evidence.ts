@@ -1,0 +1,161 @@
+import { labels } from "../../config/contract/names.ts";
+import { ApiError } from "../cluster/api-error.ts";
+import type { ClusterClient } from "../cluster/client.ts";
+import { resourceOf } from "../cluster/resources.ts";
+import type { Manifest } from "../manifest.ts";
+import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../observed.ts";
+import { type SecretReference, secretReferences } from "./references.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What `explain` goes by: read once, by whoever asks and with his rights alone. */
+export interface Evidence {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly deployment: TtsDeployment;
+  readonly pools: readonly TtsModelPool[];
+  readonly workloads: readonly Deployment[];
+  readonly pods: readonly Pod[];
+  /** Warnings about any of these, the latest first. */
+  readonly warnings: readonly Warning[];
+  /** Whether a Secret that the spec names is there; `undefined`: not to be seen. Contents are never read. */
+  readonly secrets: readonly (SecretReference & { readonly exists: boolean | undefined })[];
+  /** Pods of operators anywhere; `undefined`: not to be seen. */
+  readonly operators: readonly Pod[] | undefined;
+  /** What could not be read, and why. */
+  readonly unseen: readonly string[];
+}
+
+export interface Warning {
+  readonly kind: string;
+  readonly name: string;
+  readonly reason: string;
+  readonly note: string;
+  readonly times: number;
+  /** Milliseconds since the epoch. */
+  readonly lastSeen: number;
+}
+
+/** Reads what another has no right to see as `otherwise`, and remembers that it was not seen. */
+export class Onlooker {
+  readonly unseen: string[] = [];
+
+  async look<T>(what: string, reading: Promise<T>, otherwise: T): Promise<T> {
+    try {
+      return await reading;
+    } catch (error) {
+      if (!(error instanceof ApiError) || ![401, 403, 404].includes(error.status)) throw error;
+      const why = error.status === 404 ? "the cluster does not have them" : "not allowed";
+      this.unseen.push(`${what} (${why})`);
+      return otherwise;
+    }
+  }
+}
+
+/** Selects what belongs to one TtsDeployment. */
+export function partsOf(name: string): string {
+  return `${labels.deployment}=${name}`;
+}
+
+/** Selects the operator's own pods, of every release. */
+export const operatorSelector = "app.kubernetes.io/name=tts-operator,app.kubernetes.io/component=operator";
+
+/** Throws `UsageError` when there is no such TtsDeployment, naming those that are there. */
+export async function gatherEvidence(
+  client: ClusterClient,
+  { namespace, name, now }: { namespace: string; name: string; now: number },
+): Promise<Evidence> {
+  const deployment = await findDeployment(client, namespace, name);
+  const onlooker = new Onlooker();
+  const parts = (kind: string, labelSelector = partsOf(name)) =>
+    onlooker.look(resourceOf(kind).plural, client.list(kind, { namespace, labelSelector }), []);
+  const [pools, workloads, pods, events, operators] = await Promise.all([
+    parts("TtsModelPool"),
+    parts("Deployment"),
+    parts("Pod"),
+    onlooker.look("events", client.list("Event", { namespace, fieldSelector: "type=Warning" }), []),
+    onlooker.look("operator pods", client.list("Pod", { labelSelector: operatorSelector }), undefined),
+  ]);
+  const about = new Set([deployment, ...pools, ...workloads, ...pods].map(nameOf));
+  return {
+    now,
+    deployment,
+    pools: pools as TtsModelPool[],
+    workloads: workloads as Deployment[],
+    pods: pods as Pod[],
+    warnings: warningsAbout(events, about),
+    secrets: await Promise.all(
+      secretReferences(deployment.spec).map(async (reference) => ({
+        ...reference,
+        exists: await exists(client, onlooker, namespace, reference.name),
+      })),
+    ),
+    operators: operators as Pod[] | undefined,
+    unseen: [...new Set(onlooker.unseen)],
+  };
+}
+
+async function findDeployment(
+  client: ClusterClient,
+  namespace: string,
+  name: string,
+): Promise<TtsDeployment> {
+  const { apiVersion } = resourceOf("TtsDeployment");
+  const found = await client.get({ apiVersion, kind: "TtsDeployment", namespace, name });
+  if (found !== undefined) return found as TtsDeployment;
+  const others = await client.list("TtsDeployment", { namespace }).catch((error: unknown) => {
+    if (error instanceof ApiError && error.status === 404) {
+      throw new UsageError("this cluster has no TtsDeployments: the operator's CRDs are not installed");
+    }
+    throw error;
+  });
+  const there = others.map(({ metadata }) => metadata.name).slice(0, 20);
+  throw new UsageError(
+    `there is no TtsDeployment ${name} in namespace ${namespace}; ${there.length > 0 ? `there are: ${there.join(", ")}` : "there is none at all, see kubectl get ttsd --all-namespaces"}`,
+  );
+}
+
+async function exists(
+  client: ClusterClient,
+  onlooker: Onlooker,
+  namespace: string,
+  name: string,
+): Promise<boolean | undefined> {
+  const ref = { apiVersion: "v1", kind: "Secret", namespace, name };
+  const reading = client.get(ref, { metadataOnly: true }).then((secret) => secret !== undefined);
+  return onlooker.look(`Secret ${name}`, reading, undefined);
+}
+
+function nameOf({ kind, metadata }: Manifest): string {
+  return `${kind}/${metadata.name}`;
+}
+
+/** events.k8s.io/v1; the `deprecated…` fields are those of events that older clients write. */
+interface KubeEvent {
+  readonly regarding?: { readonly kind?: string; readonly name?: string };
+  readonly reason?: string;
+  readonly note?: string;
+  readonly eventTime?: string | null;
+  readonly series?: { readonly count?: number; readonly lastObservedTime?: string };
+  readonly deprecatedLastTimestamp?: string | null;
+  readonly deprecatedCount?: number;
+}
+
+function warningsAbout(events: readonly Manifest[], about: ReadonlySet<string>): Warning[] {
+  return (events as readonly (Manifest & KubeEvent)[])
+    .filter(({ regarding }) => about.has(`${regarding?.kind}/${regarding?.name}`))
+    .map((event) => ({
+      kind: event.regarding?.kind ?? "",
+      name: event.regarding?.name ?? "",
+      reason: event.reason ?? "",
+      note: (event.note ?? "").trim(),
+      times: event.series?.count ?? event.deprecatedCount ?? 1,
+      lastSeen: Date.parse(
+        event.series?.lastObservedTime ??
+          event.deprecatedLastTimestamp ??
+          event.eventTime ??
+          event.metadata.creationTimestamp ??
+          "",
+      ),
+    }))
+    .sort((one, other) => other.lastSeen - one.lastSeen);
+}

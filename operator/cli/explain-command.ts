@@ -1,0 +1,32 @@
+import { gatherEvidence } from "./evidence.ts";
+import { explain, explanationText } from "./explain.ts";
+import { parseOptions } from "./options.ts";
+import { reachCluster, type Terminal } from "./terminal.ts";
+import { UsageError } from "./usage-error.ts";
+
+const notReady = 3;
+
+/** `tts-operator explain NAME`: exit code 0 when it is ready, 3 when it is not. */
+export async function explainCommand(words: readonly string[], terminal: Terminal): Promise<number> {
+  const options = parseOptions("explain", words, ["namespace", "kubeconfig", "context", "output"]);
+  const [name, ...more] = options.positionals;
+  const { output } = options.flags;
+  if (name === undefined || more.length > 0) {
+    throw new UsageError(
+      "explain takes the name of one TtsDeployment, as: tts-operator explain demo -n speech",
+    );
+  }
+  if (output !== undefined && output !== "json") {
+    throw new UsageError(`--output is ${output}; it must be json, or be left out for people`);
+  }
+  const { client, namespace } = await reachCluster(options, terminal);
+  try {
+    const explanation = explain(await gatherEvidence(client, { namespace, name, now: Date.now() }));
+    terminal.print(
+      output === "json" ? `${JSON.stringify(explanation, null, 2)}\n` : explanationText(explanation),
+    );
+    return explanation.state === "ready" ? 0 : notReady;
+  } finally {
+    client.close();
+  }
+}

@@ -1,0 +1,315 @@
+import type { Condition } from "../../crds/tts-deployment.ts";
+import type { Pod, TtsDeployment, TtsModelPool } from "../observed.ts";
+import { diagnosePods } from "../status/pods.ts";
+import { adviceFor } from "./advice.ts";
+import type { Evidence } from "./evidence.ts";
+
+/** What `explain` says; `-o json` prints it as it is. */
+export interface Explanation {
+  readonly namespace: string;
+  readonly name: string;
+  /** `blocked`: nothing gets better before a person does something. `unwatched`: no operator has looked at this generation. */
+  readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
+  readonly summary: string;
+  /** What keeps it from being ready, worst first. */
+  readonly blockers: readonly Blocker[];
+  /** What keeps nothing from being ready, and is worth knowing. */
+  readonly notes: readonly string[];
+  readonly seen: {
+    readonly pools: number;
+    readonly pods: number;
+    readonly secrets: number;
+    readonly warnings: number;
+  };
+  /** What could not be looked at; something may be hidden there. */
+  readonly unseen: readonly string[];
+}
+
+export interface Blocker {
+  /** `license`, `API`, `pool mist`, `Secret tts-keys`, `pod demo-api-…`, `operator` or `deletion`. */
+  readonly about: string;
+  readonly reason: string;
+  /** What is wrong and what to do. */
+  readonly message: string;
+  /** RFC 3339. */
+  readonly since?: string;
+  readonly commands: readonly string[];
+}
+
+const mostNotes = 10;
+/** Longer ago, a warning tells of what has passed. */
+const freshMs = 30 * 60_000;
+
+/** Judges by what was read; asks nobody. */
+export function explain(evidence: Evidence): Explanation {
+  const { deployment, pools, pods, secrets, warnings, unseen } = evidence;
+  const state = stateOf(evidence);
+  const blockers = state === "ready" ? [] : blockersOf(evidence, state);
+  const { name, namespace } = deployment.metadata;
+  return {
+    namespace,
+    name,
+    state,
+    summary: summaryOf(evidence, state, blockers),
+    blockers,
+    notes: notesOf(evidence, state, blockers),
+    seen: { pools: pools.length, pods: pods.length, secrets: secrets.length, warnings: warnings.length },
+    unseen,
+  };
+}
+
+function conditionOf(owner: TtsDeployment | TtsModelPool, type: string): Condition | undefined {
+  return owner.status?.conditions.find((condition) => condition.type === type);
+}
+
+function stateOf({ deployment }: Evidence): Explanation["state"] {
+  if (deployment.metadata.deletionTimestamp !== undefined) return "deleting";
+  if (deployment.status?.observedGeneration !== deployment.metadata.generation) return "unwatched";
+  if (deployment.spec.suspend) return "suspended";
+  const ready = conditionOf(deployment, "Ready");
+  if (ready === undefined) return "unwatched";
+  if (ready.status === "True") return "ready";
+  return conditionOf(deployment, "Stalled")?.status === "True" ? "blocked" : "progressing";
+}
+
+function summaryOf(
+  { deployment, now }: Evidence,
+  state: Explanation["state"],
+  blockers: readonly Blocker[],
+): string {
+  const { summary, endpoint } = deployment.status ?? {};
+  const since = ageOf(conditionOf(deployment, "Ready")?.lastTransitionTime, now);
+  const count = `${blockers.length} ${blockers.length === 1 ? "thing is" : "things are"} in the way`;
+  switch (state) {
+    case "ready":
+      return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.`;
+    case "progressing":
+      return `On its way, not ready yet${since}; it goes on by itself.`;
+    case "blocked":
+      return `Not ready${since}, and nothing gets better by itself: ${count}.`;
+    case "suspended":
+      return "Suspended: everything is left as it is, whatever the spec says.";
+    case "deleting":
+      return "Being deleted.";
+    default:
+      return "No operator has looked at the present spec yet.";
+  }
+}
+
+function ageOf(since: string | undefined, now: number): string {
+  if (since === undefined) return "";
+  const minutes = Math.max(0, Math.floor((now - Date.parse(since)) / 60_000));
+  if (minutes < 1) return " for less than a minute";
+  if (minutes < 120) return ` for ${minutes} min`;
+  return minutes < 2_880 ? ` for ${Math.floor(minutes / 60)} h` : ` for ${Math.floor(minutes / 1_440)} d`;
+}
+
+function blockersOf(evidence: Evidence, state: Explanation["state"]): Blocker[] {
+  const found = [
+    ...(state === "deleting" ? deletion(evidence) : []),
+    ...(state === "unwatched" ? operators(evidence) : []),
+    ...(state === "suspended" ? ofCondition(evidence, evidence.deployment, "Ready", "spec") : []),
+    ...conditions(evidence),
+    ...missingSecrets(evidence),
+    ...sickPods(evidence),
+  ];
+  return withoutRepeats(found);
+}
+
+function deletion({ deployment }: Evidence): Blocker[] {
+  const { finalizers = [], deletionTimestamp } = deployment.metadata;
+  const waitsFor = finalizers.includes("foregroundDeletion")
+    ? "its children to be gone (foreground deletion)"
+    : `the finalizers ${finalizers.join(", ") || "of its children"}`;
+  const message = `It waits for ${waitsFor}. Pods finish their streams first, for as long as drain.maxStreamSeconds lets them.`;
+  return [
+    {
+      about: "deletion",
+      reason: "Deleting",
+      message,
+      ...(deletionTimestamp && { since: deletionTimestamp }),
+      commands: [],
+    },
+  ];
+}
+
+function operators(evidence: Evidence): Blocker[] {
+  const found = evidence.operators;
+  const blocker = (reason: string, message: string): Blocker[] => [
+    { about: "operator", reason, message, commands: commandsOf(evidence, reason) },
+  ];
+  if (found === undefined) {
+    return blocker(
+      "OperatorUnseen",
+      "Whether an operator runs could not be looked at. Ask who administers the cluster.",
+    );
+  }
+  if (found.length === 0) {
+    return blocker(
+      "NoOperator",
+      "No operator's pod was found in this cluster. Install the chart tts-operator.",
+    );
+  }
+  const names = found
+    .map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
+    .slice(0, 5)
+    .join(", ");
+  return found.some(isReady)
+    ? blocker(
+        "OperatorElsewhere",
+        `An operator runs (${names}), and has not taken this up. It may serve other namespaces (the chart's watchNamespaces), or be busy for a moment.`,
+      )
+    : blocker(
+        "OperatorNotReady",
+        `The operator's pods are not ready: ${names}. ${diagnosePods(found)?.message ?? "See their logs."}`,
+      );
+}
+
+function isReady({ status }: Pod): boolean {
+  return status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+/** Whose conditions say what; those that only sum others up are left out. */
+const deploymentConditions: readonly (readonly [type: string, about: string])[] = [
+  ["LicenseValid", "license"],
+  ["ApiReady", "API"],
+  ["ScalingReady", "scaling"],
+  ["RolloutHealthy", "rollout"],
+];
+
+function conditions(evidence: Evidence): Blocker[] {
+  const { deployment, pools } = evidence;
+  const own = deploymentConditions.flatMap(([type, about]) => ofCondition(evidence, deployment, type, about));
+  const ofPools = pools.flatMap((pool) => ofCondition(evidence, pool, "Ready", `pool ${pool.spec.pool}`));
+  const sums = ofPools.length > 0 ? [] : ofCondition(evidence, deployment, "ModelsReady", "models");
+  const stalled = conditionOf(deployment, "Stalled");
+  const rest: Blocker[] = stalled?.status === "True" ? [blockerOf(evidence, stalled, "spec")] : [];
+  return [...own, ...ofPools, ...sums, ...rest];
+}
+
+function ofCondition(
+  evidence: Evidence,
+  owner: TtsDeployment | TtsModelPool,
+  type: string,
+  about: string,
+): Blocker[] {
+  const found = conditionOf(owner, type);
+  return found === undefined || found.status === "True" ? [] : [blockerOf(evidence, found, about)];
+}
+
+function blockerOf(
+  evidence: Evidence,
+  { reason, message, lastTransitionTime }: Pick<Condition, "reason" | "message" | "lastTransitionTime">,
+  about: string,
+): Blocker {
+  return {
+    about,
+    reason,
+    message,
+    since: lastTransitionTime,
+    commands: commandsOf(evidence, reason, message),
+  };
+}
+
+/** The pod that a message names is the one that commands are about. */
+function commandsOf({ deployment, pods }: Evidence, reason: string, message = ""): readonly string[] {
+  const pod = pods.find(({ metadata }) => new RegExp(`\\b${metadata.name}\\b`).test(message));
+  const containers = [...(pod?.spec?.initContainers ?? []), ...(pod?.spec?.containers ?? [])];
+  const container = containers.find(({ name }) =>
+    new RegExp(`(container |-c )${name}\\b`, "i").test(message),
+  );
+  return adviceFor(reason, { deployment, pod: pod?.metadata.name, container: container?.name });
+}
+
+function missingSecrets(evidence: Evidence): Blocker[] {
+  const { namespace } = evidence.deployment.metadata;
+  return evidence.secrets
+    .filter(({ exists }) => exists === false)
+    .map(({ name, path }) => ({
+      about: `Secret ${name}`,
+      reason: "SecretMissing",
+      message: `Secret ${namespace}/${name}, which spec.${path} names, is not there. Create it, or name another.`,
+      commands: [`kubectl -n ${namespace} get secret ${name}`],
+    }));
+}
+
+/** Pods whose trouble no condition tells, as the second of two that fail for different reasons. */
+function sickPods(evidence: Evidence): Blocker[] {
+  return evidence.pods.flatMap((pod) => {
+    const found = diagnosePods([pod]);
+    if (found === undefined) return [];
+    return [
+      {
+        about: `pod ${pod.metadata.name}`,
+        ...found,
+        commands: commandsOf(evidence, found.reason, found.message),
+      },
+    ];
+  });
+}
+
+/** The first to say a thing says it; a Secret or a pod that an earlier message tells of is not told of again. */
+function withoutRepeats(blockers: readonly Blocker[]): Blocker[] {
+  const kept: Blocker[] = [];
+  for (const blocker of blockers) {
+    const repeats = kept.some(
+      ({ message, reason }) =>
+        message.includes(blocker.message) ||
+        blocker.message.includes(message) ||
+        (blocker.reason === "SecretMissing" &&
+          message.includes(nameIn(blocker.about)) &&
+          /missing/i.test(message + reason)) ||
+        (blocker.about.startsWith("pod ") && reason === blocker.reason),
+    );
+    if (!repeats) kept.push(blocker);
+  }
+  return kept;
+}
+
+function nameIn(about: string): string {
+  return about.slice(about.indexOf(" ") + 1);
+}
+
+function notesOf(evidence: Evidence, state: Explanation["state"], blockers: readonly Blocker[]): string[] {
+  const said = blockers.map(({ message }) => message).join("\n");
+  const grace = state === "ready" ? conditionOf(evidence.deployment, "LicenseValid") : undefined;
+  const unowned = evidence.pools.filter(({ metadata }) => metadata.ownerReferences === undefined);
+  return [
+    ...(grace?.status === "False" ? [`License: ${grace.message}`] : []),
+    ...unowned.map(
+      ({ metadata }) => `TtsModelPool ${metadata.name} was made by hand, and no operator serves it.`,
+    ),
+    ...evidence.warnings
+      .filter(({ lastSeen, note }) => evidence.now - lastSeen < freshMs && !said.includes(note))
+      .map(
+        ({ kind, name, reason, note, times, lastSeen }) =>
+          `${kind} ${name}: ${reason}: ${note} (${times === 1 ? "once" : `${times} times`}, last ${agoOf(lastSeen, evidence.now)})`,
+      ),
+  ].slice(0, mostNotes);
+}
+
+function agoOf(then: number, now: number): string {
+  const seconds = Math.max(0, Math.floor((now - then) / 1000));
+  return seconds < 120 ? `${seconds} s ago` : `${Math.floor(seconds / 60)} min ago`;
+}
+
+/** For a person at a terminal. */
+export function explanationText(explanation: Explanation): string {
+  const { namespace, name, summary, blockers, notes, seen, unseen } = explanation;
+  const lines = [`TtsDeployment ${namespace}/${name}: ${summary}`, ""];
+  for (const [index, blocker] of blockers.entries()) lines.push(...blockerLines(blocker, index + 1), "");
+  if (notes.length > 0) lines.push("Also seen:", ...notes.map((note) => `  - ${note}`), "");
+  lines.push(
+    `Looked at ${seen.pools} pools, ${seen.pods} pods, ${seen.secrets} Secrets (by name alone) and ${seen.warnings} warnings.`,
+  );
+  if (unseen.length > 0) lines.push(`Not seen: ${unseen.join(", ")}.`);
+  return `${lines.join("\n")}\n`;
+}
+
+function blockerLines({ about, reason, message, since, commands }: Blocker, number: number): string[] {
+  return [
+    `${number}. ${about}: ${reason}${since === undefined ? "" : ` (since ${since})`}`,
+    `   ${message}`,
+    ...commands.map((command) => `   $ ${command}`),
+  ];
+}

@@ -1,0 +1,88 @@
+import { env, otelEnv } from "../../config/contract/names.ts";
+
+/** Stands where something secret stood. */
+const redacted = "[redacted]";
+
+/** What no text of a bundle may hold, by its form. The first group, where there is one, stays. */
+const forms: readonly RegExp[] = [
+  /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
+  /\bsvc_[A-Za-z0-9]{16,}/g,
+  /\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
+  /\b((?:bearer|basic) +)[\w.~+/=-]{6,}/gi,
+  /([a-z][a-z0-9+.-]*:\/\/)[^\s/@"']*:[^\s/@"']+(?=@)/gi,
+  /((?:pass(?:word|wd)?|secret|token|api[-_]?key|credential|signature|authorization)"?(?:=|: ?)"?)[^\s"',;&[{]{4,}/gi,
+];
+
+/** Variables whose values are settings, not secrets. Of any other, nobody knows. */
+const secretVariables: readonly string[] = [env.apiKey, env.valkeyPassword];
+const plainVariables = new Set<string>(
+  [...Object.values(env), ...Object.values(otelEnv)].filter((name) => !secretVariables.includes(name)),
+);
+
+const secretField = /(password|passwd|secret|token|apikey|api_key|credentials?|authorization|privatekey)$/i;
+const copyOfTheObject = "kubectl.kubernetes.io/last-applied-configuration";
+/** Shorter, a value is a word that may stand anywhere. */
+const shortestValue = 6;
+
+/**
+ * Takes out of texts and objects what is secret: by form, by the name of the field or variable, and every value that `values` names, in the
+ * clear, in base64, as JSON and URLs write it, whole and line by line.
+ */
+export class Redactor {
+  readonly #values: readonly string[];
+
+  constructor(values: readonly string[]) {
+    const all = values.flatMap((value) => [value, ...value.split(/\r?\n/)]).map((value) => value.trim());
+    const spelled = all.filter(({ length }) => length >= shortestValue).flatMap(spellings);
+    this.#values = [...new Set(spelled)].sort((one, other) => other.length - one.length);
+  }
+
+  text(text: string): string {
+    const clean = this.#values.reduce((rest, value) => rest.replaceAll(value, redacted), text);
+    return forms.reduce(
+      (rest, form) =>
+        rest.replace(form, (_all, kept: unknown) => `${typeof kept === "string" ? kept : ""}${redacted}`),
+      clean,
+    );
+  }
+
+  /** A copy of plain JSON without secrets and without what only machines read. */
+  object(value: unknown, field = ""): unknown {
+    if (typeof value === "string") return this.#string(value, field);
+    if (Array.isArray(value)) {
+      return value.map((item) => (field === "env" ? this.#variable(item) : this.object(item)));
+    }
+    if (typeof value !== "object" || value === null) return value;
+    const kept = Object.entries(value).filter(
+      ([name]) => name !== "managedFields" && name !== copyOfTheObject,
+    );
+    return Object.fromEntries(kept.map(([name, child]) => [name, this.object(child, name)]));
+  }
+
+  #string(value: string, field: string): string {
+    if (secretField.test(field)) return redacted;
+    if (!/^\s*[{[]/.test(value)) return this.text(value);
+    // a pool's podTemplate, or the template that an annotation keeps: objects in a text
+    try {
+      return this.text(JSON.stringify(this.object(JSON.parse(value))));
+    } catch {
+      return field === "podTemplate" ? redacted : this.text(value);
+    }
+  }
+
+  #variable(item: unknown): unknown {
+    const { name, value, ...rest } = (item ?? {}) as { name?: unknown; value?: unknown };
+    const shown = typeof value === "string" && plainVariables.has(String(name)) ? this.text(value) : redacted;
+    return { name, ...(value !== undefined && { value: shown }), ...(this.object(rest) as object) };
+  }
+}
+
+function spellings(value: string): string[] {
+  return [
+    value,
+    Buffer.from(value).toString("base64"),
+    Buffer.from(`${value}\n`).toString("base64"),
+    encodeURIComponent(value),
+    JSON.stringify(value).slice(1, -1),
+  ];
+}

@@ -1,0 +1,55 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { ClusterClient } from "../cluster/client.ts";
+import { connect } from "../cluster/connect.ts";
+import type { Options } from "./options.ts";
+import { UsageError } from "./usage-error.ts";
+
+/** What a command that a person runs gets from its process. */
+export interface Terminal {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  print(text: string | Uint8Array): void;
+  complain(text: string): void;
+}
+
+export interface Access {
+  readonly client: ClusterClient;
+  /** Of the API server, for people. */
+  readonly server: string;
+  readonly namespace: string;
+}
+
+/** As kubectl finds its cluster: the flag, `KUBECONFIG`, the pod's service account, `~/.kube/config`. */
+export async function reachCluster({ flags }: Options, { environment }: Terminal): Promise<Access> {
+  const connection = await connect({
+    kubeconfig: await kubeconfigOf(flags.kubeconfig, environment),
+    context: flags.context,
+    serviceHost: environment.KUBERNETES_SERVICE_HOST,
+    servicePort: environment.KUBERNETES_SERVICE_PORT,
+  });
+  return {
+    client: new ClusterClient(connection),
+    server: connection.server.origin,
+    namespace: flags.namespace ?? connection.namespace ?? "default",
+  };
+}
+
+async function kubeconfigOf(
+  flag: string | undefined,
+  environment: Terminal["environment"],
+): Promise<string | undefined> {
+  const named = flag ?? (environment.KUBECONFIG || undefined);
+  if (named !== undefined) {
+    if (flag === undefined && named.includes(delimiter)) {
+      throw new UsageError("KUBECONFIG names several files; name one of them with --kubeconfig");
+    }
+    return named;
+  }
+  const home = join(environment.HOME ?? "", ".kube/config");
+  if (environment.KUBERNETES_SERVICE_HOST || !environment.HOME) return undefined;
+  return access(home, constants.R_OK).then(
+    () => home,
+    () => undefined,
+  );
+}

@@ -1,0 +1,99 @@
+import { api, ports } from "../../config/contract/names.ts";
+import type { Manifest } from "../manifest.ts";
+import type { ClusterGifts, TtsModelPool } from "../observed.ts";
+import { childMetadata, poolLabels } from "./metadata.ts";
+import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
+
+/** Streams, spoken or waiting, that callers ask of a pool; a gauge of the API tier with the label `pool`. */
+const metric = "svc_tts_pool_streams";
+
+/** As Prometheus spells the label of the API Service that the ServiceMonitor keeps. */
+const deploymentLabel = "tts_svc_dev_deployment";
+
+/** Somebody else's scaler, told what to do. */
+export function autoscaler(owner: TtsModelPool, cluster: ClusterGifts): Manifest[] {
+  const rule = ruleOf(owner.spec);
+  const provider = owner.spec.scaling?.provider;
+  if (rule === undefined || provider === "Builtin") return [];
+  if (provider === "HPA") return [horizontalPodAutoscaler(owner, rule, cluster)];
+  return cluster.hasKeda ? [scaledObject(owner, rule)] : [];
+}
+
+function horizontalPodAutoscaler(
+  owner: TtsModelPool,
+  rule: ScalingRule,
+  { allowsZero }: ClusterGifts,
+): Manifest {
+  const matchLabels = { [deploymentLabel]: owner.spec.deployment, pool: owner.spec.pool };
+  return {
+    apiVersion: "autoscaling/v2",
+    kind: "HorizontalPodAutoscaler",
+    metadata: childMetadata(owner, owner.metadata.name, "model", { labels: poolLabels(owner) }),
+    spec: {
+      scaleTargetRef: scaleTarget(owner),
+      minReplicas: Math.max(rule.fewest, allowsZero ? 0 : 1),
+      maxReplicas: rule.most,
+      metrics: [
+        {
+          type: "External",
+          external: {
+            metric: { name: metric, selector: { matchLabels } },
+            target: { type: "AverageValue", averageValue: String(rule.streamsPerReplica) },
+          },
+        },
+      ],
+      behavior: behavior(rule),
+    },
+  };
+}
+
+/** It asks every API pod behind the Service and adds up what they answer. */
+function scaledObject(owner: TtsModelPool, rule: ScalingRule): Manifest {
+  const { deployment, pool } = owner.spec;
+  return {
+    apiVersion: "keda.sh/v1alpha1",
+    kind: "ScaledObject",
+    metadata: childMetadata(owner, owner.metadata.name, "model", { labels: poolLabels(owner) }),
+    spec: {
+      scaleTargetRef: scaleTarget(owner),
+      minReplicaCount: rule.fewest,
+      maxReplicaCount: rule.most,
+      pollingInterval: pollingSeconds,
+      cooldownPeriod: Math.round(rule.down.windowMs / 1000),
+      advanced: { horizontalPodAutoscalerConfig: { behavior: behavior(rule) } },
+      triggers: [
+        {
+          type: "metrics-api",
+          metadata: {
+            url: `http://${deployment}-api.${owner.metadata.namespace}:${ports.api}/metrics`,
+            format: "prometheus",
+            valueLocation: `${metric}{pool="${pool}"}`,
+            targetValue: String(rule.streamsPerReplica),
+            aggregateFromKubeServiceEndpoints: "true",
+            aggregationType: "sum",
+          },
+        },
+      ],
+    },
+  };
+}
+
+/** A caller of a pool at zero waits for so long before anything happens. */
+const pollingSeconds = 2;
+
+function scaleTarget({ metadata }: TtsModelPool) {
+  return { apiVersion: api.apiVersion, kind: "TtsModelPool", name: metadata.name };
+}
+
+function behavior({ up, down }: ScalingRule) {
+  return { scaleUp: direction(up), scaleDown: direction(down) };
+}
+
+/** Without policies those of Kubernetes hold. */
+function direction({ windowMs, select, policies }: Pace) {
+  return {
+    stabilizationWindowSeconds: Math.round(windowMs / 1000),
+    selectPolicy: select,
+    ...(policies.length > 0 && { policies: policies.map((policy) => ({ ...policy })) }),
+  };
+}

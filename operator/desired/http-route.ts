@@ -1,0 +1,32 @@
+import { children, ports } from "../../config/contract/names.ts";
+import type { Manifest } from "../manifest.ts";
+import type { TtsDeployment } from "../observed.ts";
+import { childMetadata } from "./metadata.ts";
+
+const gateway = { group: "gateway.networking.k8s.io", kind: "Gateway" };
+
+/** The API's host names on a Gateway. Defaults are written out: the lists of an HTTPRoute have one owner as a whole. */
+export function apiHttpRoute(owner: TtsDeployment): Manifest[] {
+  const { route } = owner.spec.api;
+  if (route?.gatewayRef === undefined) return [];
+  const name = children.apiService(owner.metadata.name);
+  return [
+    {
+      apiVersion: `${gateway.group}/v1`,
+      kind: "HTTPRoute",
+      metadata: childMetadata(owner, name, "api"),
+      spec: {
+        parentRefs: [{ ...gateway, ...route.gatewayRef }],
+        hostnames: route.hostnames,
+        rules: [
+          {
+            matches: [{ path: { type: "PathPrefix", value: "/" } }],
+            backendRefs: [{ group: "", kind: "Service", name, port: ports.api, weight: 1 }],
+            // a stream lasts as long as its text: no limit here
+            timeouts: { request: "0s" },
+          },
+        ],
+      },
+    },
+  ];
+}

@@ -1,0 +1,54 @@
+import { labels } from "../../config/contract/names.ts";
+import type { Manifest } from "../manifest.ts";
+import type { TtsDeployment } from "../observed.ts";
+import { childMetadata } from "./metadata.ts";
+import { vllmPortName } from "./pod.ts";
+
+/** What the Prometheus operator (monitoring.coreos.com/v1) turns into what Prometheus reads. */
+
+const apiVersion = "monitoring.coreos.com/v1";
+/** Labels of the Services and pods that every series gets, so that one can ask by TtsDeployment and by pool. */
+const kept = [labels.deployment, labels.pool, labels.component];
+
+export function monitors(owner: TtsDeployment): Manifest[] {
+  const monitor = owner.spec.telemetry?.serviceMonitor;
+  if (!monitor?.enabled) return [];
+  const hasVllm = owner.spec.models.some(({ kind }) => kind === "arcana");
+  return [serviceMonitor(owner, monitor), ...(hasVllm ? [vllmMonitor(owner, monitor)] : [])];
+}
+
+type Wish = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
+
+/** API and models: each is behind a Service. */
+function serviceMonitor(owner: TtsDeployment, wish: Wish): Manifest {
+  return {
+    apiVersion,
+    kind: "ServiceMonitor",
+    metadata: metadataOf(owner, wish),
+    spec: {
+      selector: { matchLabels: { [labels.deployment]: owner.metadata.name } },
+      endpoints: [{ port: "http", path: "/metrics", interval: `${wish.intervalSeconds}s` }],
+      targetLabels: kept,
+    },
+  };
+}
+
+/** vLLM's own, which no Service leads to. */
+function vllmMonitor(owner: TtsDeployment, wish: Wish): Manifest {
+  return {
+    apiVersion,
+    kind: "PodMonitor",
+    metadata: metadataOf(owner, wish),
+    spec: {
+      selector: { matchLabels: { [labels.deployment]: owner.metadata.name, [labels.component]: "model" } },
+      podMetricsEndpoints: [{ port: vllmPortName, path: "/metrics", interval: `${wish.intervalSeconds}s` }],
+      podTargetLabels: kept,
+    },
+  };
+}
+
+/** The user's labels give way to those that the operator finds its children by. */
+function metadataOf(owner: TtsDeployment, wish: Wish): Manifest["metadata"] {
+  const metadata = childMetadata(owner, owner.metadata.name, "monitor");
+  return { ...metadata, labels: { ...wish.labels, ...metadata.labels } };
+}

@@ -1,0 +1,98 @@
+import { children, labels, ports } from "../../config/contract/names.ts";
+import type {
+  V1NetworkPolicyEgressRule,
+  V1NetworkPolicyPeer,
+  V1NetworkPolicyPort,
+  V1NetworkPolicySpec,
+} from "../manifest.ts";
+import type { TtsDeployment } from "../observed.ts";
+import { fetchPorts } from "./cache.ts";
+import { apiSelector } from "./deployment.ts";
+import { type Child, childMetadata } from "./metadata.ts";
+import { telemetryPorts } from "./telemetry.ts";
+
+/** The client library calls `from` by another name, since it is a word of other languages. */
+type IngressRule = { from?: V1NetworkPolicyPeer[]; ports: V1NetworkPolicyPort[] };
+export type Policy = Child<{ spec: Omit<V1NetworkPolicySpec, "ingress"> & { ingress: IngressRule[] } }>;
+
+/**
+ * Who may talk to whom: callers to API pods, API pods to model pods, and nobody else to those. What a policy does not name is
+ * refused, both ways, for the pods that it selects.
+ */
+export function networkPolicies(owner: TtsDeployment): Policy[] {
+  if (!owner.spec.networkPolicy.enabled) return [];
+  return [apiPolicy(owner), modelPolicy(owner)];
+}
+
+function apiPolicy(owner: TtsDeployment): Policy {
+  const { apiServer, licenseEgress } = owner.spec.networkPolicy;
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: childMetadata(owner, children.apiService(owner.metadata.name), "api"),
+    spec: {
+      podSelector: { matchLabels: apiSelector(owner) },
+      policyTypes: ["Ingress", "Egress"],
+      ingress: [{ ports: tcp(ports.api) }],
+      egress: [
+        names,
+        { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },
+        toNetworks(apiServer.cidrs, apiServer.ports),
+        ...licenseEgress.map(({ cidr, port }) => toNetworks([cidr], [port])),
+      ],
+    },
+  };
+}
+
+/** One for the pods of all pools: what they may do is the same. */
+function modelPolicy(owner: TtsDeployment): Policy {
+  const { networkPolicy, models, telemetry } = owner.spec;
+  const out = [
+    ...fetchPorts(models.map(({ cache }) => cache)),
+    ...(telemetry === undefined ? [] : telemetryPorts(telemetry)),
+  ];
+  const outPorts = [...new Set(out)].sort((a, b) => a - b);
+  const from: V1NetworkPolicyPeer[] = [{ podSelector: { matchLabels: apiSelector(owner) } }];
+  const scraping = networkPolicy.metricsFrom.length > 0 ? [namespaces(networkPolicy.metricsFrom)] : [];
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: childMetadata(owner, children.modelServiceAccount(owner.metadata.name), "model"),
+    spec: {
+      podSelector: { matchLabels: allModelsSelector(owner) },
+      policyTypes: ["Ingress", "Egress"],
+      ingress: [
+        { from: [...from, ...scraping], ports: tcp(ports.model) },
+        ...(scraping.length > 0 ? [{ from: scraping, ports: tcp(ports.vllm) }] : []),
+      ],
+      ...(outPorts.length > 0 && { egress: [names, toNetworks([], outPorts)] }),
+    },
+  };
+}
+
+function allModelsSelector({ metadata }: TtsDeployment): Record<string, string> {
+  return { [labels.deployment]: metadata.name, [labels.component]: "model" };
+}
+
+function namespaces(values: string[]): V1NetworkPolicyPeer {
+  const key = "kubernetes.io/metadata.name";
+  return { namespaceSelector: { matchExpressions: [{ key, operator: "In", values }] } };
+}
+
+/** DNS is wherever the cluster has it: in a pod, on the node, on a link-local address. */
+const names: V1NetworkPolicyEgressRule = {
+  ports: [
+    { port: 53, protocol: "UDP" },
+    { port: 53, protocol: "TCP" },
+  ],
+};
+
+/** Without networks: any address. */
+function toNetworks(cidrs: readonly string[], numbers: readonly number[]): V1NetworkPolicyEgressRule {
+  const to = cidrs.map((cidr) => ({ ipBlock: { cidr } }));
+  return { ...(to.length > 0 && { to }), ports: tcp(...numbers) };
+}
+
+function tcp(...numbers: number[]): V1NetworkPolicyPort[] {
+  return numbers.map((port) => ({ port, protocol: "TCP" }));
+}

@@ -1,0 +1,33 @@
+import { children } from "../../config/contract/names.ts";
+import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
+import type { V1PodDisruptionBudget } from "../manifest.ts";
+import type { TtsDeployment, TtsModelPool } from "../observed.ts";
+import { apiSelector, modelSelector } from "./deployment.ts";
+import { type Child, childMetadata, poolLabels } from "./metadata.ts";
+
+type Budget = Child<Pick<V1PodDisruptionBudget, "spec">>;
+
+export function apiDisruptionBudget(owner: TtsDeployment): Budget[] {
+  const { podDisruptionBudget: wish } = owner.spec.availability;
+  const metadata = childMetadata(owner, children.apiDeployment(owner.metadata.name), "api");
+  return budget(metadata, wish, apiSelector(owner));
+}
+
+export function poolDisruptionBudget(owner: TtsModelPool): Budget[] {
+  const metadata = childMetadata(owner, owner.metadata.name, "model", { labels: poolLabels(owner) });
+  return budget(metadata, owner.spec.podDisruptionBudget, modelSelector(owner));
+}
+
+/**
+ * By what may be missing, never by what must stay: at one replica the latter would block every drain for ever. A pod that does
+ * not serve may always go.
+ */
+function budget(
+  metadata: Budget["metadata"],
+  { enabled, maxUnavailable }: TtsModelPoolSpec["podDisruptionBudget"],
+  matchLabels: Record<string, string>,
+): Budget[] {
+  if (!enabled) return [];
+  const spec = { maxUnavailable, selector: { matchLabels }, unhealthyPodEvictionPolicy: "AlwaysAllow" };
+  return [{ apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata, spec }];
+}

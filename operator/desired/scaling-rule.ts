@@ -1,0 +1,54 @@
+import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
+
+/** `spec.scaling` of a pool with what it leaves out. */
+export interface ScalingRule {
+  readonly fewest: number;
+  readonly most: number;
+  readonly streamsPerReplica: number;
+  readonly initialLatencyMs: number | undefined;
+  readonly up: Pace;
+  readonly down: Pace;
+}
+
+export interface Pace {
+  readonly windowMs: number;
+  readonly select: "Max" | "Min" | "Disabled";
+  /** Empty: any change at once. */
+  readonly policies: readonly Policy[];
+}
+
+export interface Policy {
+  readonly type: "Pods" | "Percent";
+  readonly value: number;
+  readonly periodSeconds: number;
+}
+
+const downSeconds = 300;
+/** Half of the pods a minute. */
+const downPolicies: readonly Policy[] = [{ type: "Percent", value: 50, periodSeconds: 60 }];
+/** Room for what comes while one more replica warms up. */
+const shareOfCapacity = 0.75;
+
+/** `undefined` where replicas are set by hand, or by whoever `External` is. */
+export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): ScalingRule | undefined {
+  if (scaling === undefined || scaling.provider === "External") return undefined;
+  const { minReplicas = 1, maxReplicas = minReplicas, target, behavior } = scaling;
+  return {
+    fewest: minReplicas,
+    most: maxReplicas,
+    streamsPerReplica: target?.streamsPerReplica ?? Math.ceil(shareOfCapacity * maxConcurrentStreams),
+    initialLatencyMs: target?.initialLatencyMs,
+    up: paceOf(behavior?.scaleUp, 0, []),
+    down: paceOf(behavior?.scaleDown, downSeconds, downPolicies),
+  };
+}
+
+type Direction = NonNullable<NonNullable<TtsModelPoolSpec["scaling"]>["behavior"]>["scaleUp"];
+
+function paceOf(given: Direction | undefined, windowSeconds: number, policies: readonly Policy[]): Pace {
+  return {
+    windowMs: 1000 * (given?.stabilizationWindowSeconds ?? windowSeconds),
+    select: given?.selectPolicy ?? "Max",
+    policies: given?.policies ?? policies,
+  };
+}

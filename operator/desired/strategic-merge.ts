@@ -1,0 +1,145 @@
+/**
+ * Strategic merge patch of Kubernetes (`kubectl patch --type=strategic`; "Update API Objects in Place Using kubectl patch"): maps
+ * merge, lists that have a merge key merge item by item, other lists and values are replaced. A test holds it to kubectl's own results.
+ *
+ * Understood: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed list; `$retainKeys`.
+ * Refused, since people do not write them: `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
+ */
+export type Json = { [field: string]: unknown };
+
+/** How the lists under a map are merged. A field that is not named here is a plain map, an atomic list or a value. */
+export interface MergeSchema {
+  readonly lists?: Readonly<Record<string, { readonly key: string; readonly items?: MergeSchema }>>;
+  readonly maps?: Readonly<Record<string, MergeSchema>>;
+}
+
+/** The patch cannot be understood; the message names the place in it. */
+export class InvalidPatch extends Error {
+  override readonly name = "InvalidPatch";
+}
+
+const directive = "$patch";
+const retainKeys = "$retainKeys";
+
+/** @throws InvalidPatch. Neither argument is changed. `path` names the patch in messages. */
+export function strategicMerge(original: Json, patch: Json, schema: MergeSchema, path: string): Json {
+  if (directive in patch) return replacement(patch, path);
+  const merged: Json = retained(original, patch, path);
+  for (const [field, value] of Object.entries(patch)) {
+    if (field === retainKeys) continue;
+    const next = mergeField(merged[field], value, field, schema, path);
+    if (next === undefined) delete merged[field];
+    else merged[field] = next;
+  }
+  return merged;
+}
+
+function replacement({ [directive]: kind, ...rest }: Json, path: string): Json {
+  if (kind === "delete") return {};
+  if (kind === "replace") return withoutDirectives(rest) as Json;
+  throw new InvalidPatch(`${path}.$patch is ${JSON.stringify(kind)}; it must be replace or delete`);
+}
+
+/** The original without what `$retainKeys` does not name; it must name everything that the patch sets. */
+function retained(original: Json, patch: Json, path: string): Json {
+  const kept = patch[retainKeys];
+  if (kept === undefined) return { ...original };
+  if (!Array.isArray(kept)) throw new InvalidPatch(`${path}.$retainKeys must be a list of field names`);
+  const forgotten = Object.keys(patch).find(
+    (field) => field !== retainKeys && patch[field] !== null && !kept.includes(field),
+  );
+  if (forgotten !== undefined)
+    throw new InvalidPatch(`${path}.$retainKeys must name ${forgotten} too, which the patch sets`);
+  return Object.fromEntries(Object.entries(original).filter(([field]) => kept.includes(field)));
+}
+
+/** `undefined`: the field goes. */
+function mergeField(
+  original: unknown,
+  value: unknown,
+  field: string,
+  schema: MergeSchema,
+  path: string,
+): unknown {
+  const place = `${path}.${field}`;
+  if (field.startsWith("$"))
+    throw new InvalidPatch(`${place} is not understood; use $patch: replace or $patch: delete`);
+  if (value === null) return undefined;
+  if (isMap(original) && isMap(value)) {
+    return strategicMerge(original, value, schema.maps?.[field] ?? {}, place);
+  }
+  const list = schema.lists?.[field];
+  if (list === undefined || !Array.isArray(value)) return withoutDirectives(value);
+  const before = Array.isArray(original) ? original.filter(isMap) : [];
+  return mergeList(before, value, list, place);
+}
+
+type ListSchema = NonNullable<MergeSchema["lists"]>[string];
+
+function mergeList(
+  original: readonly Json[],
+  patch: readonly unknown[],
+  { key, items = {} }: ListSchema,
+  path: string,
+): Json[] {
+  const { added, removed, replaces } = sorted(patch, key, path);
+  if (replaces) return added.map((item) => withoutDirectives(item) as Json);
+  const left = original.filter((item) => !removed.has(item[key]));
+  const merged = added.map((item) => {
+    const known = left.find((candidate) => candidate[key] === item[key]);
+    const place = `${path}[${String(item[key])}]`;
+    return known === undefined
+      ? (withoutDirectives(item) as Json)
+      : strategicMerge(known, item, items, place);
+  });
+  return inOrder(left, merged, key);
+}
+
+/** What the items of a patch say: to merge or add these, to remove those, or to be all there is. */
+function sorted(patch: readonly unknown[], key: string, path: string) {
+  const added: Json[] = [];
+  const removed = new Set<unknown>();
+  let replaces = false;
+  for (const [index, item] of patch.entries()) {
+    if (!isMap(item)) throw new InvalidPatch(`${path}[${index}] must be an object`);
+    if (item[directive] === "replace") replaces = true;
+    else if (item[key] === undefined) throw new InvalidPatch(`${path}[${index}] has no ${key}`);
+    else if (item[directive] === "delete") removed.add(item[key]);
+    else if (directive in item) replacement(item, `${path}[${index}]`);
+    else added.push(item);
+  }
+  return { added, removed, replaces };
+}
+
+/**
+ * Items of the patch in the order of the patch, the others in theirs; one that is in the original keeps its place among the others,
+ * one that is new comes before what is left of them.
+ */
+function inOrder(original: readonly Json[], patched: readonly Json[], key: string): Json[] {
+  const place = (item: Json) => original.findIndex((candidate) => candidate[key] === item[key]);
+  const others = original.filter((item) => !patched.some((candidate) => candidate[key] === item[key]));
+  const result: Json[] = [];
+  for (const item of patched) {
+    while (others[0] !== undefined && place(others[0]) < place(item)) result.push(...others.splice(0, 1));
+    result.push(item);
+  }
+  return [...result, ...others];
+}
+
+/** What is new in the original is taken as it is, without nulls and without what was only to say how to merge. */
+function withoutDirectives(value: unknown): unknown {
+  if (Array.isArray(value)) return value.filter((item) => !isDirective(item)).map(withoutDirectives);
+  if (!isMap(value)) return value;
+  const kept = Object.entries(value).filter(
+    ([field, child]) => child !== null && !field.startsWith("$") && !isDirective(child),
+  );
+  return Object.fromEntries(kept.map(([field, child]) => [field, withoutDirectives(child)]));
+}
+
+function isDirective(value: unknown): boolean {
+  return isMap(value) && directive in value;
+}
+
+function isMap(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

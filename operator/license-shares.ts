@@ -1,0 +1,96 @@
+/** What runs under a license. */
+export interface LicenseUse {
+  readonly gpus: number;
+  readonly streams: number;
+}
+
+interface Share {
+  readonly license: string;
+  readonly use: LicenseUse;
+  /** It asks for more than it got. */
+  readonly isShort: boolean;
+}
+
+const nothing: LicenseUse = { gpus: 0, streams: 0 };
+
+/**
+ * Who uses how much of which license. A license counts for the whole cluster, whatever number of TtsDeployments share it, and passes
+ * run side by side: what one was granted is taken here at once, before its pods are written, so that two never take the same rest.
+ */
+export class LicenseShares {
+  /** By key of the TtsDeployment. */
+  readonly #shares = new Map<string, Share>();
+  /** By license (`jti`). */
+  readonly #totals = new Map<string, LicenseUse>();
+  readonly #onFreed: (keys: readonly string[]) => void;
+
+  /** @param onFreed told the TtsDeployments that may get more now */
+  constructor(onFreed: (keys: readonly string[]) => void = () => undefined) {
+    this.#onFreed = onFreed;
+  }
+
+  /** What others use of a license. */
+  elsewhere(license: string, key: string): LicenseUse {
+    const own = this.#shares.get(key);
+    const total = this.#totals.get(license) ?? nothing;
+    return own?.license === license ? minus(total, own.use) : total;
+  }
+
+  take(key: string, share: Share): void {
+    const before = this.#replace(key, share);
+    if (before === undefined) return;
+    const sameLicense = before.license === share.license;
+    if (!sameLicense || isLess(share.use, before.use)) this.#tellFreed(before.license, key);
+  }
+
+  /** More for one that has a share already; false, and nothing is taken, where that is more than is left. */
+  grow(key: string, more: LicenseUse, limits: LicenseUse): boolean {
+    const share = this.#shares.get(key);
+    if (share === undefined) return true;
+    const total = this.#totals.get(share.license) ?? nothing;
+    if (isLess(limits, plus(total, more))) return false;
+    this.#replace(key, { ...share, use: plus(share.use, more) });
+    return true;
+  }
+
+  /** The TtsDeployment is gone. */
+  forget(key: string): void {
+    const before = this.#replace(key, undefined);
+    if (before !== undefined) this.#tellFreed(before.license, key);
+  }
+
+  #replace(key: string, share: Share | undefined): Share | undefined {
+    const before = this.#shares.get(key);
+    if (before !== undefined) this.#add(before.license, minus(nothing, before.use));
+    this.#shares.delete(key);
+    if (share === undefined) return before;
+    this.#shares.set(key, share);
+    this.#add(share.license, share.use);
+    return before;
+  }
+
+  #add(license: string, use: LicenseUse): void {
+    const sum = plus(this.#totals.get(license) ?? nothing, use);
+    if (sum.gpus === 0 && sum.streams === 0) this.#totals.delete(license);
+    else this.#totals.set(license, sum);
+  }
+
+  #tellFreed(license: string, by: string): void {
+    const waiting = [...this.#shares].filter(
+      ([key, share]) => key !== by && share.isShort && share.license === license,
+    );
+    if (waiting.length > 0) this.#onFreed(waiting.map(([key]) => key));
+  }
+}
+
+function plus(a: LicenseUse, b: LicenseUse): LicenseUse {
+  return { gpus: a.gpus + b.gpus, streams: a.streams + b.streams };
+}
+
+function minus(a: LicenseUse, b: LicenseUse): LicenseUse {
+  return { gpus: a.gpus - b.gpus, streams: a.streams - b.streams };
+}
+
+function isLess(a: LicenseUse, than: LicenseUse): boolean {
+  return a.gpus < than.gpus || a.streams < than.streams;
+}

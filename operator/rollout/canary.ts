@@ -1,0 +1,130 @@
+import { requests } from "../../config/contract/names.ts";
+import type { CanarySpec, CanaryState } from "../../crds/tts-model-pool.ts";
+import { isoSeconds } from "../status/conditions.ts";
+import type { Diagnosis } from "../status/pods.ts";
+import { type Figures, judgeFigures } from "./figures.ts";
+
+/**
+ * What becomes of a canary next. A state is acted upon only once it is stored in the pool's status: an operator that starts in the
+ * middle goes on from there, and no act is done twice.
+ */
+export interface CanaryFacts {
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly spec: CanarySpec;
+  /** What it tries. */
+  readonly settings: string;
+  readonly revision: string;
+  /** Rollouts may begin now. */
+  readonly open: boolean;
+  /** All the pods that its step asks for are ready; one at least is. */
+  readonly ready: boolean;
+  readonly serves: boolean;
+  /** Its pods will not start by themselves. */
+  readonly failure: Diagnosis | undefined;
+  readonly deadlineMs: number;
+  /** A pod of it would fit where one of the pool runs, and none of those is on its way out already. */
+  readonly mayTrade: boolean;
+  /** Of the whole canary, and of its last interval; `undefined` where no API pod could be asked. */
+  readonly figures: { readonly whole: Figures; readonly recent: Figures | undefined } | undefined;
+  /** Annotations of the pool. */
+  readonly orders: Readonly<Record<string, string>>;
+}
+
+/** The next state; the same object when nothing changes. */
+export function nextCanary(last: CanaryState | undefined, facts: CanaryFacts): CanaryState | undefined {
+  if (last === undefined || last.settings !== facts.settings) return facts.open ? begun(facts) : undefined;
+  const ordered = obeyed(last, facts);
+  if (ordered !== undefined) return ordered;
+  switch (last.phase) {
+    case "Starting":
+      return afterStart(last, facts);
+    case "Analysing":
+      return afterAnalysis(last, facts);
+    default:
+      return last;
+  }
+}
+
+function begun(facts: CanaryFacts): CanaryState {
+  const { settings, revision } = facts;
+  return { phase: "Starting", settings, revision, step: 0, weight: 0, traded: 0, since: at(facts) };
+}
+
+/** Orders name the revision that they are about, so that one left behind is none for the next canary. */
+function obeyed(last: CanaryState, facts: CanaryFacts): CanaryState | undefined {
+  if (last.phase === "RolledBack" || last.phase === "Promoting") return undefined;
+  if (facts.orders[requests.canaryAbort] === last.revision) {
+    const message = `somebody gave it up by the annotation ${requests.canaryAbort}`;
+    return rolledBack(last, facts, { reason: "CanaryAborted", message });
+  }
+  return facts.orders[requests.canaryPromote] === last.revision ? promoting(last, facts) : undefined;
+}
+
+function afterStart(last: CanaryState, facts: CanaryFacts): CanaryState {
+  if (facts.failure !== undefined) return rolledBack(last, facts, facts.failure);
+  if (facts.ready) {
+    const weight = facts.spec.steps[last.step]?.weight ?? last.weight;
+    return { ...last, phase: "Analysing", weight, since: at(facts) };
+  }
+  const waitedMs = facts.now - Date.parse(last.since);
+  if (waitedMs >= facts.deadlineMs) {
+    const message = `its pods were not ready within ${facts.deadlineMs / 1000} seconds`;
+    return rolledBack(last, facts, { reason: "ProgressDeadlineExceeded", message });
+  }
+  if (facts.mayTrade) return { ...last, traded: last.traded + 1 };
+  return last.weight > 0 && !facts.serves ? { ...last, weight: 0 } : last;
+}
+
+function afterAnalysis(last: CanaryState, facts: CanaryFacts): CanaryState {
+  const { analysis, steps } = facts.spec;
+  const broken =
+    facts.figures && (judge(analysis, facts.figures.whole) ?? judge(analysis, facts.figures.recent));
+  if (broken !== undefined) return rolledBack(last, facts, broken);
+  if (!facts.serves) return { ...last, phase: "Starting", weight: 0, since: at(facts) };
+  if (stepBlockedBy(last, facts) !== undefined) return last;
+  if (last.step + 1 < steps.length)
+    return { ...last, phase: "Starting", step: last.step + 1, since: at(facts) };
+  return promoting(last, facts);
+}
+
+function judge(analysis: CanarySpec["analysis"], figures: Figures | undefined): Diagnosis | undefined {
+  return figures && judgeFigures(analysis, figures);
+}
+
+/** What keeps an analysed canary from its next step, in words; `undefined` when nothing does. */
+export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | undefined {
+  const { spec, figures, now, orders, open } = facts;
+  if (orders[requests.canaryPause] === last.revision)
+    return `somebody stopped it here by the annotation ${requests.canaryPause}`;
+  const endsAt = stepEndsAt(last, spec);
+  if (endsAt > now) return `the next step is due at ${isoSeconds(endsAt)}`;
+  const { minRequests } = spec.analysis;
+  if (figures === undefined && minRequests > 0) return "the metrics of the API pods cannot be read";
+  const streams = figures?.whole.streams ?? 0;
+  if (streams < minRequests) return `it has spoken ${streams} of the ${minRequests} streams it is judged by`;
+  if (last.step + 1 >= spec.steps.length && !open) return "it is good, and waits for the maintenance window";
+  return undefined;
+}
+
+/** Milliseconds since the epoch. */
+export function stepEndsAt(last: CanaryState, { steps }: CanarySpec): number {
+  return Date.parse(last.since) + (steps[last.step]?.pauseSeconds ?? 0) * 1000;
+}
+
+function promoting(last: CanaryState, facts: CanaryFacts): CanaryState {
+  return { ...last, phase: "Promoting", since: at(facts) };
+}
+
+function rolledBack(last: CanaryState, facts: CanaryFacts, { reason, message }: Diagnosis): CanaryState {
+  return { ...last, phase: "RolledBack", weight: 0, traded: 0, since: at(facts), reason, message };
+}
+
+function at({ now }: CanaryFacts): string {
+  return isoSeconds(now);
+}
+
+/** Pods that the canary has at its step: its share of the pool, rounded up. */
+export function canaryReplicas({ step }: CanaryState, { steps }: CanarySpec, replicas: number): number {
+  return Math.max(1, Math.ceil((replicas * (steps[step]?.weight ?? 1)) / 100));
+}

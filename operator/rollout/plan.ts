@@ -1,0 +1,239 @@
+import type { CanaryState } from "../../crds/tts-model-pool.ts";
+import { freshModel, type ServerImage } from "../desired/deployment.ts";
+import { isOutdated, type Pin, readPin, renderPin } from "../desired/pinned.ts";
+import type { Grant, ObservedPool } from "../observed.ts";
+import { isoSeconds } from "../status/conditions.ts";
+import type { Diagnosis } from "../status/pods.ts";
+import { isRolledOut, readyReplicas } from "../status/workload.ts";
+import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt } from "./canary.ts";
+import { roomless, tradeOf } from "./trade.ts";
+import { windowState } from "./window.ts";
+
+/** How the pods of a pool go from the template that they have to the one that the spec asks for. */
+
+export interface RolloutFacts {
+  readonly observed: ObservedPool;
+  /** The pool of its canary, as it is. */
+  readonly canary: ObservedPool | undefined;
+  /** The routing table still sends streams to the canary. */
+  readonly routed: boolean;
+  readonly grant: Grant;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+  readonly figures: CanaryFacts["figures"];
+}
+
+export interface RolloutPlan {
+  /** What the pool's Deployment gets; `undefined` when it may not start. */
+  readonly stable: Pin | undefined;
+  readonly replicas: number;
+  readonly maxUnavailable: number | string;
+  /** One old pod is drained in exchange for a new one. */
+  readonly trading: boolean;
+  /** The canary's pool, where there is to be one. */
+  readonly canary: { readonly pin: Pin; readonly replicas: number } | undefined;
+  /** A canary's pool is there, is not to be, and gets no stream any more. */
+  readonly dropCanary: boolean;
+  /** For the status: acted upon once it is stored. */
+  readonly nextCanary: CanaryState | undefined;
+  readonly updateRevision: string;
+  /** Why the pods keep their settings although the spec has others. */
+  readonly waits: { readonly stalled: boolean; readonly problem: Diagnosis } | undefined;
+  /** This operator would render the same settings otherwise. */
+  readonly outdated: boolean;
+  /** When something changes by itself, milliseconds since the epoch. */
+  readonly changesAt: number | undefined;
+}
+
+/** @throws InvalidPatch when the user's `podTemplate` cannot be merged */
+export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
+  const { observed, canary, grant } = facts;
+  const live = observed.workload.deployment;
+  const fresh = freshModel(observed.pool, server);
+  const pinned = readPin(live);
+  const tried = readPin(canary?.pool);
+  const update = [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? renderPin(fresh);
+  const outdated = isOutdated(fresh, live);
+  const step = chooseStep(facts, pinned, update);
+  const stable = grant.held && live === undefined ? undefined : step.take ? update : pinned;
+  const trade = tradeOf({
+    now: facts.now,
+    rollout: observed.pool.spec.rollout,
+    replicas: grant.replicas,
+    live,
+    revision: stable?.revision,
+    pods: observed.workload.pods,
+  });
+  const { rollout } = observed.pool.spec;
+  return {
+    stable,
+    replicas: Math.max(grant.replicas - (step.wanted?.traded ?? 0), Math.min(1, grant.replicas)),
+    maxUnavailable: trade.trading ? 1 : rollout.maxUnavailable,
+    trading: trade.trading,
+    canary: step.wanted && canaryOf(facts, step.wanted, update),
+    dropCanary: canary !== undefined && step.wanted === undefined && !facts.routed,
+    nextCanary: step.next,
+    updateRevision: update.revision,
+    waits: step.waits,
+    outdated,
+    changesAt: earliest([step.changesAt, trade.changesAt]),
+  };
+}
+
+interface Step {
+  /** The Deployment gets the new template. */
+  readonly take: boolean;
+  /** The stored canary, while it has a pool. */
+  readonly wanted: CanaryState | undefined;
+  readonly next: CanaryState | undefined;
+  readonly waits: RolloutPlan["waits"];
+  readonly changesAt: number | undefined;
+}
+
+const plain: Step = {
+  take: true,
+  wanted: undefined,
+  next: undefined,
+  waits: undefined,
+  changesAt: undefined,
+};
+
+function chooseStep(facts: RolloutFacts, pinned: Pin | undefined, update: Pin): Step {
+  const { grant } = facts;
+  const { canary: spec, maintenanceWindow } = facts.observed.pool.spec.rollout;
+  const last = facts.observed.pool.status?.canary;
+  const stored = last?.settings === update.specHash ? last : undefined;
+  if (pinned === undefined) return plain;
+  if (grant.held) return { ...plain, take: false, wanted: active(last), next: last };
+  if (pinned.specHash === update.specHash) return finishing(facts, stored);
+  const gate = maintenanceWindow && windowState(maintenanceWindow, facts.now);
+  const open = gate?.open ?? true;
+  if (spec !== undefined && grant.replicas > 0 && readyReplicas(facts.observed.workload) > 0)
+    return tryFirst(facts, stored, canaryFacts(facts, spec, update, stored, open), gate?.changesAt);
+  if (open) return plain;
+  return { ...plain, take: false, waits: awaitingWindow(gate?.changesAt), changesAt: gate?.changesAt };
+}
+
+/** Every pod takes over what the canary tried; its share is served by it until all have. */
+function finishing({ observed }: RolloutFacts, stored: CanaryState | undefined): Step {
+  const live = observed.workload.deployment;
+  if (stored?.phase !== "Promoting" || (live !== undefined && isRolledOut(live))) return plain;
+  return { ...plain, wanted: stored, next: stored };
+}
+
+function tryFirst(
+  { now, observed }: RolloutFacts,
+  stored: CanaryState | undefined,
+  facts: CanaryFacts,
+  windowChangesAt: number | undefined,
+): Step {
+  const next = nextCanary(stored, facts);
+  if (stored?.phase === "Promoting") return { ...plain, wanted: stored, next };
+  const waits = next === undefined ? awaitingWindow(windowChangesAt) : canaryWaits(observed, next, facts);
+  const changesAt = next === stored ? nextLook(next, facts, windowChangesAt) : now;
+  return { take: false, wanted: active(stored), next, waits, changesAt };
+}
+
+/** While it has pods. */
+function active(stored: CanaryState | undefined): CanaryState | undefined {
+  return stored?.phase === "RolledBack" ? undefined : stored;
+}
+
+function nextLook(
+  next: CanaryState | undefined,
+  { spec, now, deadlineMs }: CanaryFacts,
+  windowChangesAt: number | undefined,
+): number | undefined {
+  if (next === undefined) return windowChangesAt;
+  if (next.phase === "Starting") return Date.parse(next.since) + deadlineMs;
+  if (next.phase !== "Analysing") return undefined;
+  const endsAt = stepEndsAt(next, spec);
+  return earliest([endsAt > now ? endsAt : undefined, now + spec.analysis.intervalSeconds * 1000]);
+}
+
+function canaryFacts(
+  { observed, canary, now, figures }: RolloutFacts,
+  spec: CanaryFacts["spec"],
+  update: Pin,
+  stored: CanaryState | undefined,
+  open: boolean,
+): CanaryFacts {
+  const { pool } = observed;
+  return {
+    now,
+    spec,
+    settings: update.specHash,
+    revision: update.revision,
+    open,
+    ...stateOf(canary, update),
+    deadlineMs: pool.spec.rollout.progressDeadlineSeconds * 1000,
+    mayTrade: stored !== undefined && mayTrade(observed, canary, stored, now),
+    figures,
+    orders: pool.metadata.annotations ?? {},
+  };
+}
+
+function stateOf(
+  canary: ObservedPool | undefined,
+  update: Pin,
+): Pick<CanaryFacts, "ready" | "serves" | "failure"> {
+  const { pool } = canary ?? {};
+  const serves = (pool?.status?.readyReplicas ?? 0) > 0;
+  const isCurrent =
+    pool?.status?.observedGeneration === pool?.metadata.generation &&
+    readPin(pool)?.specHash === update.specHash;
+  if (!pool || !isCurrent) return { ready: false, serves, failure: undefined };
+  const [ready, stalled] = ["Ready", "Stalled"].map((type) =>
+    pool.status?.conditions.find((condition) => condition.type === type && condition.status === "True"),
+  );
+  return { ready: ready !== undefined, serves, failure: stalled };
+}
+
+/** One at a time: the last one traded has gone before the next goes, and one always stays. */
+function mayTrade(
+  { pool, workload }: ObservedPool,
+  canary: ObservedPool | undefined,
+  { traded }: CanaryState,
+  now: number,
+): boolean {
+  const { deployment, pods } = workload;
+  const wanted = pool.spec.replicas - traded;
+  const isSettled = deployment?.spec?.replicas === wanted && deployment.status?.replicas === wanted;
+  const isLeaving = pods.some(({ metadata }) => metadata.deletionTimestamp !== undefined);
+  if (pool.spec.rollout.whenFull === "Wait" || wanted <= 1 || !isSettled || isLeaving) return false;
+  const waitsUntil = roomless(canary?.workload.pods ?? [], pods);
+  return waitsUntil !== undefined && waitsUntil <= now;
+}
+
+function canaryOf(
+  { observed, grant }: RolloutFacts,
+  wanted: CanaryState,
+  update: Pin,
+): RolloutPlan["canary"] {
+  const { canary: spec } = observed.pool.spec.rollout;
+  const replicas = spec ? canaryReplicas(wanted, spec, grant.replicas) : 1;
+  return { pin: update, replicas };
+}
+
+function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {
+  const when = opensAt === undefined ? "" : `, which opens at ${isoSeconds(opensAt)}`;
+  const message = `New settings wait for the maintenance window${when}; without rollout.maintenanceWindow they roll out at once.`;
+  return { stalled: false, problem: { reason: "AwaitingMaintenanceWindow", message } };
+}
+
+function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFacts): RolloutPlan["waits"] {
+  const { revision, weight, step } = next;
+  if (next.phase === "RolledBack") {
+    const message = `Revision ${revision} was given up: ${(next.message ?? "").replace(/\.$/, "")}. The pods keep their earlier settings. Change the settings, or try these again: kubectl annotate ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --overwrite tts.svc.dev/restart=again.`;
+    return { stalled: true, problem: { reason: next.reason ?? "CanaryFailed", message } };
+  }
+  const where = `step ${step + 1} of ${facts.spec.steps.length}`;
+  const what = next.phase === "Starting" ? "its pods start" : (stepBlockedBy(next, facts) ?? "it is judged");
+  const message = `A canary of revision ${revision} speaks ${weight}% of the streams, ${where}: ${what}. The annotations tts.svc.dev/canary-promote, -pause and -abort with that revision command it.`;
+  return { stalled: false, problem: { reason: "Canary", message } };
+}
+
+function earliest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}

@@ -1,0 +1,100 @@
+import { labels } from "../../config/contract/names.ts";
+import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
+import { nanosOf } from "../cluster/quantity.ts";
+import type { Deployment, Pod } from "../observed.ts";
+
+/**
+ * Where every GPU is taken, the pod that a rollout adds finds no room, and waits for an old one to go, which waits for the new one to
+ * serve. Then one old pod is drained in exchange: by letting the Deployment miss one pod, for as long as the rollout takes.
+ */
+export interface TradeFacts {
+  readonly now: number;
+  readonly rollout: TtsModelPoolSpec["rollout"];
+  readonly replicas: number;
+  readonly live: Deployment | undefined;
+  /** Revision of the Deployment's template. */
+  readonly revision: string | undefined;
+  readonly pods: readonly Pod[];
+}
+
+export interface Trade {
+  readonly trading: boolean;
+  /** When a pod will have waited long enough, milliseconds since the epoch. */
+  readonly changesAt: number | undefined;
+}
+
+/** So long a pod may find no room before it counts: a drained pod's device comes free a moment after it. */
+const patienceMs = 10_000;
+
+const none: Trade = { trading: false, changesAt: undefined };
+
+/** The Deployment itself remembers a trade, so that a crash between any two writes loses nothing. */
+export function tradeOf(facts: TradeFacts): Trade {
+  const { rollout, live, replicas, now, pods, revision } = facts;
+  if (rollout.whenFull === "Wait" || live === undefined || resolved(rollout.maxUnavailable, replicas) > 0)
+    return none;
+  if (!hasOldPods(live)) return none;
+  if (resolved(live.spec?.strategy?.rollingUpdate?.maxUnavailable, replicas) > 0)
+    return { trading: true, changesAt: undefined };
+  const isNew = ({ metadata }: Pod) => metadata.labels?.[labels.revision] === revision;
+  const waitsUntil = roomless(
+    pods.filter(isNew),
+    pods.filter((pod) => !isNew(pod)),
+  );
+  if (waitsUntil === undefined) return none;
+  return waitsUntil <= now
+    ? { trading: true, changesAt: undefined }
+    : { trading: false, changesAt: waitsUntil };
+}
+
+/** When the first of the waiting pods has waited long enough that would fit where one of the old ones runs. */
+export function roomless(waiting: readonly Pod[], old: readonly Pod[]): number | undefined {
+  const times = waiting
+    .filter((pod) => old.some((other) => isRunning(other) && takesPlaceOf(pod, other)))
+    .map(unschedulableSince)
+    .filter((time) => time !== undefined);
+  return times.length === 0 ? undefined : Math.min(...times) + patienceMs;
+}
+
+/** Pods of an earlier template are there still, as far as the Deployment controller has told. */
+function hasOldPods({ status }: Deployment): boolean {
+  return (status?.replicas ?? 0) > (status?.updatedReplicas ?? 0);
+}
+
+/** As the Deployment controller reads `maxUnavailable`: percents are rounded down. */
+function resolved(value: number | string | undefined, replicas: number): number {
+  if (typeof value === "number") return value;
+  return Math.floor((Number.parseInt(value ?? "0", 10) / 100) * replicas);
+}
+
+function unschedulableSince({ metadata, status }: Pod): number | undefined {
+  if (metadata.deletionTimestamp !== undefined) return undefined;
+  const scheduled = status?.conditions?.find(({ type }) => type === "PodScheduled");
+  if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
+  const since = Date.parse(String(scheduled.lastTransitionTime ?? ""));
+  return Number.isNaN(since) ? undefined : since;
+}
+
+function isRunning({ metadata, spec }: Pod): boolean {
+  return spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined;
+}
+
+/** Whether the one could run exactly where the other does: else draining that one would be for nothing. */
+function takesPlaceOf({ spec: wanted }: Pod, { spec: there }: Pod): boolean {
+  if (!wanted || !there) return false;
+  const placed = ({ nodeSelector, affinity, tolerations, resourceClaims }: NonNullable<Pod["spec"]>) =>
+    JSON.stringify([nodeSelector, affinity, tolerations, resourceClaims]);
+  if (placed(wanted) !== placed(there)) return false;
+  const freed = requestsOf(there);
+  return [...requestsOf(wanted)].every(([resource, nanos]) => nanos <= (freed.get(resource) ?? 0n));
+}
+
+function requestsOf({ containers }: NonNullable<Pod["spec"]>): Map<string, bigint> {
+  const sums = new Map<string, bigint>();
+  for (const { resources } of containers) {
+    for (const [resource, quantity] of Object.entries(resources?.requests ?? {})) {
+      sums.set(resource, (sums.get(resource) ?? 0n) + (nanosOf(quantity) ?? 0n));
+    }
+  }
+  return sums;
+}

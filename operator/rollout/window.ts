@@ -1,0 +1,62 @@
+import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
+import { durationSeconds } from "../desired/duration.ts";
+
+/** When rollouts may begin. */
+
+type MaintenanceWindow = NonNullable<TtsModelPoolSpec["rollout"]["maintenanceWindow"]>;
+
+export interface WindowState {
+  readonly open: boolean;
+  /** When it closes, or opens next; milliseconds since the epoch. */
+  readonly changesAt: number;
+}
+
+const dayMs = 86_400_000;
+/** A window is at most a day long, so one that is open opened yesterday or today; each weekday comes within a week. */
+const daysAround = Array.from({ length: 10 }, (_, index) => index - 1);
+const weekdayNames = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
+
+/** Daylight saving time moves windows with the local clock; an hour that is left out opens one at the hour after. */
+export function windowState(window: MaintenanceWindow, now: number): WindowState {
+  const durationMs = durationSeconds(window.duration) * 1000;
+  const openings = daysAround
+    .map((days) => openingOn(window, now, days))
+    .filter((time) => time !== undefined)
+    .sort((a, b) => a - b);
+  // windows may overlap: the last that has begun decides when it closes
+  const current = openings.findLast((time) => time <= now && now < time + durationMs);
+  if (current !== undefined) return { open: true, changesAt: current + durationMs };
+  return { open: false, changesAt: openings.find((time) => time > now) ?? now + dayMs };
+}
+
+function openingOn({ days, start, timeZone }: MaintenanceWindow, now: number, offsetDays: number) {
+  const today = now + zoneOffsetMs(timeZone, now);
+  const midnight = Math.floor(today / dayMs) * dayMs + offsetDays * dayMs;
+  const weekday = weekdayNames[new Date(midnight).getUTCDay()];
+  if (weekday === undefined || !days.includes(weekday)) return undefined;
+  const [hours = 0, minutes = 0] = start.split(":").map(Number);
+  return instantOf(midnight + (hours * 60 + minutes) * 60_000, timeZone);
+}
+
+/** The instant at which clocks of the zone show `localMs`, counted as if they were in UTC. */
+function instantOf(localMs: number, timeZone: string): number {
+  const guess = localMs - zoneOffsetMs(timeZone, localMs);
+  return localMs - zoneOffsetMs(timeZone, guess);
+}
+
+/** By how much clocks of the zone are ahead of UTC. */
+function zoneOffsetMs(timeZone: string, instant: number): number {
+  const parts = new Intl.DateTimeFormat("en-US", {
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  }).formatToParts(new Date(instant));
+  const of = (type: string) => Number(parts.find((part) => part.type === type)?.value);
+  const shown = Date.UTC(of("year"), of("month") - 1, of("day"), of("hour"), of("minute"), of("second"));
+  return shown - Math.floor(instant / 1000) * 1000;
+}

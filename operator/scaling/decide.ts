@@ -1,0 +1,212 @@
+import type { Pace, Policy, ScalingRule } from "../desired/scaling-rule.ts";
+
+/**
+ * How many replicas a pool shall have. Pure: time, load and what was decided before are arguments. The rules are those of
+ * HorizontalPodAutoscaler ("Configurable scaling behavior"); what is not known never takes a replica away.
+ */
+
+/** What callers ask of a pool, over all API pods that tell it. */
+export interface Demand {
+  /** Spoken, queued, or held until there is a replica. */
+  readonly streams: number;
+  readonly firstAudioMs: number | undefined;
+  /** False when an API pod does not tell: there may be more. */
+  readonly complete: boolean;
+}
+
+export interface Facts {
+  /** Milliseconds, never going back. */
+  readonly nowMs: number;
+  readonly current: number;
+  readonly ready: number;
+  readonly demand: Demand;
+  /** Replicas that the license lets the pool have. */
+  readonly licensed: number;
+}
+
+/** What is remembered from one decision to the next. */
+export interface Memory {
+  /** The number asked for last. */
+  readonly last: number;
+  /** The numbers asked for that still count against shrinking, falling, each with when it last held. */
+  readonly peaks: readonly Asked[];
+  /** The same against growing, rising. */
+  readonly lows: readonly Asked[];
+  readonly changes: readonly Change[];
+}
+
+interface Asked {
+  readonly replicas: number;
+  readonly untilMs: number;
+}
+
+interface Change {
+  readonly atMs: number;
+  readonly by: number;
+}
+
+export interface Plan {
+  readonly replicas: number;
+  readonly kind: "following" | "atMost" | "licenseHolds" | "loadUnknown";
+  /** When time alone may change the plan, from now. */
+  readonly lookAgainMs: number | undefined;
+  readonly memory: Memory;
+}
+
+/** A tenth more or less is no reason to change, as with HorizontalPodAutoscaler. */
+const tolerance = 1.1;
+/** Of changes that are remembered; more than a period can have with any sense. */
+const mostChanges = 256;
+
+/** Nothing is known of the time before: what runs is what was asked for. */
+export function firstMemory(current: number, nowMs: number): Memory {
+  const asked = [{ replicas: current, untilMs: nowMs }];
+  return { last: current, peaks: asked, lows: asked, changes: [] };
+}
+
+export function decide(rule: ScalingRule, facts: Facts, before: Memory): Plan {
+  const { nowMs, current, demand } = facts;
+  const wanted = wantedBy(rule, facts);
+  const asked = Math.min(rule.most, Math.max(rule.fewest, wanted));
+  const peaks = remember(before.peaks, before.last, asked, nowMs, rule.down.windowMs, (a, b) => a <= b);
+  const lows = remember(before.lows, before.last, asked, nowMs, rule.up.windowMs, (a, b) => a >= b);
+  const least = lows[0]?.replicas ?? asked;
+  const greatest = peaks[0]?.replicas ?? asked;
+  const steady = Math.max(least, Math.min(current, greatest));
+  const paced = pace(rule, steady, current, before.changes, nowMs);
+  const allowed = Math.min(rule.most, Math.max(rule.fewest, paced));
+  const replicas = allowed > current ? Math.max(current, Math.min(allowed, facts.licensed)) : allowed;
+  return {
+    replicas,
+    kind: kindOf(demand, replicas < allowed, wanted > rule.most),
+    lookAgainMs: soonest([
+      greatest > asked ? (peaks[0]?.untilMs ?? nowMs) + rule.down.windowMs - nowMs : undefined,
+      least < asked ? (lows[0]?.untilMs ?? nowMs) + rule.up.windowMs - nowMs : undefined,
+      paced === steady ? undefined : nextRoomMs(rule, before.changes, nowMs),
+    ]),
+    memory: { last: asked, peaks, lows, changes: before.changes },
+  };
+}
+
+/** To be called once the change was written. */
+export function changed(memory: Memory, by: number, nowMs: number): Memory {
+  return { ...memory, changes: [...memory.changes, { atMs: nowMs, by }].slice(-mostChanges) };
+}
+
+function kindOf(demand: Demand, isHeld: boolean, isTooMuch: boolean): Plan["kind"] {
+  if (!demand.complete) return "loadUnknown";
+  if (isHeld) return "licenseHolds";
+  return isTooMuch ? "atMost" : "following";
+}
+
+/** What the load asks for now. */
+function wantedBy(rule: ScalingRule, { current, ready, demand }: Facts): number {
+  const byStreams = Math.ceil(demand.streams / rule.streamsPerReplica);
+  const wanted = Math.max(byStreams, byLatency(rule, current, ready, demand));
+  return demand.complete ? wanted : Math.max(wanted, current);
+}
+
+/** Twice as many at most, and only once those that were asked for before are there to help. */
+function byLatency(
+  { initialLatencyMs }: ScalingRule,
+  current: number,
+  ready: number,
+  { streams, firstAudioMs }: Demand,
+): number {
+  if (initialLatencyMs === undefined || firstAudioMs === undefined || streams === 0) return 0;
+  const ratio = firstAudioMs / initialLatencyMs;
+  if (ratio <= tolerance) return ratio > 1 / tolerance ? current : 0;
+  return ready < current ? current : Math.min(2 * current, Math.ceil(current * ratio));
+}
+
+/**
+ * The extremes of what was asked for within the window, as far as they still matter: what was asked for last held until now, and
+ * what is asked for now takes the place of all that it outdoes.
+ */
+function remember(
+  list: readonly Asked[],
+  last: number,
+  asked: number,
+  nowMs: number,
+  windowMs: number,
+  isOutdone: (known: number, by: number) => boolean,
+): Asked[] {
+  const recent = list.filter(
+    ({ untilMs, replicas }) => untilMs > nowMs - windowMs && !isOutdone(replicas, last),
+  );
+  if (windowMs > 0) recent.push({ replicas: last, untilMs: nowMs });
+  return [
+    ...recent.filter(({ replicas }) => !isOutdone(replicas, asked)),
+    { replicas: asked, untilMs: nowMs },
+  ];
+}
+
+function pace(
+  rule: ScalingRule,
+  steady: number,
+  current: number,
+  changes: readonly Change[],
+  nowMs: number,
+): number {
+  if (steady > current) {
+    // from zero one may always start: a share of nothing is nothing
+    const limit = limitOf(rule.up, current, changes, nowMs, growth);
+    return Math.min(steady, Math.max(limit, current === 0 && rule.up.select !== "Disabled" ? 1 : current));
+  }
+  if (steady < current)
+    return Math.max(steady, Math.min(limitOf(rule.down, current, changes, nowMs, decline), current));
+  return steady;
+}
+
+interface Bound {
+  readonly free: number;
+  by(start: number, policy: Policy): number;
+  /** The bound that allows most. */
+  most(bounds: readonly number[]): number;
+  least(bounds: readonly number[]): number;
+}
+
+const growth: Bound = {
+  free: Number.POSITIVE_INFINITY,
+  by: (start, { type, value }) => (type === "Pods" ? start + value : Math.ceil(start * (1 + value / 100))),
+  most: (bounds) => Math.max(...bounds),
+  least: (bounds) => Math.min(...bounds),
+};
+
+const decline: Bound = {
+  free: 0,
+  by: (start, { type, value }) => (type === "Pods" ? start - value : Math.floor(start * (1 - value / 100))),
+  most: (bounds) => Math.min(...bounds),
+  least: (bounds) => Math.max(...bounds),
+};
+
+function limitOf(
+  { select, policies }: Pace,
+  current: number,
+  changes: readonly Change[],
+  nowMs: number,
+  bound: Bound,
+): number {
+  if (select === "Disabled") return current;
+  if (policies.length === 0) return bound.free;
+  const bounds = policies.map((policy) => {
+    const since = nowMs - 1000 * policy.periodSeconds;
+    const by = changes.filter(({ atMs }) => atMs > since).reduce((sum, change) => sum + change.by, 0);
+    return bound.by(current - by, policy);
+  });
+  return select === "Max" ? bound.most(bounds) : bound.least(bounds);
+}
+
+/** When the oldest change that still counts is forgotten. */
+function nextRoomMs(rule: ScalingRule, changes: readonly Change[], nowMs: number): number | undefined {
+  const policies = [...rule.up.policies, ...rule.down.policies];
+  const times = changes.flatMap(({ atMs }) =>
+    policies.map(({ periodSeconds }) => atMs + 1000 * periodSeconds - nowMs),
+  );
+  return soonest(times.filter((time) => time > 0));
+}
+
+function soonest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.max(1, Math.min(...known));
+}

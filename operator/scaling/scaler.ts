@@ -1,0 +1,211 @@
+import { ruleOf, type ScalingRule } from "../desired/scaling-rule.ts";
+import type { Clock } from "../loop/clock.ts";
+import type { Pod, ScalingView, TtsDeployment, TtsModelPool } from "../observed.ts";
+import { changed, decide, type Facts, firstMemory, type Memory, type Plan } from "./decide.ts";
+import { LoadBoard, type Teller } from "./load-board.ts";
+
+export interface ScalerOptions {
+  readonly clock: Clock;
+  /** Asks for a pass over the pool of this key. */
+  readonly wake: (poolKey: string) => void;
+  readonly onTrouble: (deploymentKey: string, pod: string, error: unknown) => void;
+}
+
+/** Streams in use change all the time; this often at most a status tells of them. */
+const tellUsedMs = 15_000;
+/** An API pod that is new, or was cut off for a moment, is no news. */
+const silentMs = 30_000;
+
+/** A pool as its last pass saw it. */
+interface Known {
+  readonly deployment: string;
+  readonly pool: TtsModelPool;
+  /** Undefined where somebody else scales it. */
+  readonly rule: ScalingRule | undefined;
+  readonly licensed: number;
+  memory: Memory;
+  plan: Plan | undefined;
+  used: { readonly streams: number; readonly toldMs: number } | undefined;
+  cancel: () => void;
+}
+
+/**
+ * Follows the load of every pool with `scaling`, and plans the replicas of those that are ours to scale. It writes nothing: it asks for a
+ * pass when the pool should be otherwise than it is.
+ */
+export class Scaler {
+  readonly #options: ScalerOptions;
+  readonly #board: LoadBoard;
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: ScalerOptions) {
+    this.#options = options;
+    this.#board = new LoadBoard({
+      clock: options.clock,
+      onTrouble: options.onTrouble,
+      onChange: (deployment) => this.#lookAt(deployment),
+    });
+  }
+
+  /** Listens to the API pods of a deployment as long as a pool of it has `scaling`. */
+  follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
+    if (spec.models.some(({ scaling }) => scaling !== undefined))
+      this.#board.follow(key, tellersOf(apiPods), tokens);
+    else this.forget(key);
+  }
+
+  forget(key: string): void {
+    this.#board.forget(key);
+    for (const [pool, known] of this.#known) if (known.deployment === key) this.forgetPool(pool);
+  }
+
+  forgetPool(key: string): void {
+    this.#known.get(key)?.cancel();
+    this.#known.delete(key);
+  }
+
+  async stop(): Promise<void> {
+    for (const key of [...this.#known.keys()]) this.forgetPool(key);
+    await this.#board.stop();
+  }
+
+  /** How the pool stands, for its pass. @param licensed replicas that the license lets it have. */
+  view(key: string, pool: TtsModelPool, licensed: number): ScalingView | undefined {
+    const { scaling } = pool.spec;
+    if (scaling === undefined) {
+      this.forgetPool(key);
+      return undefined;
+    }
+    const known = this.#know(key, pool, licensed);
+    this.#plan(key, known);
+    const figures = this.#board.figures(known.deployment, pool.spec.pool);
+    return {
+      replicas: known.rule && known.plan?.replicas,
+      plan: known.plan?.kind,
+      silentPods: this.#silentPods(known),
+      used: this.#usedOf(known, figures.streams),
+      streamsByReplica: figures.replicas,
+    };
+  }
+
+  /** The pass wrote the number that was planned. */
+  scaled(key: string, pool: TtsModelPool, from: number): void {
+    const known = this.#known.get(key);
+    if (known === undefined) return;
+    const memory = changed(known.memory, pool.spec.replicas - from, this.#options.clock.monotonicMs());
+    this.#known.set(key, { ...known, pool, memory });
+  }
+
+  #know(key: string, pool: TtsModelPool, licensed: number): Known {
+    const before = this.#known.get(key);
+    const { namespace, uid } = pool.metadata;
+    const rule = pool.spec.scaling?.provider === "Builtin" ? ruleOf(pool.spec) : undefined;
+    const isSame = before?.pool.metadata.uid === uid && (before.rule === undefined) === (rule === undefined);
+    const known: Known = {
+      deployment: `${namespace}/${pool.spec.deployment}`,
+      pool,
+      rule,
+      licensed,
+      memory: isSame ? before.memory : firstMemory(pool.spec.replicas, this.#options.clock.monotonicMs()),
+      plan: isSame ? before.plan : undefined,
+      used: before?.used,
+      cancel: before?.cancel ?? (() => undefined),
+    };
+    this.#known.set(key, known);
+    return known;
+  }
+
+  #lookAt(deployment: string): void {
+    for (const [key, known] of this.#known) if (known.deployment === deployment) this.#look(key, known);
+  }
+
+  /** Time or load may have changed what is planned, or what a status should tell. */
+  #look(key: string, known: Known): void {
+    const before = known.plan?.kind;
+    this.#plan(key, known);
+    const isDue = known.rule !== undefined && known.plan?.replicas !== known.pool.spec.replicas;
+    if (isDue || known.plan?.kind !== before || this.#isUsedNews(known)) this.#options.wake(key);
+  }
+
+  #plan(key: string, known: Known): void {
+    const facts = this.#factsOf(known);
+    const plan = known.rule && decide(known.rule, facts, known.memory);
+    if (plan) known.memory = plan.memory;
+    known.plan = plan;
+    known.cancel();
+    const times = [plan?.lookAgainMs, this.#untilTold(known), this.#untilSilent(known)];
+    const soonest = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
+    known.cancel = Number.isFinite(soonest)
+      ? this.#options.clock.after(soonest, () => this.#lookAgain(key))
+      : () => undefined;
+  }
+
+  #lookAgain(key: string): void {
+    const known = this.#known.get(key);
+    if (known === undefined) return;
+    if (this.#untilSilent(known) !== undefined || this.#silentPods(known).length > 0) this.#options.wake(key);
+    this.#look(key, known);
+  }
+
+  #factsOf({ deployment, pool, licensed }: Known): Facts {
+    const { streams, waiting, firstAudioMs } = this.#board.figures(deployment, pool.spec.pool);
+    return {
+      nowMs: this.#options.clock.monotonicMs(),
+      current: pool.spec.replicas,
+      ready: pool.status?.readyReplicas ?? 0,
+      licensed,
+      demand: {
+        streams: streams + waiting,
+        firstAudioMs,
+        complete: this.#board.silent(deployment)?.length === 0,
+      },
+    };
+  }
+
+  #silentPods({ deployment }: Known): string[] {
+    const silent = this.#board.silent(deployment) ?? [];
+    return silent.filter(({ forMs }) => forMs >= silentMs).map(({ pod }) => pod);
+  }
+
+  /** When a pod that does not tell becomes news. */
+  #untilSilent({ deployment }: Known): number | undefined {
+    const coming = (this.#board.silent(deployment) ?? []).filter(({ forMs }) => forMs < silentMs);
+    return coming.length === 0 ? undefined : Math.min(...coming.map(({ forMs }) => silentMs - forMs)) + 1;
+  }
+
+  #isUsedNews(known: Known): boolean {
+    const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
+    return known.used?.streams !== streams && this.#untilTold(known) === undefined;
+  }
+
+  #untilTold(known: Known): number | undefined {
+    const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
+    if (known.used === undefined || known.used.streams === streams) return undefined;
+    const leftMs = known.used.toldMs + tellUsedMs - this.#options.clock.monotonicMs();
+    return leftMs > 0 ? leftMs : undefined;
+  }
+
+  /** What a status is to tell now; undefined while nothing is known. */
+  #usedOf(known: Known, streams: number): number | undefined {
+    if (this.#board.silent(known.deployment)?.length !== 0) return known.used?.streams;
+    if (known.used?.streams !== streams && this.#untilTold(known) === undefined) {
+      known.used = { streams, toldMs: this.#options.clock.monotonicMs() };
+    }
+    return known.used?.streams;
+  }
+}
+
+/** Pods that take callers. */
+function tellersOf(pods: readonly Pod[]): Teller[] {
+  return pods.flatMap(({ metadata, spec, status }) => {
+    const isReady = status?.conditions?.some(
+      ({ type, status: state }) => type === "Ready" && state === "True",
+    );
+    const container = spec?.containers.find(({ name }) => name === "api");
+    const port = container?.ports?.find(({ name }) => name === "http")?.containerPort;
+    const address = status?.podIP;
+    if (!isReady || metadata.deletionTimestamp || port === undefined || address === undefined) return [];
+    const host = address.includes(":") ? `[${address}]` : address;
+    return [{ pod: metadata.name, url: `http://${host}:${port}` }];
+  });
+}

@@ -1,0 +1,40 @@
+import type { CanaryState } from "../../crds/tts-model-pool.ts";
+
+/** An event without whom it is about. */
+export interface News {
+  readonly type: "Normal" | "Warning";
+  readonly reason: string;
+  readonly note: string;
+}
+
+/** What happened to a canary, for `kubectl describe`. */
+export function canaryNews(before: CanaryState | undefined, after: CanaryState | undefined): News[] {
+  if (after === undefined) return before?.phase === "Promoting" ? [promoted(before)] : [];
+  const { phase, revision, weight, step } = after;
+  const isNew = before?.settings !== after.settings;
+  if (!isNew && before.phase === phase && before.step === step) return [];
+  switch (phase) {
+    case "Starting":
+      return isNew ? [normal("CanaryStarted", `Revision ${revision} is tried first.`)] : [];
+    case "Analysing":
+      return [normal("CanaryWeighted", `Revision ${revision} takes ${weight}% of the streams.`)];
+    case "Promoting":
+      return [normal("CanaryPromoting", `Revision ${revision} was good: every pod takes it over.`)];
+    case "RolledBack":
+      return [
+        {
+          type: "Warning",
+          reason: "CanaryRolledBack",
+          note: `Revision ${revision} was given up: ${after.message}.`,
+        },
+      ];
+  }
+}
+
+function promoted({ revision }: CanaryState): News {
+  return normal("CanaryPromoted", `Every pod is of revision ${revision}.`);
+}
+
+function normal(reason: string, note: string): News {
+  return { type: "Normal", reason, note };
+}

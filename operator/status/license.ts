@@ -1,0 +1,32 @@
+import { expiresWithinDays, licenseIdOf } from "../../config/contract/license.ts";
+import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
+import type { Judgement } from "../observed.ts";
+import { isoSeconds } from "./conditions.ts";
+
+type LicenseStatus = TtsDeploymentStatus["license"];
+
+export function licenseFigures({ verdict, failedAt }: Judgement, now: number): LicenseStatus {
+  const { claims, graceUntil } = verdict;
+  const within = claims && expiresWithinDays(claims.exp * 1000, now);
+  return {
+    state: verdict.state,
+    ...(claims && {
+      id: licenseIdOf(claims),
+      licensee: claims.sub.slice(0, 512),
+      expiresAt: isoSeconds(claims.exp * 1000),
+    }),
+    ...(within !== undefined && { expiresWithinDays: within }),
+    ...(graceUntil !== undefined && { graceUntil: isoSeconds(graceUntil) }),
+    ...(failedAt !== undefined && { failedAt: isoSeconds(failedAt) }),
+  };
+}
+
+/** A sentence where the status says for the first time that the license's end is near: once for each warning, whoever leads. */
+export function expiryWarning(before: LicenseStatus | undefined, after: LicenseStatus): string | undefined {
+  const { expiresWithinDays: days, expiresAt, licensee, id } = after;
+  if (days === undefined) return undefined;
+  const told = before?.id === id && before?.expiresAt === expiresAt ? before?.expiresWithinDays : undefined;
+  if (told !== undefined && told <= days) return undefined;
+  const soon = days === 1 ? "a day" : `${days} days`;
+  return `The license ${id} of ${licensee} expires at ${expiresAt}, in less than ${soon}. Renew it and update the license Secret.`;
+}

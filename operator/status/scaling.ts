@@ -1,0 +1,160 @@
+import type { Condition } from "../../crds/tts-deployment.ts";
+import type { ClusterGifts, ObservedPool, ScalingView, TtsModelPool } from "../observed.ts";
+import type { Finding } from "./conditions.ts";
+import { diagnosePods } from "./pods.ts";
+
+const type = "ScalingReady";
+
+interface ScalingPass {
+  readonly scaling?: ScalingView | undefined;
+  readonly cluster?: ClusterGifts;
+}
+
+/** Whether replicas follow the load; nothing for a pool that is scaled by hand. */
+export function scalingFindings(observed: ObservedPool, pass: ScalingPass): Finding[] {
+  const { scaling } = observed.pool.spec;
+  if (scaling === undefined) return [];
+  return [lacking(observed) ?? found(observed, scaling.provider, pass)];
+}
+
+/** A replica that was asked for and does not come. */
+function lacking({ pool, workload }: ObservedPool): Finding | undefined {
+  const { deployment, pods } = workload;
+  const ready = deployment?.status?.readyReplicas ?? 0;
+  if (ready >= (deployment?.spec?.replicas ?? 0) || ready >= pool.spec.replicas) return undefined;
+  const diagnosis = diagnosePods(pods);
+  return diagnosis && { type, status: "False", ...diagnosis };
+}
+
+type Provider = NonNullable<TtsModelPool["spec"]["scaling"]>["provider"];
+
+function found(observed: ObservedPool, provider: Provider, { scaling, cluster }: ScalingPass): Finding {
+  switch (provider) {
+    case "Builtin":
+      return builtin(observed.pool, scaling);
+    case "HPA":
+      return cluster?.allowsZero === false
+        ? zeroRefused
+        : ofAutoscaler(observed, "HorizontalPodAutoscaler", "ScalingActive");
+    case "KEDA":
+      return cluster?.hasKeda === false
+        ? kedaMissing(observed.pool)
+        : ofAutoscaler(observed, "ScaledObject", "Ready");
+    case "External":
+      return good("External", "Whoever scales the TtsModelPool decides.");
+  }
+}
+
+function good(reason: string, message: string): Finding {
+  return { type, status: "True", reason, message };
+}
+
+function bad(reason: string, message: string): Finding {
+  return { type, status: "False", reason, message };
+}
+
+function builtin(pool: TtsModelPool, view: ScalingView | undefined): Finding {
+  const { minReplicas = 1, maxReplicas = minReplicas } = pool.spec.scaling ?? {};
+  const names = view?.silentPods ?? [];
+  if (names.length > 0) {
+    return bad(
+      "LoadUnknown",
+      `The API pods ${names.join(", ")} do not tell their load, so no replica is taken away. The operator must reach port http of the API pods: see its log, and the NetworkPolicies of both namespaces.`,
+    );
+  }
+  switch (view?.plan) {
+    case "licenseHolds":
+      return bad(
+        "LicenseHold",
+        `Callers ask for more than the ${pool.spec.replicas} replicas there are, and the license holds back the rest, see LicenseValid.`,
+      );
+    case "atMost":
+      return good(
+        "AtMaximum",
+        `Callers ask for more than ${maxReplicas} replicas; raise scaling.maxReplicas where they wait too long.`,
+      );
+    case "following":
+      return good("Following", `Replicas follow what callers ask for, ${minReplicas} to ${maxReplicas}.`);
+    default:
+      return (
+        before(pool) ?? {
+          type,
+          status: "Unknown",
+          reason: "Starting",
+          message: "API pods are being asked for their load.",
+        }
+      );
+  }
+}
+
+/** What stood there, while there is nothing newer to say. */
+function before({ status }: TtsModelPool): Finding | undefined {
+  const known = status?.conditions.find((condition) => condition.type === type);
+  if (known === undefined || known.reason === "External") return undefined;
+  const { status: state, reason, message } = known;
+  return { type, status: state, reason, message };
+}
+
+const zeroRefused = bad(
+  "ScaleToZeroRefused",
+  "This cluster's HorizontalPodAutoscalers keep one replica at least: scaling.minReplicas 0 needs the feature HPAScaleToZero of the API server, or provider Builtin or KEDA.",
+);
+
+function kedaMissing({ metadata }: TtsModelPool): Finding {
+  return bad(
+    "KedaMissing",
+    `ScaledObject ${metadata.name} cannot be made: this cluster has no keda.sh/v1alpha1. Install KEDA, or choose another scaling.provider. The pool keeps its replicas until then.`,
+  );
+}
+
+/** As the scaler says of itself. */
+function ofAutoscaler({ pool, autoscaler }: ObservedPool, kind: string, about: string): Finding {
+  const conditions = (autoscaler?.status as { conditions?: Partial<Condition>[] } | undefined)?.conditions;
+  const said = conditions?.find((condition) => condition.type === about);
+  const what = `${kind} ${pool.metadata.name}`;
+  if (said === undefined) {
+    return {
+      type,
+      status: "Unknown",
+      reason: "Starting",
+      message: `${what} was not looked at by its controller yet.`,
+    };
+  }
+  if (said.status === "True") return good("Following", `${what} scales the pool.`);
+  // at zero replicas a HorizontalPodAutoscaler says so by this reason, and that is no fault
+  if (said.reason === "ScalingDisabled" && pool.spec.replicas === 0) {
+    return bad(
+      "ScaledToZero",
+      `The pool was set to 0 replicas, where ${what} does nothing. Set it to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
+    );
+  }
+  return bad(said.reason || "ScalerFailed", `${what}: ${said.message ?? "it does not scale"}`);
+}
+
+interface ScaledModel {
+  readonly model: { readonly name: string };
+  readonly pool: TtsModelPool | undefined;
+}
+
+/** The pools' own words, gathered; nothing where no pool is scaled. */
+export function gatheredScaling(pools: readonly ScaledModel[]): Finding[] {
+  const scaled = pools.filter(({ pool }) => pool?.spec.scaling !== undefined);
+  if (scaled.length === 0) return [];
+  const said = scaled.map(({ model, pool }) => ({
+    name: model.name,
+    found: pool?.status?.conditions.find((condition) => condition.type === type),
+  }));
+  const worst =
+    said.find(({ found }) => found?.status === "False") ?? said.find(({ found }) => found?.status !== "True");
+  if (worst === undefined)
+    return [good("Following", "Replicas of every pool with scaling follow what callers ask for.")];
+  if (worst.found === undefined) {
+    return [
+      { type, status: "Unknown", reason: "Starting", message: `pool ${worst.name}: not looked at yet.` },
+    ];
+  }
+  const messages = said
+    .filter(({ found }) => found?.status !== "True")
+    .map(({ name, found }) => `pool ${name}: ${found?.message ?? "not looked at yet."}`);
+  return [{ type, status: worst.found.status, reason: worst.found.reason, message: messages.join(" ") }];
+}
