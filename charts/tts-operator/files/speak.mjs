@@ -1,11 +1,12 @@
-// What `helm test` runs: the operator must be ready and, where a TtsDeployment is named, speech must come back.
+// What `helm test` runs: the operator must be ready, or a TtsDeployment healthy, and where one is named, speech must come back.
 // Plain JavaScript on Node alone, since it runs from the pod's arguments.
-const { OPERATOR_URL, SPEAK_URL, SPEAK_REQUEST, SPEAK_API_KEY } = process.env;
+const { OPERATOR_URL, HEALTH_URL, SPEAK_URL, SPEAK_REQUEST, SPEAK_API_KEY } = process.env;
 
 try {
-  await checkOperator();
+  if (OPERATOR_URL) await checkOperator();
+  if (HEALTH_URL) await checkHealth();
   if (SPEAK_URL) await checkSpeech();
-  else console.log("nothing was spoken: set test.endpoint (and test.apiKeySecret) to hear a TtsDeployment");
+  else console.log("nothing was spoken: name an API key (and an endpoint) in the chart's values under test to hear speech");
 } catch (error) {
   console.error(`FAILED: ${error.message}${error.cause ? ` (${error.cause.message})` : ""}`);
   process.exitCode = 1;
@@ -15,6 +16,13 @@ async function checkOperator() {
   const answer = await ask(`${OPERATOR_URL}/readyz`, {});
   if (!answer.ok) throw new Error(`the operator is not ready: /readyz answered ${answer.status}`);
   console.log("the operator is ready");
+}
+
+async function checkHealth() {
+  const answer = await ask(`${HEALTH_URL}/health`, {});
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${HEALTH_URL} is not healthy: ${answer.status} ${text.slice(0, 500)}`);
+  console.log(`${HEALTH_URL} is healthy: ${text}`);
 }
 
 async function checkSpeech() {

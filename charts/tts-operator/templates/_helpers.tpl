@@ -25,6 +25,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
+{{/* podLabels, none of which may be one that the chart sets itself: a key given twice is no YAML, and the selector must hold. */}}
+{{- define "tts-operator.podLabels" -}}
+{{- $own := fromYaml (include "tts-operator.labels" .) -}}
+{{- range $key, $_ := .Values.podLabels -}}
+{{- if or (hasKey $own $key) (eq $key "app.kubernetes.io/component") -}}
+{{- fail (printf "podLabels sets %s, which the chart sets itself: choose another label." $key) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml .Values.podLabels -}}
+{{- end -}}
+
 {{- define "tts-operator.serviceAccountName" -}}
 {{- if .Values.serviceAccount.create -}}
 {{- default (include "tts-operator.fullname" .) .Values.serviceAccount.name -}}

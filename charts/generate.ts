@@ -1,0 +1,208 @@
+import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { definitions } from "../crds/definitions.ts";
+import { structural } from "../crds/structural.ts";
+import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
+import { generatedHeader, toYaml } from "../crds/yaml.ts";
+import { rulesOf } from "../operator/permissions.ts";
+import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
+import { valuesTable } from "./values-table.ts";
+
+/**
+ * Writes what the charts take from elsewhere: the CRDs, the operator's roles, the schema of `tts-deployment`'s values, and the tables of
+ * values in the READMEs. `make generate` runs it; `make verify` fails when a file differs from its source.
+ */
+
+const charts = new URL("./", import.meta.url);
+
+/** Labels and annotations belong to the release; braces in the text would be read by Helm. */
+function crdTemplate(definition: (typeof definitions)[number]): string {
+  const { apiVersion, kind, metadata, spec } = definition;
+  const body = toYaml({ spec });
+  if (body.includes("{{"))
+    throw new Error(`${metadata.name} holds "{{", which Helm would read as a template.`);
+  return `${generatedHeader} crds/definitions.ts
+{{- if .Values.crds.enabled }}
+apiVersion: ${apiVersion}
+kind: ${kind}
+metadata:
+  name: ${metadata.name}
+  labels:
+    {{- include "tts-operator.labels" . | nindent 4 }}
+  {{- if .Values.crds.keep }}
+  annotations:
+    helm.sh/resource-policy: keep
+  {{- end }}
+${body}{{- end }}
+`;
+}
+
+function ruleLines(scope: "workload" | "own"): string {
+  return rulesOf(scope)
+    .map(({ why, ...rule }) => `  # ${why}\n${indent(toYaml([rule]), 2)}`)
+    .join("");
+}
+
+function indent(text: string, spaces: number): string {
+  return text.replaceAll(/^(?=.)/gm, " ".repeat(spaces));
+}
+
+function bindingOf(role: "Role" | "ClusterRole", name: string, namespace: string | undefined): string {
+  return `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ${role}Binding
+${metadataOf(name, namespace)}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ${role}
+  name: ${name}
+subjects:
+  - kind: ServiceAccount
+    name: {{ include "tts-operator.serviceAccountName" $ }}
+    namespace: {{ $.Release.Namespace }}
+`;
+}
+
+function metadataOf(name: string, namespace: string | undefined): string {
+  return `metadata:
+  name: ${name}
+${namespace === undefined ? "" : `  namespace: ${namespace}\n`}  labels:
+    {{- include "tts-operator.labels" $ | nindent 4 }}`;
+}
+
+function roleOf(
+  role: "Role" | "ClusterRole",
+  name: string,
+  namespace: string | undefined,
+  rules: string,
+): string {
+  return `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ${role}
+${metadataOf(name, namespace)}
+rules:
+${rules}${bindingOf(role, name, namespace)}`;
+}
+
+function rbacTemplate(): string {
+  const fullname = `{{ include "tts-operator.fullname" $ }}`;
+  return `${generatedHeader} operator/permissions.ts
+{{- if .Values.watchNamespaces }}
+{{- range .Values.watchNamespaces }}
+${roleOf("Role", fullname, "{{ . }}", ruleLines("workload"))}{{- end }}
+{{- else }}
+${roleOf("ClusterRole", fullname, undefined, ruleLines("workload"))}{{- end }}
+${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
+}
+
+/** The values of `tts-deployment`: the CRD's own spec, where the chart names the Secrets that it makes. */
+function deploymentValuesSchema(): string {
+  const spec = valuesSchemaOf(structural(TtsDeploymentSpecSchema));
+  const text = (description: string, more = {}) => ({ type: "string", description, ...more });
+  const object = (properties: object, more = {}) => ({
+    type: "object",
+    additionalProperties: false,
+    properties,
+    ...more,
+  });
+  const texts = { type: "object", additionalProperties: { type: "string" } };
+  const name = { maxLength: 253, pattern: "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$" };
+  const schema = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    title: "Values of the tts-deployment chart",
+    ...object({
+      name: text("Name of the TtsDeployment.", { maxLength: 40 }),
+      labels: texts,
+      annotations: texts,
+      secrets: object({ license: text("A signed license."), keys: text("A file of API key digests.") }),
+      spec: withoutRequired(spec, ["license", "secretRef", "name"]),
+      test: object({
+        image: object({
+          repository: text("Image name without tag or digest.", {
+            pattern: "^[a-z0-9]+([._:/-]+[a-z0-9]+)*$",
+          }),
+          tag: text("Its tag.", { pattern: "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$" }),
+          pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] },
+        }),
+        apiKeySecret: object({
+          name: text("A Secret.", name),
+          key: text("Its entry.", { pattern: "^[-._a-zA-Z0-9]+$" }),
+        }),
+        modelId: { enum: ["mist", "mistv2", "arcana"] },
+        speaker: text("A voice.", { minLength: 1 }),
+        text: text("What is spoken.", { minLength: 1, maxLength: 500 }),
+      }),
+      global: { description: "Set by Helm for subcharts; not used here.", type: "object" },
+    }),
+  };
+  return `${JSON.stringify(schema, null, 2)}\n`;
+}
+
+const system = "svc-tts-system";
+
+/** The same roles for those who use Kustomize; `namespace`: where the operator serves, everywhere when absent. */
+function kustomizeRoles(namespace: string | undefined): string {
+  const role = (
+    kind: "Role" | "ClusterRole",
+    name: string,
+    where: string | undefined,
+    scope: "workload" | "own",
+  ) => {
+    const metadata = { name, ...(where && { namespace: where }) };
+    const rules = rulesOf(scope).map(({ why: _, ...rule }) => rule);
+    const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind, name };
+    const subjects = [{ kind: "ServiceAccount", name: "tts-operator", namespace: system }];
+    const apiVersion = "rbac.authorization.k8s.io/v1";
+    return [
+      { apiVersion, kind, metadata, rules },
+      { apiVersion, kind: `${kind}Binding`, metadata, roleRef, subjects },
+    ];
+  };
+  const objects = [
+    ...role(namespace === undefined ? "ClusterRole" : "Role", "tts-operator", namespace, "workload"),
+    ...role("Role", "tts-operator-leader", system, "own"),
+  ];
+  return `${generatedHeader} operator/permissions.ts\n${objects.map(toYaml).join("---\n")}`;
+}
+
+function dashboardFiles(...names: string[]): Record<string, string> {
+  return Object.fromEntries(names.map((name) => [`grafana/${name}.json`, `dashboards/${name}.json`]));
+}
+
+const tableBegin = "<!-- values: made by `make generate` from values.yaml -->\n";
+const tableEnd = "<!-- end of values -->";
+
+async function readmeWithValues(chart: string): Promise<string> {
+  const read = (file: string) => readFile(new URL(`${chart}/${file}`, charts), "utf8");
+  const [before, rest] = (await read("README.md")).split(tableBegin);
+  const after = rest?.split(tableEnd)[1];
+  if (after === undefined) throw new Error(`${chart}/README.md has no place for the table of its values`);
+  return `${before}${tableBegin}\n${valuesTable(await read("values.yaml"))}\n${tableEnd}${after}`;
+}
+
+async function write(path: string, text: string): Promise<void> {
+  await writeFile(new URL(path, charts), text);
+  console.log(`wrote ${path} (${Buffer.byteLength(text)} bytes)`);
+}
+
+for (const definition of definitions)
+  await write(`tts-operator/templates/crds/${definition.spec.names.plural}.yaml`, crdTemplate(definition));
+await write("tts-operator/templates/rbac.yaml", rbacTemplate());
+await write("tts-deployment/values.schema.json", deploymentValuesSchema());
+const kustomize = "../config/kustomize";
+await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));
+await write(`${kustomize}/namespaced/rbac.yaml`, kustomizeRoles("speech"));
+for (const definition of definitions) {
+  const text = `${generatedHeader} crds/definitions.ts\n${toYaml(definition)}`;
+  await write(`${kustomize}/crds/${definition.spec.names.plural}.yaml`, text);
+}
+// a chart reaches no file outside its own folder
+await copyFile(
+  new URL("tts-operator/files/speak.mjs", charts),
+  new URL("tts-deployment/files/speak.mjs", charts),
+);
+await mkdir(new URL("tts-operator/files/dashboards", charts), { recursive: true });
+const monitoring = { "prometheus/rules.yaml": "rules.yaml", ...dashboardFiles("api", "models", "operator") };
+for (const [from, to] of Object.entries(monitoring))
+  await copyFile(new URL(`../config/${from}`, charts), new URL(`tts-operator/files/${to}`, charts));
+for (const chart of ["tts-operator", "tts-deployment"])
+  await write(`${chart}/README.md`, await readmeWithValues(chart));

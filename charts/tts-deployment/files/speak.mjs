@@ -1,0 +1,73 @@
+// What `helm test` runs: the operator must be ready, or a TtsDeployment healthy, and where one is named, speech must come back.
+// Plain JavaScript on Node alone, since it runs from the pod's arguments.
+const { OPERATOR_URL, HEALTH_URL, SPEAK_URL, SPEAK_REQUEST, SPEAK_API_KEY } = process.env;
+
+try {
+  if (OPERATOR_URL) await checkOperator();
+  if (HEALTH_URL) await checkHealth();
+  if (SPEAK_URL) await checkSpeech();
+  else console.log("nothing was spoken: name an API key (and an endpoint) in the chart's values under test to hear speech");
+} catch (error) {
+  console.error(`FAILED: ${error.message}${error.cause ? ` (${error.cause.message})` : ""}`);
+  process.exitCode = 1;
+}
+
+async function checkOperator() {
+  const answer = await ask(`${OPERATOR_URL}/readyz`, {});
+  if (!answer.ok) throw new Error(`the operator is not ready: /readyz answered ${answer.status}`);
+  console.log("the operator is ready");
+}
+
+async function checkHealth() {
+  const answer = await ask(`${HEALTH_URL}/health`, {});
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${HEALTH_URL} is not healthy: ${answer.status} ${text.slice(0, 500)}`);
+  console.log(`${HEALTH_URL} is healthy: ${text}`);
+}
+
+async function checkSpeech() {
+  const headers = { "content-type": "application/json", accept: "application/json" };
+  if (SPEAK_API_KEY) headers.authorization = `Bearer ${SPEAK_API_KEY.trim()}`;
+  const body = JSON.stringify({ ...JSON.parse(SPEAK_REQUEST), audioFormat: "wav" });
+  const started = performance.now();
+  const answer = await ask(`${SPEAK_URL}/v1/svc-tts`, { method: "POST", headers, body });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${SPEAK_URL} answered ${answer.status}: ${text.slice(0, 500)}`);
+  const sound = hear(Buffer.from(JSON.parse(text).audioContent ?? "", "base64"));
+  const tookMs = Math.round(performance.now() - started);
+  console.log(`${SPEAK_URL} spoke ${sound.seconds.toFixed(2)} s of sound at ${sound.rate} Hz in ${tookMs} ms`);
+}
+
+async function ask(url, options) {
+  try {
+    return await fetch(url, { ...options, signal: AbortSignal.timeout(60_000) });
+  } catch (cause) {
+    throw new Error(`${url} was not reached`, { cause: cause.cause ?? cause });
+  }
+}
+
+/** Reads a RIFF WAVE of 16-bit mono PCM, and refuses silence, noise floor and what is too short for a sentence. */
+function hear(wav) {
+  if (wav.toString("latin1", 0, 4) !== "RIFF" || wav.toString("latin1", 8, 12) !== "WAVE") {
+    throw new Error(`the answer is no RIFF WAVE file: ${wav.length} bytes`);
+  }
+  let data;
+  let rate = 0;
+  for (let at = 12; at + 8 <= wav.length; ) {
+    const length = wav.readUInt32LE(at + 4);
+    const chunk = wav.subarray(at + 8, at + 8 + length);
+    const name = wav.toString("latin1", at, at + 4);
+    if (name === "fmt ") rate = chunk.readUInt32LE(4);
+    if (name === "data") data = chunk;
+    at += 8 + length + (length % 2);
+  }
+  if (!data || rate === 0) throw new Error("the WAVE file has no format or no data");
+  const samples = Math.floor(data.length / 2);
+  let energy = 0;
+  for (let i = 0; i < samples; i++) energy += data.readInt16LE(i * 2) ** 2;
+  const loudness = Math.sqrt(energy / Math.max(samples, 1));
+  const seconds = samples / rate;
+  if (seconds < 0.5) throw new Error(`the audio is ${seconds.toFixed(2)} s long, too short for a sentence`);
+  if (loudness < 100) throw new Error(`the audio is silent (loudness ${loudness.toFixed(0)} of 32768)`);
+  return { seconds, rate };
+}

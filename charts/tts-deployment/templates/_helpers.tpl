@@ -1,0 +1,37 @@
+{{- define "tts-deployment.name" -}}
+{{- $name := default .Release.Name .Values.name -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$" $name) -}}
+{{- fail (printf "the name of the TtsDeployment would be %q; it must be at most 40 characters of a-z, 0-9 and -, starting with a letter: set name." $name) -}}
+{{- end -}}
+{{- $name -}}
+{{- end -}}
+
+{{- define "tts-deployment.labels" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: svc-tts
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+{{- end -}}
+
+{{/* The spec as it was given, with the Secrets of this chart named in it. */}}
+{{- define "tts-deployment.spec" -}}
+{{- $name := include "tts-deployment.name" . -}}
+{{- $spec := deepCopy .Values.spec -}}
+{{- $license := dig "license" "secretRef" "name" "" $spec -}}
+{{- if and .Values.secrets.license $license -}}
+{{- fail "secrets.license and spec.license.secretRef.name are both given: which one holds the license?" -}}
+{{- else if .Values.secrets.license -}}
+{{- $_ := set $spec "license" (mergeOverwrite (deepCopy (default dict $spec.license)) (dict "secretRef" (dict "name" (printf "%s-license" $name) "key" "license.jwt"))) -}}
+{{- else if not $license -}}
+{{- fail "there is no license: give it by --set-file secrets.license=license.jwt, or name the Secret that holds it in spec.license.secretRef.name." -}}
+{{- end -}}
+{{- if .Values.secrets.keys -}}
+{{- if dig "api" "keys" "" $spec -}}
+{{- fail "secrets.keys and spec.api.keys are both given: which one holds the API keys?" -}}
+{{- end -}}
+{{- $_ := set $spec "api" (mergeOverwrite (deepCopy (default dict $spec.api)) (dict "keys" (dict "secretRef" (dict "name" (printf "%s-keys" $name))))) -}}
+{{- end -}}
+{{- toYaml $spec -}}
+{{- end -}}

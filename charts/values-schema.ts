@@ -1,0 +1,45 @@
+import type { Structural } from "../crds/structural.ts";
+
+/**
+ * A structural schema (OpenAPI v3, as a CustomResourceDefinition takes it) as the JSON Schema of a chart's values: what it does not list is refused,
+ * but for objects that keep whatever they are given. Rules in CEL stay behind; the API server holds them.
+ */
+export function valuesSchemaOf(node: Structural): Structural {
+  const out: Structural = {};
+  for (const [keyword, value] of Object.entries(node)) Object.assign(out, translated(keyword, value));
+  if (node.type === "object" && node.properties && !node["x-kubernetes-preserve-unknown-fields"]) {
+    out.additionalProperties = false;
+  }
+  return out;
+}
+
+/** Of no meaning for values: the API server sets defaults, and helm knows no formats. */
+const leftOut = new Set(["default", "format"]);
+
+function translated(keyword: string, value: unknown): Structural {
+  if (leftOut.has(keyword) || keyword.startsWith("x-kubernetes-")) return {};
+  if (keyword === "properties") {
+    const entries = Object.entries(value as Record<string, Structural>);
+    return { properties: Object.fromEntries(entries.map(([name, child]) => [name, valuesSchemaOf(child)])) };
+  }
+  if (keyword === "items" || (keyword === "additionalProperties" && typeof value === "object")) {
+    return { [keyword]: valuesSchemaOf(value as Structural) };
+  }
+  return { [keyword]: value };
+}
+
+/** The same schema where nothing along `path` must be given, since the chart fills it in. */
+export function withoutRequired(schema: Structural, path: readonly string[]): Structural {
+  const [name, ...rest] = path;
+  if (name === undefined) return schema;
+  const { required, ...others } = schema;
+  const properties = schema.properties as Record<string, Structural>;
+  const child = properties[name];
+  if (child === undefined) throw new Error(`the schema has no ${name}`);
+  const left = ((required ?? []) as string[]).filter((field) => field !== name);
+  return {
+    ...others,
+    ...(left.length > 0 && { required: left }),
+    properties: { ...properties, [name]: withoutRequired(child, rest) },
+  };
+}

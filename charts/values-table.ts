@@ -1,0 +1,63 @@
+import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from "yaml";
+
+/** One value of a chart that somebody may set. */
+interface Value {
+  readonly path: string;
+  readonly given: unknown;
+  readonly comment: string;
+}
+
+/**
+ * The table of a chart's values for its README, from the comments of `values.yaml`. A map whose fields have no comments of their own is one
+ * value. Throws for a value that nothing is said about.
+ */
+export function valuesTable(text: string): string {
+  const { contents } = parseDocument(text);
+  if (!isMap(contents)) throw new Error("values.yaml holds no map");
+  const rows = [...valuesOf(contents, "")].map(
+    ({ path, given, comment }) => `| \`${path}\` | ${code(given)} | ${comment.replaceAll("|", "\\|")} |`,
+  );
+  return `| value | default | what it is |\n| --- | --- | --- |\n${rows.join("\n")}\n`;
+}
+
+function* valuesOf(map: YAMLMap, path: string): Generator<Value> {
+  for (const [index, pair] of map.items.entries()) {
+    const name = isScalar(pair.key) ? String(pair.key.value) : "";
+    const own = path === "" ? name : `${path}.${name}`;
+    const comment = commentOf(map, pair, index);
+    if (isMap(pair.value) && hasComments(pair.value)) {
+      yield* valuesOf(pair.value, own);
+      continue;
+    }
+    if (comment === "") throw new Error(`values.yaml says nothing about ${own}`);
+    yield { path: own, given: toPlain(pair), comment };
+  }
+}
+
+/** The parser gives the first field's comment to the map around it. What stands above an empty line is about the file. */
+function commentOf(map: YAMLMap, { key }: Pair, index: number): string {
+  const text =
+    (isScalar(key) ? key.commentBefore : undefined) ?? (index === 0 ? map.commentBefore : undefined);
+  const [about = ""] = (text ?? "").split(/\n\s*\n/).slice(-1);
+  return about
+    .split("\n")
+    .map((line) => line.trim())
+    .join(" ")
+    .trim();
+}
+
+function hasComments(map: YAMLMap): boolean {
+  return map.items.some(
+    (pair, index) => commentOf(map, pair, index) !== "" || (isMap(pair.value) && hasComments(pair.value)),
+  );
+}
+
+function toPlain({ value }: Pair): unknown {
+  return typeof value === "object" && value !== null && "toJSON" in value
+    ? (value as { toJSON(): unknown }).toJSON()
+    : value;
+}
+
+function code(value: unknown): string {
+  return `\`${JSON.stringify(value).replaceAll("|", "\\|")}\``;
+}
