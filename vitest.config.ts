@@ -21,8 +21,26 @@ export default defineConfig({
       },
       {
         test: {
+          name: "speech",
+          include: ["test/speech/**/*.test.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: "e2e",
-          include: ["test/e2e/**/*.test.ts"],
+          include: ["test/e2e/*.test.ts"],
+          globalSetup: ["test/support/e2e-setup.ts"],
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 600_000,
+        },
+      },
+      {
+        test: {
+          name: "e2e-long",
+          include: ["test/e2e/long/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
           testTimeout: 180_000,

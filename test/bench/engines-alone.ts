@@ -43,6 +43,7 @@ function firstUtterance(text: string): Utterance {
     pauses: false,
     phonemes: false,
     inlineStretch: [],
+    quickStart: false,
   });
   for (const segment of plan) {
     if (segment.kind === "phrase") {
@@ -54,7 +55,7 @@ function firstUtterance(text: string): Utterance {
 
 async function firstChunkMs(engines: Engines, text: string): Promise<number> {
   const utterance = firstUtterance(text);
-  const { engine } = engines.speakerFor(utterance.voice);
+  const { engine } = engines.speakerFor(voice());
   const startedAt = performance.now();
   let first: number | undefined;
   for await (const { samples } of engine.speak(utterance, new AbortController().signal)) {

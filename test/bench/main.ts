@@ -1,67 +1,83 @@
-/** `make bench`: our server measured side by side with what it is made of; writes docs/benchmarks.md and its plot. */
+/** `make bench`: our server measured side by side with what it is made of; writes docs/benchmarks.md and its plots. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
-import { plot } from "../../server/bench/plot.ts";
-import type { Report } from "../../server/bench/report.ts";
-import { table } from "../../server/bench/table.ts";
-import { benchmarksDocument } from "./document.ts";
-import { type EnginesAlone, openEnginesAlone } from "./engines-alone.ts";
-import type { Figures, Machine } from "./figures.ts";
-import { firstAudio, load, throughput } from "./measure.ts";
-import { residentBytes } from "./process-figures.ts";
-import { type RunningServer, startServer } from "./running-server.ts";
+import { apiTier } from "./api-tier.ts";
+import { openEnginesAlone } from "./engines-alone.ts";
+import { firstAudio } from "./first-audio.ts";
+import type { Finding, Measurement, Workbench } from "./measurement.ts";
+import { memory } from "./memory.ts";
+import { mists } from "./mists.ts";
+import { overload } from "./overload.ts";
+import { benchmarksPage, type Chapter, calmSentence, type Machine, targetsTable } from "./page.ts";
+import { peers } from "./peers.ts";
+import { startServer } from "./running-server.ts";
+import { streams } from "./streams.ts";
+import { throughput } from "./throughput.ts";
 
-const streamCounts = [1, 8, 32];
-const loadSeconds = 6;
-const firstAudioRounds = 7;
-const throughputPlan = { streams: 32, pairs: 3, seconds: 6 };
 const docs = join(import.meta.dirname, "../../docs");
+const plots = join(docs, "benchmarks");
+const soak = process.env.SOAK === "1";
+const only = process.env.ONLY;
+
+/** In the order of the page. */
+const measurements: readonly Measurement[] = [
+  streams,
+  firstAudio,
+  mists,
+  throughput,
+  apiTier,
+  overload,
+  peers,
+  memory(plots, soak),
+];
 
 const machine = describeMachine();
-const server = await startServer();
-const engines = await openEnginesAlone();
-try {
-  write(await measure(server, engines));
-} finally {
-  await engines.close();
-  await server.stop();
-}
+console.log(calmSentence(machine).trim());
+const chapters = await measureAll();
+report(chapters);
 
-async function measure(running: RunningServer, alone: EnginesAlone): Promise<Figures> {
-  const atRestBytes = residentBytes(running.pids.api);
-  const loads: Report[] = [];
-  for (const streams of streamCounts) {
-    const run = await load(running, streams, loadSeconds);
-    console.log(table(run));
-    loads.push(run);
+async function measureAll(): Promise<Chapter[]> {
+  const wanted = measurements.filter(({ name }) => only === undefined || name === only);
+  let server: ReturnType<typeof startServer> | undefined;
+  let engines: ReturnType<typeof openEnginesAlone> | undefined;
+  try {
+    return await inTurn(wanted, {
+      server: () => (server ??= startServer()),
+      engines: () => (engines ??= openEnginesAlone()),
+    });
+  } finally {
+    await (await engines)?.close();
+    await (await server)?.stop();
   }
-  console.log(`==> first audio of a long text, ${firstAudioRounds} rounds`);
-  const first = await firstAudio(running, alone, firstAudioRounds);
-  console.log(
-    `==> throughput with and without HTTP, ${throughputPlan.pairs} pairs of ${throughputPlan.seconds} s`,
-  );
-  const rates = await throughput(running, alone, throughputPlan);
-  const apiMemory = { atRestBytes, afterLoadBytes: residentBytes(running.pids.api) };
-  return { machine, loads, firstAudio: first, throughput: rates, apiMemory };
 }
 
-function write(figures: Figures): void {
-  mkdirSync(join(docs, "benchmarks"), { recursive: true });
-  const series = figures.loads.map((run) => ({ name: streamsName(run.streams), run }));
-  writeFileSync(
-    join(docs, "benchmarks", "streams.svg"),
-    plot("First audio and starvation by streams", series),
-  );
-  const page = benchmarksDocument(figures);
-  writeFileSync(join(docs, "benchmarks.md"), page);
-  console.log(
-    `\n${page.slice(page.indexOf("## Targets"), page.indexOf("## Streams"))}==> docs/benchmarks.md is written`,
-  );
+async function inTurn(wanted: readonly Measurement[], workbench: Workbench): Promise<Chapter[]> {
+  const done: Chapter[] = [];
+  for (const { name, measure } of wanted) {
+    console.log(`\n==> ${name}`);
+    const finding = await measure(workbench);
+    done.push({ name, finding });
+    if (finding.targets.length > 0) console.log(targetsTable(finding.targets));
+  }
+  return done;
 }
 
-function streamsName(streams: number): string {
-  return streams === 1 ? "1 stream" : `${streams} streams`;
+/** A run of one chapter says what it found, and leaves the page alone. */
+function report(found: readonly Chapter[]): void {
+  if (only !== undefined) {
+    for (const { name, finding } of found) console.log(`\n## ${name}\n\n${finding.text}`);
+    return;
+  }
+  for (const { finding } of found) writePlots(finding);
+  writeFileSync(join(docs, "benchmarks.md"), benchmarksPage(machine, found));
+  const targets = found.flatMap(({ finding }) => finding.targets);
+  console.log(`\n${targetsTable(targets)}\n\n==> docs/benchmarks.md is written`);
+}
+
+function writePlots(finding: Finding): void {
+  mkdirSync(plots, { recursive: true });
+  for (const [name, svg] of Object.entries(finding.plots ?? {})) writeFileSync(join(plots, name), svg);
 }
 
 function describeMachine(): Machine {

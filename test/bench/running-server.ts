@@ -21,12 +21,22 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** The three tiers as `make run` starts them, on ports that are free and with files of their own. */
-export async function startServer(): Promise<RunningServer> {
+/**
+ * The three tiers as `make run` starts them, on ports that are free and with files of their own.
+ * @param settings variables of the environment, as docs/settings.md has them.
+ */
+export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<RunningServer> {
   const home = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const offset = await freeOffset();
   const child = spawn(process.execPath, [program, "all"], {
-    env: { ...process.env, HOME: home, PORT_OFFSET: String(offset), SVC_TTS_API_KEY: key, DEV: "" },
+    env: {
+      ...process.env,
+      HOME: home,
+      PORT_OFFSET: String(offset),
+      SVC_TTS_API_KEY: key,
+      DEV: "",
+      ...settings,
+    },
     stdio: ["ignore", "pipe", "inherit"],
   });
   const stop = async () => {
@@ -71,7 +81,8 @@ function tiersOf(parent: number): RunningServer["pids"] {
   return { api: tier("api"), mist, engines: childrenOf(mist) };
 }
 
-async function freeOffset(): Promise<number> {
+/** How far to shift the ports of all three tiers, so that nobody has them. */
+export async function freeOffset(): Promise<number> {
   for (let offset = 20_000; offset < 50_000; offset += 500) {
     const wanted = [ports.api, ports.model, ports.arcanaBesideMist].map((port) => port + offset);
     if ((await Promise.all(wanted.map(isFree))).every(Boolean)) return offset;

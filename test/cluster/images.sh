@@ -54,6 +54,9 @@ choose_builder() {
   case $builder in docker | podman | buildah) echo "$builder" ;; *) fail "SVC_TTS_BUILDER must be docker, podman or buildah, not '$builder'" ;; esac
 }
 
+OWN_MOUNTS=()
+if unshare --mount true 2>/dev/null; then OWN_MOUNTS=(unshare --mount --propagation private); fi
+
 need_packages() { # PROGRAM=PACKAGE...
   local pair missing=()
   for pair in "$@"; do command -v "${pair%%=*}" >/dev/null || missing+=("${pair##*=}"); done
@@ -66,9 +69,10 @@ need_packages() { # PROGRAM=PACKAGE...
     { show_log "$IMAGES/apt.log" && fail "apt-get could not install: ${missing[*]}" "see $IMAGES/apt.log"; }
 }
 
-# Buildah with storage of its own in the cache: copy-on-write where the kernel allows it, plain folders elsewhere.
+# Buildah with storage of its own in the cache: copy-on-write where the kernel allows it, plain folders elsewhere. It leaves
+# layers mounted behind it; in a mount namespace of its own they go with the process, and the cache can be deleted.
 buildah_() {
-  BUILDAH_ISOLATION=chroot buildah --storage-driver "$(storage_driver)" --root "$IMAGES/storage" --runroot "$IMAGES/storage-run" "$@"
+  BUILDAH_ISOLATION=chroot "${OWN_MOUNTS[@]}" buildah --storage-driver "$(storage_driver)" --root "$IMAGES/storage" --runroot "$IMAGES/storage-run" "$@"
 }
 
 storage_driver() {

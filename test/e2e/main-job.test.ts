@@ -1,11 +1,12 @@
 /** The main job on a real cluster: apply a `TtsDeployment`, hear it speak, and everything a day brings after that. */
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { eventually } from "../support/real-cluster.ts";
 import { recognize } from "../support/recognizer.ts";
+import { readWav } from "../support/wav.ts";
 import { arcana, licenseSecret, mist, ttsDeployment, World } from "../support/world.ts";
 
 const sentence = "We will meet at the station tomorrow morning at nine.";
@@ -58,9 +59,8 @@ describe("a TtsDeployment", () => {
       const request = { text: sentence, speaker: voiceOf(modelId), modelId, samplingRate: 16_000 };
       const answer = await world.speak(name, { ...request, audioFormat: "wav" }, "application/json");
       expect(answer).toMatchObject({ status: 200, type: expect.stringContaining("application/json") });
-      const wav = join(folder, `${modelId}.wav`);
-      await writeFile(wav, Buffer.from(JSON.parse(answer.body.toString()).audioContent, "base64"));
-      const { heard, wordErrorRate } = await recognize([{ wav, sentence }]);
+      const wav = readWav(Buffer.from(JSON.parse(answer.body.toString()).audioContent, "base64"));
+      const { heard, wordErrorRate } = await recognize([{ ...wav, sentence }]);
       console.info(`${modelId}: heard "${heard[0]}"`);
       expect(wordErrorRate).toBeLessThanOrEqual(0.34);
     },

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import type { Voice } from "../../config/contract/voices.ts";
-import { type ApiSettings, type RunningApi, startApiTier } from "../../server/api/start.ts";
+import type { ApiSettings } from "../../server/api/settings.ts";
+import { type RunningApi, startApiTier } from "../../server/api/start.ts";
 import { createLicenseKeys, issueLicense, type LicenseTerms } from "../../server/license-files.ts";
 import { createKey, type Scope } from "../../server/store/key.ts";
 import { toFileEntry } from "../../server/store/key-file.ts";
@@ -16,7 +17,7 @@ const testVoices: readonly Voice[] = [
     models: ["arcana"],
     language: "eng",
     gender: "female",
-    engine: { kind: "flite", voice: "slt", pitch: 1, stretch: 1 },
+    engine: { kind: "flite", voice: "slt", pitch: 1, formants: 1, stretch: 1 },
     license: "test",
   },
   {
@@ -24,7 +25,7 @@ const testVoices: readonly Voice[] = [
     models: ["mist", "mistv2"],
     language: "eng",
     gender: "female",
-    engine: { kind: "flite", voice: "awb", pitch: 1, stretch: 1 },
+    engine: { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 },
     license: "test",
   },
 ];
@@ -81,6 +82,10 @@ export async function startTestApi(
     licenseGraceSeconds: 0,
     keysFile: file("keys.yaml"),
     apiKey: undefined,
+    database: undefined,
+    keysStaleSeconds: 3600,
+    keyLimits: {},
+    valkey: undefined,
     drainSeconds: 5,
     logLevel: "silent",
     voices: testVoices,
@@ -112,7 +117,7 @@ function keysFile(keys: { good: string; expired: string; unscoped: string }): st
   const all: readonly Scope[] = ["tts:write"];
   return stringify({
     keys: [
-      toFileEntry(keys.good, { name: "good", scopes: all }),
+      toFileEntry(keys.good, { name: "good", scopes: [...all, "oov:read"] }),
       toFileEntry(keys.expired, { name: "expired", scopes: all, expiresAt: 1000 }),
       toFileEntry(keys.unscoped, { name: "unscoped", scopes: ["oov:read"] }),
     ],

@@ -40,6 +40,8 @@ export interface ControlPlaneOptions {
    * No other controller runs: nothing turns a Deployment into pods or writes its status.
    */
   readonly controllerManager?: boolean;
+  /** Also turn Deployments into pods and place them on nodes; nothing runs those pods. */
+  readonly scheduler?: boolean;
 }
 
 export class ControlPlane implements AsyncDisposable {
@@ -86,9 +88,11 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
     );
     processes.push(apiServer);
     await ready(address, processes);
-    if (options.controllerManager) {
-      processes.push(launch(address, "kube-controller-manager", controllerArguments(directory)));
+    if (options.controllerManager || options.scheduler) {
+      const more = options.scheduler ? workloadControllers : [];
+      processes.push(launch(address, "kube-controller-manager", controllerArguments(directory, more)));
     }
+    if (options.scheduler) processes.push(launch(address, "kube-scheduler", schedulerArguments(directory)));
     return new ControlPlane(address, processes);
   } catch (cause) {
     for (const child of processes.toReversed()) await end(child);
@@ -120,7 +124,7 @@ async function removeLeftovers(): Promise<void> {
   }
 }
 
-async function freePorts(count: number): Promise<number[]> {
+export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   const ports: number[] = [];
   for (const server of servers) {
@@ -199,14 +203,27 @@ function apiServerArguments(address: ControlPlaneAddress, port: number, etcdPort
   ];
 }
 
-function controllerArguments(directory: string): string[] {
+const workloadControllers = ["deployment-controller", "replicaset-controller"];
+
+function schedulerArguments(directory: string): string[] {
+  const kubeconfig = join(directory, "pki/admin.kubeconfig");
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    `--authentication-kubeconfig=${kubeconfig}`,
+    `--authorization-kubeconfig=${kubeconfig}`,
+    "--secure-port=0",
+    "--leader-elect=false",
+  ];
+}
+
+function controllerArguments(directory: string, more: readonly string[]): string[] {
   // the controllers' own accounts would need one more controller to make them
   const kubeconfig = join(directory, "pki/admin.kubeconfig");
   return [
     `--kubeconfig=${kubeconfig}`,
     `--authentication-kubeconfig=${kubeconfig}`,
     `--authorization-kubeconfig=${kubeconfig}`,
-    "--controllers=garbage-collector-controller,namespace-controller",
+    `--controllers=${["garbage-collector-controller", "namespace-controller", ...more].join(",")}`,
     // no port: nothing asks it anything
     "--secure-port=0",
     "--leader-elect=false",

@@ -1,6 +1,6 @@
 /**
  * Stands between a client and a real API server and misbehaves on request: on a free port of 127.0.0.1, in plain HTTP towards
- * the client, as the cluster's administrator towards the server.
+ * the client; towards the server as the cluster's administrator, or as whoever the given bearer token is.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -37,25 +37,24 @@ export class FaultProxy implements AsyncDisposable {
   readonly #agent: Agent;
   readonly #watches = new Set<OpenWatch>();
 
-  private constructor(address: ControlPlaneAddress, http: Server) {
+  readonly #credentials: Record<string, string>;
+
+  private constructor(address: ControlPlaneAddress, http: Server, token: string | undefined) {
     this.#address = address;
     this.#http = http;
     this.server = new URL(`http://127.0.0.1:${(http.address() as AddressInfo).port}`);
-    this.#agent = new Agent({
-      keepAlive: true,
-      ca: address.caPem,
-      cert: address.adminCertPem,
-      key: address.adminKeyPem,
-    });
+    const { caPem: ca, adminCertPem: cert, adminKeyPem: key } = address;
+    this.#agent = new Agent({ keepAlive: true, ca, ...(token === undefined && { cert, key }) });
+    this.#credentials = token === undefined ? {} : { authorization: `Bearer ${token}` };
     http.on("request", (incoming: IncomingMessage, response: ServerResponse) =>
       this.#handle(incoming, response),
     );
   }
 
-  static async start(address: ControlPlaneAddress): Promise<FaultProxy> {
+  static async start(address: ControlPlaneAddress, token?: string): Promise<FaultProxy> {
     const http = createServer().listen(0, "127.0.0.1");
     await once(http, "listening");
-    return new FaultProxy(address, http);
+    return new FaultProxy(address, http, token);
   }
 
   /** For a client that goes through this proxy. */
@@ -127,7 +126,7 @@ export class FaultProxy implements AsyncDisposable {
   ): void {
     const options = {
       method: incoming.method,
-      headers: { ...incoming.headers, host: new URL(this.#address.server).host },
+      headers: { ...incoming.headers, host: new URL(this.#address.server).host, ...this.#credentials },
       agent: this.#agent,
     };
     const forwarded = request(`${this.#address.server}${incoming.url}`, options, (answered) => {

@@ -27,6 +27,21 @@ export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = [
   }
 }
 
+/** The same sound at another rate, in Hz, by FFmpeg's own resampler. */
+export async function resampleByFfmpeg(samples: Int16Array, from: number, to: number): Promise<Int16Array> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-ffmpeg-"));
+  try {
+    const file = join(folder, "audio");
+    await writeFile(file, new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
+    const input = ["-f", "s16le", "-ar", String(from), "-ac", "1", "-i", file];
+    const filter = ["-af", "aresample=filter_size=128:phase_shift=10:cutoff=0.96", "-ar", String(to)];
+    const pcm = await run("ffmpeg", ["-v", "error", ...input, ...filter, "-f", "s16le", "pipe:1"]);
+    return new Int16Array(new Uint8Array(pcm).buffer);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
 async function decodeFile(input: readonly string[]): Promise<Heard> {
   const facts = await run("ffprobe", [
     ...input,

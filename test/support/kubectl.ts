@@ -48,5 +48,7 @@ export async function kubectlOrThrow(
 export async function installCrds(address: ControlPlaneAddress): Promise<void> {
   const crds = join(import.meta.dirname, "../../crds");
   await kubectlOrThrow(address, ["apply", "--server-side", "-f", crds]);
-  await kubectlOrThrow(address, ["wait", "--for=condition=Established", "--timeout=30s", "-f", crds]);
+  // by path: by condition kubectl gives up on a CRD so new that it has no conditions yet
+  const established = `jsonpath={.status.conditions[?(@.type=="Established")].status}=True`;
+  await kubectlOrThrow(address, ["wait", `--for=${established}`, "--timeout=30s", "-f", crds]);
 }

@@ -1,4 +1,5 @@
-import { type ModelTierOptions, type RunningTier, startModelTier } from "../../server/model/tier.ts";
+import type { ModelTierOptions } from "../../server/model/settings.ts";
+import { type RunningTier, startModelTier } from "../../server/model/tier.ts";
 import type { Invocation, WordTime } from "../../server/speech.ts";
 import { decodeFrames, type WireFrame } from "../../server/wire.ts";
 
@@ -21,7 +22,7 @@ export async function modelTier(options: Partial<ModelTierOptions> = {}): Promis
   return tier;
 }
 
-const plainInvocation: Invocation = {
+export const plainInvocation: Invocation = {
   modelId: "mist",
   speaker: "alan",
   lang: "eng",

@@ -2,13 +2,16 @@ import { Compile } from "typebox/compile";
 import { Value } from "typebox/value";
 import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
+import { modelDeployment, type ServerImage } from "../../operator/desired/deployment.ts";
 import type {
   Deployment,
+  Grant,
   ObservedDeployment,
   Pod,
   TtsDeployment,
   TtsModelPool,
 } from "../../operator/observed.ts";
+import { planRollout } from "../../operator/rollout/plan.ts";
 
 /** What a pass may see, as values; defaults are filled in as the API server does. */
 
@@ -62,8 +65,23 @@ export function observed(
     deployment,
     licenseToken: undefined,
     keysSecretExists: undefined,
+    telemetry: { missingSecrets: [], monitorsMissing: false },
     api: { deployment: undefined, pods: [] },
     pools: [],
     ...more,
   };
+}
+
+/** The Deployment of a pool that has nothing but its live one to go by. */
+export function plannedDeployment(
+  pool: TtsModelPool,
+  live: Deployment | undefined,
+  grant: Grant,
+  server: ServerImage,
+) {
+  const facts = { observed: { pool, workload: { deployment: live, pods: [] } }, grant, now };
+  return modelDeployment(
+    pool,
+    planRollout({ ...facts, canary: undefined, routed: false, figures: undefined }, server),
+  );
 }

@@ -1,9 +1,11 @@
 import { inject, vi } from "vitest";
+import { ApiError } from "../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../operator/cluster/client.ts";
 import { resourceOf } from "../../operator/cluster/resources.ts";
 import type { Manifest } from "../../operator/manifest.ts";
 import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/observed.ts";
 import { type Operator, startOperator } from "../../operator/start.ts";
+import { chartsRole } from "./charts-role.ts";
 import { adminClient, freshNamespace } from "./cluster-namespace.ts";
 import { FaultProxy } from "./fault-proxy.ts";
 import { type Issuer, licenseIssuer } from "./licenses.ts";
@@ -16,11 +18,14 @@ interface StartOptions {
   /** Instead of one that goes through the proxy. */
   readonly client?: ClusterClient;
   readonly elected?: boolean;
+  readonly tokenOverlapMs?: number;
+  /** What every API pod says at `/metrics`. */
+  readonly metrics?: () => string;
 }
 
 /**
- * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached through a proxy that counts and can
- * misbehave. No controller runs pods here: `serve` plays the Deployment controller.
+ * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached under the chart's own role through a
+ * proxy that counts and can misbehave. No controller runs pods here: `serve` plays the Deployment controller.
  */
 export class OperatorHouse implements AsyncDisposable {
   readonly namespace: string;
@@ -38,16 +43,21 @@ export class OperatorHouse implements AsyncDisposable {
     this.admin = admin;
   }
 
-  static async open(): Promise<OperatorHouse> {
-    const address = inject("controlPlane");
+  /** `clusterWide`: the role that the chart gives an operator which serves every namespace. */
+  static async open(
+    options: { clusterWide?: boolean } = {},
+    address = inject("controlPlane"),
+  ): Promise<OperatorHouse> {
     const admin = await adminClient(address);
     const namespace = await freshNamespace(admin, "operator");
-    const house = new OperatorHouse(namespace, await FaultProxy.start(address), await licenseIssuer(), admin);
+    const proxy = await FaultProxy.start(address, await chartsRole(address, namespace, options));
+    const house = new OperatorHouse(namespace, proxy, await licenseIssuer(), admin);
     await house.startOperator();
     return house;
   }
 
-  async startOperator({ image = serverImage, client, elected = false }: StartOptions = {}): Promise<void> {
+  async startOperator(options: StartOptions = {}): Promise<void> {
+    const { image = serverImage, client, elected = false, tokenOverlapMs, metrics } = options;
     const line = (fields: object, message: string) => {
       this.lines.push(`${message} ${JSON.stringify(fields)}`);
     };
@@ -57,6 +67,8 @@ export class OperatorHouse implements AsyncDisposable {
       settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
       namespaces: [this.namespace],
       instance: "test",
+      ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
+      ...(metrics && { readMetrics: async () => metrics() }),
       ...(elected && { election: { namespace: this.namespace, name: "tts-operator" } }),
       log: { debug: line, info: line, warn: line, error: line },
       onLost: (reason) => line({ reason }, "lost"),
@@ -65,6 +77,7 @@ export class OperatorHouse implements AsyncDisposable {
 
   async stopOperator(): Promise<void> {
     await this.#operator?.stop();
+    this.#operator = undefined;
     this.#client?.close();
   }
 
@@ -185,9 +198,17 @@ export class OperatorHouse implements AsyncDisposable {
     );
   }
 
+  /** Read again when the operator wrote a status between our reading and writing. */
   async #replaceOrCreate(manifest: Manifest): Promise<void> {
-    const live = await this.get(manifest.kind, manifest.metadata.name);
-    if (live === undefined) await this.admin.create(manifest);
-    else await this.admin.replace({ ...live, ...manifest, metadata: live.metadata });
+    for (let conflicts = 0; ; conflicts++) {
+      const live = await this.get(manifest.kind, manifest.metadata.name);
+      try {
+        if (live === undefined) await this.admin.create(manifest);
+        else await this.admin.replace({ ...live, ...manifest, metadata: live.metadata });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 409 || conflicts === 10) throw error;
+      }
+    }
   }
 }

@@ -1,9 +1,11 @@
-"""Word error rate of a speech recognizer over WAV files.
+"""What a speech recognizer makes of WAV files.
 
-Usage: recognize.py FILE.tsv   (one line per sentence: path of a WAV file, tab, what it should say)
+Usage: recognize.py words FILE.tsv     what it hears, and the word error rate over all
+       recognize.py align FILE.tsv     when each word of the given sentence begins and ends, seconds
+       recognize.py choose FILE.tsv    which of all the sentences in the file it takes each for
 
-Prints one JSON object: the word error rate over all sentences, and for each what was heard. WAV files are
-mono 16-bit at 16000 Hz, the rate that PocketSphinx' built-in English model knows.
+FILE.tsv has a line for each sentence: path of a WAV file, tab, what it should say. Prints one JSON value. WAV files are mono 16-bit at
+16000 Hz, the rate that PocketSphinx' built-in English model knows.
 """
 
 import json
@@ -19,29 +21,63 @@ def plain(text):
     return re.sub(r"[^a-z' ]", "", text.lower()).strip()
 
 
-def heard(decoder, path):
+def samples(path):
     with wave.open(path) as audio:
         if (audio.getframerate(), audio.getnchannels(), audio.getsampwidth()) != (16000, 1, 2):
             raise SystemExit(f"{path}: need mono 16-bit audio at 16000 Hz")
-        samples = audio.readframes(audio.getnframes())
+        return audio.readframes(audio.getnframes())
+
+
+def listen(decoder, path):
     decoder.start_utt()
-    decoder.process_raw(samples, full_utt=True)
+    decoder.process_raw(samples(path), full_utt=True)
     decoder.end_utt()
+
+
+def heard(decoder, path):
+    listen(decoder, path)
     hypothesis = decoder.hyp()
     # jiwer takes no empty sentence; "-" is a word that no reference has
     return (hypothesis.hypstr if hypothesis else "").lower().strip() or "-"
 
 
-def main():
-    with open(sys.argv[1], encoding="utf-8") as lines:
-        pairs = [line.rstrip("\n").split("\t") for line in lines if line.strip()]
+def words(pairs):
     decoder = Decoder(samprate=16000, loglevel="FATAL")
     said = [plain(sentence) for _, sentence in pairs]
     results = [heard(decoder, path) for path, _ in pairs]
-    print(json.dumps({"wordErrorRate": jiwer.wer(said, results), "heard": results}))
+    return {"wordErrorRate": jiwer.wer(said, results), "heard": results}
 
+
+def align(pairs):
+    decoder = Decoder(samprate=16000, loglevel="FATAL", lm=None)
+    return [aligned(decoder, path, plain(sentence)) for path, sentence in pairs]
+
+
+def aligned(decoder, path, sentence):
+    decoder.set_align_text(sentence)
+    listen(decoder, path)
+    spoken = [part for part in decoder.seg() if not part.word.startswith(("<", "["))]
+    # "the(2)" is another way to say "the"
+    return [[re.sub(r"\(\d+\)$", "", p.word), p.start_frame / 100, (p.end_frame + 1) / 100] for p in spoken]
+
+
+def choose(pairs):
+    sentences = sorted({plain(sentence) for _, sentence in pairs})
+    decoder = Decoder(samprate=16000, loglevel="FATAL", lm=None)
+    decoder.add_jsgf_string("sentences", f"#JSGF V1.0; grammar s; public <s> = {' | '.join(sentences)} ;")
+    decoder.activate_search("sentences")
+    return [heard(decoder, path) == plain(sentence) for path, sentence in pairs]
+
+
+def main():
+    with open(sys.argv[2], encoding="utf-8") as lines:
+        pairs = [line.rstrip("\n").split("\t") for line in lines if line.strip()]
+    print(json.dumps(modes[sys.argv[1]](pairs)))
+
+
+modes = {"words": words, "align": align, "choose": choose}
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2 or sys.argv[1] in ("-h", "--help"):
+    if len(sys.argv) != 3 or sys.argv[1] not in modes:
         raise SystemExit(__doc__)
     main()

@@ -4,16 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { createRateConverter } from "../../server/audio/resample.ts";
+import type { WordTime } from "../../server/speech.ts";
 import { pythonWith } from "./python.ts";
+import { wavFile } from "./wav.ts";
 
 const run = promisify(execFile);
 const packages = ["pocketsphinx==5.1.1", "jiwer==4.0.0"];
 const program = fileURLToPath(new URL("recognize.py", import.meta.url));
-const recognizeLimitMs = 300_000;
+const recognizeLimitMs = 600_000;
+/** What the recognizer's model knows, Hz. */
+const modelRate = 16_000;
+/** A recognizer needs a moment of room around the speech, as a microphone would give it. */
+const roomSeconds = 0.25;
 
+/** A recording and the English that it should say. */
 export interface Spoken {
-  /** Path of a WAV file: mono, 16 bits, 16000 Hz. */
-  readonly wav: string;
+  readonly samples: Int16Array;
+  /** Hz. */
+  readonly rate: number;
   readonly sentence: string;
 }
 
@@ -23,16 +32,49 @@ export interface Recognized {
   readonly heard: readonly string[];
 }
 
-/** What a speech recognizer (English) hears in these files, against what they should say. */
-export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
+/** What a speech recognizer hears, against what they should say. */
+export function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
+  return ask("words", spoken);
+}
+
+/** When each word begins and ends in each recording, by forced alignment to a hundredth of a second. */
+export async function align(spoken: readonly Spoken[]): Promise<WordTime[][]> {
+  const sentences = await ask<[string, number, number][][]>("align", spoken);
+  return sentences.map((words) =>
+    words.map(([word, start, end]) => ({ word, start: start - roomSeconds, end: end - roomSeconds })),
+  );
+}
+
+/** Whether the recognizer takes each recording for its own sentence, when it may choose among all of them. */
+export function choose(spoken: readonly Spoken[]): Promise<boolean[]> {
+  return ask("choose", spoken);
+}
+
+async function ask<Answer>(mode: string, spoken: readonly Spoken[]): Promise<Answer> {
   const python = await pythonWith(packages);
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-recognize-"));
   try {
+    const lines: string[] = [];
+    for (const [i, { sentence, ...recording }] of spoken.entries()) {
+      const path = join(folder, `${i}.wav`);
+      await writeFile(path, wavFile(withRoom(recording), modelRate));
+      lines.push(`${path}\t${sentence}\n`);
+    }
     const list = join(folder, "sentences.tsv");
-    await writeFile(list, spoken.map(({ wav, sentence }) => `${wav}\t${sentence}\n`).join(""));
-    const { stdout } = await run(python, [program, list], { timeout: recognizeLimitMs });
-    return JSON.parse(stdout) as Recognized;
+    await writeFile(list, lines.join(""));
+    const { stdout } = await run(python, [program, mode, list], {
+      timeout: recognizeLimitMs,
+      maxBuffer: 2 ** 26,
+    });
+    return JSON.parse(stdout) as Answer;
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+function withRoom({ samples, rate }: Omit<Spoken, "sentence">): Int16Array {
+  const converter = createRateConverter(rate, modelRate);
+  const converted = [...converter.push(samples), ...converter.finish()];
+  const room = new Array<number>(modelRate * roomSeconds).fill(0);
+  return Int16Array.from([...room, ...converted, ...room]);
 }

@@ -33,6 +33,10 @@ export async function startScriptedModel(script: ScriptedModel["script"]): Promi
       response.writeHead(model.ready ? 200 : 503).end();
       return;
     }
+    if (request.method !== "POST") {
+      response.writeHead(404).end();
+      return;
+    }
     void answer(model, request, response);
   });
   const url = await listen(server);

@@ -15,3 +15,9 @@ export function wavFile(samples: Int16Array, rate: number): Buffer {
   head.writeUInt32LE(samples.byteLength, 40);
   return Buffer.concat([head, Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength)]);
 }
+
+/** What `wavFile` and the server write: 44 bytes of header, then mono 16-bit samples. */
+export function readWav(file: Buffer): { samples: Int16Array; rate: number } {
+  const samples = new Uint8Array(file.subarray(44));
+  return { samples: new Int16Array(samples.buffer, 0, samples.length >> 1), rate: file.readUInt32LE(24) };
+}

@@ -148,6 +148,20 @@ export class World {
     return { status: answer.status, type: answer.type, body: Buffer.from(answer.body, "base64") };
   }
 
+  /** Speaks as `speak` does, and tells how long the first audio took to come, connecting included. */
+  async timeFirstAudio(deployment: string, body: Record<string, unknown>) {
+    const script = `
+      const start = performance.now();
+      const answer = await fetch(process.argv[1], { method: "POST", body: process.argv[2], headers: {
+        "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + process.argv[3] } });
+      let firstAudioMs;
+      for await (const piece of answer.body) firstAudioMs ??= Math.round(performance.now() - start);
+      console.log(JSON.stringify({ status: answer.status, firstAudioMs }));`;
+    const words = [this.url(deployment), JSON.stringify(body), this.#key];
+    const out = await this.kubectl.exec("client", "node", "--input-type=module", "-e", script, ...words);
+    return JSON.parse(out) as { status: number; firstAudioMs: number };
+  }
+
   /** `GET /health` of the API tier, from inside the cluster. */
   async health(deployment: string): Promise<Record<string, unknown>> {
     const script = `console.log(await (await fetch(process.argv[1])).text())`;

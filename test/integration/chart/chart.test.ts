@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { parse, parseAllDocuments } from "yaml";
+import { parseAllDocuments } from "yaml";
 import { children } from "../../../config/contract/names.ts";
 
 const chart = join(import.meta.dirname, "../../../charts/tts-operator");
@@ -109,11 +109,6 @@ describe("the chart", () => {
   it("passes helm lint --strict", async () => {
     const { stdout } = await tool("helm", ["lint", "--strict", chart]);
     expect(stdout).toContain("0 chart(s) failed");
-  });
-
-  it("has the version of package.json as its appVersion", async () => {
-    const { version } = JSON.parse(await readFile(join(chart, "../../package.json"), "utf8"));
-    expect(parse(await readFile(join(chart, "Chart.yaml"), "utf8")).appVersion).toBe(version);
   });
 
   it.each(
@@ -249,6 +244,11 @@ describe("the chart refuses", () => {
       { license: { development: { enabled: true } } },
       "development.jwks is empty",
     ],
+    [
+      "a pod label that it sets itself",
+      { podLabels: { "app.kubernetes.io/instance": "other" } },
+      "podLabels sets app.kubernetes.io/instance",
+    ],
     ["no account", { serviceAccount: { create: false } }, "serviceAccount.name is empty"],
   ])("%s", async (_what, values, why) => {
     await expect(template(values)).rejects.toThrow(why);
@@ -260,15 +260,18 @@ describe("the chart refuses", () => {
 });
 
 describe("the samples", () => {
-  it.each(["tts-deployment", "minimal", "mist-only"])("%s is taken by the API server", async (name) => {
-    const { kubeconfigPath } = inject("controlPlane");
-    const kubectl = (...args: string[]) => tool("kubectl", ["--kubeconfig", kubeconfigPath, ...args]);
-    await kubectl("apply", "--server-side", "--force-conflicts", "-f", join(chart, "../../crds"));
-    await kubectl("wait", "--for=condition=Established", "crd/ttsdeployments.tts.svc.dev", "--timeout=30s");
-    const sample = join(chart, `../../config/samples/${name}.yaml`);
-    const { stdout } = await kubectl("apply", "--dry-run=server", "-n", "default", "-f", sample);
-    expect(stdout).toContain("created (server dry run)");
-  });
+  it.each(["tts-deployment", "minimal", "mist-only", "scale-to-zero"])(
+    "%s is taken by the API server",
+    async (name) => {
+      const { kubeconfigPath } = inject("controlPlane");
+      const kubectl = (...args: string[]) => tool("kubectl", ["--kubeconfig", kubeconfigPath, ...args]);
+      await kubectl("apply", "--server-side", "--force-conflicts", "-f", join(chart, "../../crds"));
+      await kubectl("wait", "--for=condition=Established", "crd/ttsdeployments.tts.svc.dev", "--timeout=30s");
+      const sample = join(chart, `../../config/samples/${name}.yaml`);
+      const { stdout } = await kubectl("apply", "--dry-run=server", "-n", "default", "-f", sample);
+      expect(stdout).toContain("created (server dry run)");
+    },
+  );
 
   it("are reached in NOTES by the names that the operator gives", async () => {
     const notes = await readFile(join(chart, "templates/NOTES.txt"), "utf8");

@@ -55,6 +55,7 @@ describe("the CRDs", () => {
     expect(JSON.parse(stdout).spec).toEqual({
       suspend: false,
       profile: "self-hosted",
+      internalToken: { rotateEveryDays: 30 },
       api: {
         replicas: 1,
         resources: { requests: { cpu: "100m", memory: "128Mi" } },
@@ -69,7 +70,7 @@ describe("the CRDs", () => {
           accelerator: { resourceName: "nvidia.com/gpu", count: 1, nodeSelector: {}, tolerations: [] },
           resources: { requests: { cpu: "100m", memory: "384Mi" } },
           maxConcurrentStreams: 16,
-          rollout: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900 },
+          rollout: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900, whenFull: "Trade" },
           drain: { maxStreamSeconds: 300, endpointDelaySeconds: 5 },
           probes: {
             startup: { initialDelaySeconds: 0, periodSeconds: 2, failureThreshold: 300, timeoutSeconds: 5 },
@@ -78,10 +79,47 @@ describe("the CRDs", () => {
           },
         },
       ],
+      availability: { podDisruptionBudget: { enabled: true, maxUnavailable: 1 } },
+      networkPolicy: {
+        enabled: false,
+        apiServer: { cidrs: [], ports: [443, 6443] },
+        licenseEgress: [],
+        metricsFrom: [],
+      },
     });
   });
 
   it.each([
+    ["MIG slices", {}, { accelerator: { mig: "1g.10gb.me", count: 2 } }],
+    ["a compute instance of a slice", {}, { accelerator: { mig: "1c.3g.40gb" } }],
+    ["a claim of devices", {}, { accelerator: { claimTemplateName: "gpus", count: 2 } }],
+    ["a budget in percent", { availability: { podDisruptionBudget: { maxUnavailable: "1%" } } }, {}],
+    [
+      "networks of both families",
+      { networkPolicy: { licenseEgress: [{ cidr: "fd00::/8" }, { cidr: "10.0.0.0/8" }] } },
+      {},
+    ],
+    [
+      "any field of pods",
+      {},
+      { podTemplate: { spec: { containers: [{ name: "x", $patch: "delete" }], y: { z: 1 } } } },
+    ],
+    ["a model in an image", {}, { cache: { imageVolume: { reference: "registry/model:1" } } }],
+    [
+      "a model from four places",
+      {},
+      {
+        cache: {
+          persistentVolumeClaim: { claimName: "c" },
+          sources: [
+            { url: "https://host/a.bin", sha256: "0".repeat(64), secretRef: { name: "s" } },
+            { url: "s3://bucket/key", endpoint: "http://minio:9000" },
+            { url: "hf://o/r@main" },
+            { url: "oci://registry/model:1", path: "arcana" },
+          ],
+        },
+      },
+    ],
     ["replicas at zero", {}, { replicas: 0 }],
     ["surge in percent", {}, { rollout: { maxSurge: "25%", maxUnavailable: "0%" } }],
     ["no surge where one may be missing", {}, { rollout: { maxSurge: 0, maxUnavailable: 1 } }],
@@ -282,6 +320,154 @@ describe("the CRDs", () => {
       {},
       /license\.secretRef\.key.*should match/,
     ],
+    [
+      "slices of another vendor",
+      {},
+      { accelerator: { resourceName: "example.com/gpu", mig: "1g.10gb" } },
+      /spec\.models\[0\]\.accelerator\.mig.*leave resourceName out/,
+    ],
+    [
+      "slices and a claim",
+      {},
+      { accelerator: { claimTemplateName: "a", mig: "1g.10gb" } },
+      /accelerator takes mig or claimTemplateName, not both/,
+    ],
+    ["slices of no profile", {}, { accelerator: { mig: "small" } }, /accelerator\.mig.*should match/],
+    [
+      "several shares of one device",
+      {},
+      { accelerator: { resourceName: "nvidia.com/gpu.shared", count: 2 } },
+      /accelerator\.count must be 1 for a time-shared device/,
+    ],
+    [
+      "a budget that blocks every drain",
+      { availability: { podDisruptionBudget: { maxUnavailable: 0 } } },
+      {},
+      /maxUnavailable.*greater than or equal to 1/,
+    ],
+    [
+      "the same in percent",
+      { availability: { podDisruptionBudget: { maxUnavailable: "0%" } } },
+      {},
+      /maxUnavailable.*should match/,
+    ],
+    [
+      "one spread twice",
+      { availability: { topologySpread: [{ topologyKey: "zone" }, { topologyKey: "zone" }] } },
+      {},
+      /topologySpread\[1\]: Duplicate value/,
+    ],
+    [
+      "an address that is no network",
+      { networkPolicy: { licenseEgress: [{ cidr: "10.0.0.1" }] } },
+      {},
+      /licenseEgress\[0\]\.cidr.*must be a network, as 10\.0\.0\.0\/8/,
+    ],
+    [
+      "a pod's label that selects it",
+      {},
+      { podTemplate: { metadata: { labels: { "tts.svc.dev/pool": "other" } } } },
+      /podTemplate\.metadata\.labels must not be those of the operator/,
+    ],
+    [
+      "another part of a pod's template",
+      { api: { podTemplate: { status: {} } } },
+      {},
+      /unknown field "spec\.api\.podTemplate\.status"/,
+    ],
+    [
+      "a cache of two kinds",
+      {},
+      { cache: { emptyDir: {}, imageVolume: { reference: "a" } } },
+      /spec\.models\[0\]\.cache.*exactly one of imageVolume, persistentVolumeClaim and emptyDir/,
+    ],
+    ["a cache of no kind", {}, { cache: {} }, /cache must have exactly one/],
+    [
+      "a fetch into an image",
+      {},
+      { cache: { imageVolume: { reference: "a" }, sources: [{ url: "hf://o/r" }] } },
+      /cache\.sources.*an image cannot be written to/,
+    ],
+    ["an empty cache", {}, { cache: { emptyDir: {} } }, /cache\.emptyDir needs sources/],
+    [
+      "an unchecked file by plain HTTP",
+      {},
+      { cache: { emptyDir: {}, sources: [{ url: "http://host/a" }] } },
+      /sources\[0\]\.sha256.*must be given where url is http/,
+    ],
+    [
+      "a source with a password",
+      {},
+      { cache: { emptyDir: {}, sources: [{ url: "https://me:pw@host/a" }] } },
+      /sources\[0\]\.url.*must hold no user and password/,
+    ],
+    [
+      "a source of an unknown sort",
+      {},
+      { cache: { emptyDir: {}, sources: [{ url: "ftp://host/a" }] } },
+      /sources\[0\]\.url.*should match/,
+    ],
+    [
+      "a route to nowhere",
+      { api: { route: { hostnames: ["a"] } } },
+      {},
+      /exactly one of gatewayRef and ingress/,
+    ],
+    [
+      "a route of two sorts",
+      { api: { route: { hostnames: ["a"], ingress: {}, gatewayRef: { name: "g" } } } },
+      {},
+      /exactly one of gatewayRef and ingress/,
+    ],
+    [
+      "a route without a name",
+      { api: { route: { hostnames: [], ingress: {} } } },
+      {},
+      /hostnames.*at least 1 item/,
+    ],
+    [
+      "a route by address",
+      { api: { route: { hostnames: ["http://a"], ingress: {} } } },
+      {},
+      /hostnames\[0\].*should match/,
+    ],
+    [
+      "one name twice",
+      { api: { route: { hostnames: ["a.example", "a.example"], ingress: {} } } },
+      {},
+      /hostnames\[1\]: Duplicate value/,
+    ],
+    [
+      "replicas and a scaler",
+      {},
+      { replicas: 2, scaling: { maxReplicas: 3 } },
+      /spec\.models\[0\]\.replicas.*replicas or scaling, not both/,
+    ],
+    [
+      "fewest above most",
+      {},
+      { scaling: { minReplicas: 3, maxReplicas: 2 } },
+      /scaling\.minReplicas.*must not exceed scaling\.maxReplicas/,
+    ],
+    ["scaling without a limit", {}, { scaling: {} }, /scaling\.maxReplicas is needed/],
+    [
+      "limits for somebody else's scaler",
+      {},
+      { scaling: { provider: "External", maxReplicas: 2 } },
+      /scaling with provider External takes no minReplicas/,
+    ],
+    [
+      "a latency for a scaler that cannot see it",
+      {},
+      { scaling: { provider: "HPA", maxReplicas: 2, target: { initialLatencyMs: 300 } } },
+      /scaling\.target\.initialLatencyMs needs provider Builtin/,
+    ],
+    [
+      "an unknown scaler",
+      {},
+      { scaling: { provider: "VPA", maxReplicas: 2 } },
+      /provider.*Unsupported value/,
+    ],
     ["a blank image", {}, { image: "my image" }, /image.*should match/],
     ["a field that does not exist", { replica: 3 }, {}, /unknown field "spec.replica"/],
   ])("refuse %s", async (_what, spec, model, message) => {
@@ -318,6 +504,17 @@ describe("the CRDs", () => {
     };
     await kubectlOrThrow(address, ["create", "-f", "-"], JSON.stringify(pool));
     await kubectlOrThrow(address, ["scale", "-n", namespace, "ttsmp/scaled", "--replicas=3"]);
+    const moved = '{"spec":{"deployment":"other"}}';
+    const { stderr } = await kubectl(address, [
+      "patch",
+      "-n",
+      namespace,
+      "ttsmp/scaled",
+      "--type=merge",
+      "-p",
+      moved,
+    ]);
+    expect(stderr).toMatch(/deployment must not change/);
     const replicas = ["get", "-n", namespace, "ttsmp/scaled", "-o", "jsonpath={.spec.replicas}"];
     expect(await kubectlOrThrow(address, replicas)).toBe("3");
   });

@@ -1,7 +1,8 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Deployment } from "../../../operator/observed.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { installGatewayApi, removeGatewayApi } from "../../support/gateway-api.ts";
+import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
@@ -62,6 +63,7 @@ describe("one TtsDeployment", () => {
       "ModelsReady=True",
       "ApiReady=True",
       "RolloutHealthy=True",
+      "RevisionOutdated=False",
     ]);
     expect((await routing()).models.mistv2).toEqual([
       { pool: "mist", service: "http://demo-mist:8080", weight: 100, idle: false },
@@ -107,6 +109,15 @@ describe("one TtsDeployment", () => {
         ],
         runtimeClassName: "nvidia",
       },
+      sharedMemory: "1024Mi",
+      cache: {
+        emptyDir: { sizeLimit: "1024Mi" },
+        sources: [
+          { url: "hf://o/r", secretRef: { name: "s" } },
+          { url: "https://host/a.bin", path: "b" },
+        ],
+      },
+      priorityClassName: "speech",
       maxConcurrentStreams: 3,
       rollout: { maxSurge: "25%", maxUnavailable: "0%", progressDeadlineSeconds: 60 },
       drain: { maxStreamSeconds: 1, endpointDelaySeconds: 1 },
@@ -116,19 +127,43 @@ describe("one TtsDeployment", () => {
       {
         profile: "cloud",
         imagePullSecrets: [{ name: "z" }, { name: "a" }],
+        availability: {
+          podDisruptionBudget: { maxUnavailable: "50%" },
+          topologySpread: [
+            { topologyKey: "topology.kubernetes.io/zone", maxSkew: 2, whenUnsatisfiable: "DoNotSchedule" },
+            { topologyKey: "kubernetes.io/hostname" },
+          ],
+        },
+        networkPolicy: {
+          enabled: true,
+          apiServer: { cidrs: ["192.0.2.0/24", "2001:db8::/32"], ports: [6443] },
+          licenseEgress: [{ cidr: "198.51.100.7/32" }, { cidr: "198.51.100.7/32", port: 8443 }],
+          metricsFrom: ["monitoring"],
+        },
         license: { secretRef: { name: "license", key: "license.jwt" }, gracePeriod: "1h30m" },
         api: {
           image: "registry.example/api:2",
           replicas: 3,
           resources: { requests: { cpu: 1 }, limits: { cpu: "1000m", memory: "1G" } },
           drain: { maxStreamSeconds: 9, endpointDelaySeconds: 2 },
+          route: {
+            hostnames: ["tts.example.com", "*.example.org"],
+            ingress: { className: "nginx", annotations: { "example.com/a": "" }, tlsSecretName: "tls" },
+          },
           service: { type: "LoadBalancer", annotations: { "example.com/lb": "", other: "x" } },
           keys: { secretRef: { name: "license" } },
         },
       },
       [
         { name: "mist", kind: "mist", ...everything },
-        { name: "arcana", kind: "arcana", ...everything, replicas: 0 },
+        { name: "arcana", kind: "arcana", ...everything, replicas: 0, accelerator: { mig: "1g.10gb" } },
+        {
+          name: "claimed",
+          kind: "arcana",
+          ...everything,
+          accelerator: { claimTemplateName: "gpus" },
+          cache: { imageVolume: { reference: "registry.example/model:1" } },
+        },
       ],
     );
     await house.settled();
@@ -283,6 +318,247 @@ describe("pools", () => {
       const routes = (await routing()).models.mist ?? [];
       return routes.map(({ pool, weight }) => `${pool} ${weight}`).join() === "mist 0,second 100";
     }, "the weights");
+  });
+});
+
+/** What admission says to a pod of this Deployment's template, in a namespace that enforces Pod Security `restricted`. */
+async function admittedUnderRestricted(name: string) {
+  const address = inject("controlPlane");
+  const enforce = "pod-security.kubernetes.io/enforce=restricted";
+  await kubectlOrThrow(address, ["label", "namespace", house.namespace, enforce, "--overwrite"]);
+  const { spec } = await house.workload(name);
+  const pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { generateName: `${name}-`, namespace: house.namespace },
+    spec: spec?.template.spec,
+  };
+  return kubectl(address, ["create", "--dry-run=server", "-f", "-"], JSON.stringify(pod));
+}
+
+describe("podTemplate", () => {
+  const override = {
+    metadata: { labels: { team: "speech" } },
+    spec: {
+      affinity: { nodeAffinity: {} },
+      hostAliases: [{ ip: "10.0.0.1", hostnames: ["registry"] }],
+      securityContext: { $patch: "replace", runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } },
+      containers: [
+        { name: "mist", env: [{ name: "POD_NAME", $patch: "delete" }] },
+        { name: "proxy", image: "registry.example/proxy:1" },
+      ],
+    },
+  };
+
+  it("has the last word on pods, and costs no write at rest", async () => {
+    const api = {
+      podTemplate: { spec: { terminationGracePeriodSeconds: 7, containers: [{ name: "api", tty: true }] } },
+    };
+    await house.ready({ api }, [{ name: "mist", kind: "mist", podTemplate: override }]);
+    const { template } = (await house.workload("demo-mist")).spec ?? {};
+    expect(template).toMatchObject({
+      metadata: { labels: { team: "speech", "tts.svc.dev/pool": "mist" } },
+      spec: { hostAliases: [{ ip: "10.0.0.1" }], containers: [{ name: "mist" }, { name: "proxy" }] },
+    });
+    expect(template?.spec?.securityContext).not.toHaveProperty("runAsUser");
+    expect(JSON.stringify(template)).not.toContain('"POD_NAME"');
+    expect((await house.workload("demo-api")).spec?.template.spec).toMatchObject({
+      terminationGracePeriodSeconds: 7,
+      containers: [{ name: "api", tty: true }],
+    });
+    await house.settled();
+    const writes = house.proxy.count("write");
+    await house.stopOperator();
+    await house.startOperator();
+    await house.settled();
+    expect(house.proxy.count("write")).toBe(writes);
+  });
+
+  it("means null as kubectl does, through the pool too", async () => {
+    const withoutProbe = { spec: { containers: [{ name: "mist", startupProbe: null }] } };
+    await house.ready({}, [{ name: "mist", kind: "mist", podTemplate: withoutProbe }]);
+    const [container] = (await house.workload("demo-mist")).spec?.template.spec?.containers ?? [];
+    expect(container).not.toHaveProperty("startupProbe");
+    expect(container).toHaveProperty("livenessProbe");
+  });
+
+  it.each([
+    [
+      "cannot be merged",
+      { spec: { containers: [{ image: "x" }] } },
+      /PodTemplateInvalid: .*models\[mist\]\.podTemplate\.spec\.containers\[0\] has no name/,
+    ],
+    [
+      "the API server refuses",
+      { spec: { terminationGracePeriodSeconds: -1 } },
+      /Invalid: .*terminationGracePeriodSeconds/,
+    ],
+    ["names a field that pods do not have", { spec: { hostNmae: "x" } }, /Invalid: .*hostNmae/],
+  ])("that %s is told, and the pods stay as they are", async (_what, podTemplate, message) => {
+    await house.ready();
+    const { generation } = (await house.workload("demo-mist")).metadata;
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", podTemplate }]);
+    await house.until(async () => message.test(await house.condition("ModelsReady")), "the reason");
+    expect(await house.condition("Stalled")).toMatch(/^True/);
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
+    await house.putDeployment();
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready again");
+  });
+
+  it("of the API that cannot be merged is told too", async () => {
+    await house.ready();
+    await house.putDeployment({
+      api: { podTemplate: { spec: { containers: [{ name: "api", $patch: "delete" }] } } },
+    });
+    await house.until(
+      async () => (await house.condition("Stalled")).startsWith("True PodTemplateInvalid: api.podTemplate"),
+      "the reason",
+    );
+  });
+});
+
+describe("the route", () => {
+  it("leads host names to the API, follows the spec, and goes with it; pods stay", async () => {
+    await house.ready({
+      api: { route: { hostnames: ["tts.example.com"], ingress: { tlsSecretName: "tls" } } },
+    });
+    const service = await house.mustGet("Service", "demo-api");
+    const { spec } = await house.mustGet("Ingress", "demo-api");
+    expect(spec).toMatchObject({
+      tls: [{ hosts: ["tts.example.com"], secretName: "tls" }],
+      rules: [
+        {
+          host: "tts.example.com",
+          http: {
+            paths: [
+              {
+                path: "/",
+                pathType: "Prefix",
+                backend: { service: { name: service.metadata.name, port: { name: "http" } } },
+              },
+            ],
+          },
+        },
+      ],
+    });
+    const { generation } = (await house.workload("demo-api")).metadata;
+    await house.putDeployment({ api: { route: { hostnames: ["other.example.com"], ingress: {} } } });
+    await house.until(async () => {
+      const changed = JSON.stringify((await house.mustGet("Ingress", "demo-api")).spec);
+      return changed.includes("other.example.com") && !changed.includes("tls");
+    }, "the other name");
+    await house.putDeployment();
+    await house.until(async () => (await house.get("Ingress", "demo-api")) === undefined, "the end of it");
+    expect((await house.workload("demo-api")).metadata.generation).toBe(generation);
+  });
+});
+
+describe("the route by a Gateway", () => {
+  const gatewayRef = { name: "public", namespace: "infra", sectionName: "https" };
+  const api = { route: { hostnames: ["tts.example.com"], gatewayRef } };
+  const route = () => house.get("HTTPRoute", "demo-api");
+
+  afterEach(() => removeGatewayApi(inject("controlPlane")));
+
+  it("joins it, is repaired, costs no write at rest, and goes when the spec has another", async () => {
+    await installGatewayApi(inject("controlPlane"));
+    await house.ready({ api });
+    const made = await house.mustGet("HTTPRoute", "demo-api");
+    expect(made.spec).toMatchObject({
+      parentRefs: [{ name: "public", namespace: "infra", sectionName: "https" }],
+      hostnames: ["tts.example.com"],
+      rules: [{ backendRefs: [{ name: "demo-api", port: 8000 }], timeouts: { request: "0s" } }],
+    });
+    await house.settled();
+    const writes = house.proxy.count("write");
+    await house.stopOperator();
+    await house.startOperator();
+    await house.settled();
+    expect(house.proxy.count("write")).toBe(writes);
+    await house.admin.replace({
+      ...made,
+      spec: { ...(made.spec as object), hostnames: ["stolen.example.com"] },
+    });
+    await house.until(async () => !JSON.stringify(await route()).includes("stolen"), "the repair");
+    await house.remove("HTTPRoute", "demo-api");
+    await house.until(
+      async () => ((await route())?.metadata.uid ?? made.metadata.uid) !== made.metadata.uid,
+      "it again",
+    );
+    await house.putDeployment({ api: { route: { hostnames: ["tts.example.com"], ingress: {} } } });
+    await house.until(async () => (await route()) === undefined, "its end");
+    await house.mustGet("Ingress", "demo-api");
+  });
+
+  it("that was given up while no operator ran is taken back by the next", async () => {
+    await installGatewayApi(inject("controlPlane"));
+    await house.ready({ api });
+    await house.stopOperator();
+    await house.putDeployment();
+    await house.startOperator();
+    await house.until(async () => (await route()) === undefined, "its end");
+  });
+
+  it("says what to install where the cluster has no Gateway API, and everything else is made", async () => {
+    await house.ready();
+    await house.putDeployment({ api: { ...api, replicas: 2 } });
+    const stalled = async () => house.condition("Stalled");
+    await house.until(async () => (await stalled()).startsWith("True GatewayApiMissing"), "the reason");
+    expect(await stalled()).toMatch(
+      /no gateway\.networking\.k8s\.io\/v1\. Install the CRDs of the Gateway API, or use/,
+    );
+    expect(await replicas("demo-api")).toBe(2);
+    await house.putDeployment({ api: { replicas: 2 } });
+    await house.serve("demo-api");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  });
+});
+
+describe("safety", () => {
+  it("makes budgets and policies where they are asked for, and takes them back when they are not", async () => {
+    const children = [
+      ["PodDisruptionBudget", "demo-api"],
+      ["PodDisruptionBudget", "demo-mist"],
+      ["NetworkPolicy", "demo-api"],
+      ["NetworkPolicy", "demo-model"],
+    ] as const;
+    await house.ready({ networkPolicy: { enabled: true } });
+    for (const [kind, name] of children) await house.mustGet(kind, name);
+    const generation = (await house.workload("demo-mist")).metadata.generation;
+    await house.putDeployment({ availability: { podDisruptionBudget: { enabled: false } } });
+    for (const [kind, name] of children)
+      await house.until(
+        async () => (await house.get(kind, name)) === undefined,
+        `the end of ${kind} ${name}`,
+      );
+    await house.settled();
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
+  });
+
+  it("keeps a policy of somebody else, even one that is labelled like ours", async () => {
+    const metadata = {
+      name: "theirs",
+      namespace: house.namespace,
+      labels: { "tts.svc.dev/deployment": "demo", "app.kubernetes.io/managed-by": "tts-operator" },
+    };
+    const spec = { podSelector: {}, policyTypes: ["Ingress"] };
+    await house.admin.create({ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata, spec });
+    await house.ready();
+    await house.settled();
+    await house.mustGet("NetworkPolicy", "theirs");
+  });
+
+  it("lets its pods into a namespace that enforces `restricted`, whatever devices they ask for", async () => {
+    await house.ready({}, [
+      { name: "plain", kind: "mist" },
+      { name: "gpu", kind: "mist", accelerator: {}, sharedMemory: "1Gi" },
+      { name: "claimed", kind: "mist", accelerator: { claimTemplateName: "gpus" } },
+      { name: "fetched", kind: "mist", cache: { emptyDir: {}, sources: [{ url: "hf://o/r" }] } },
+      { name: "image", kind: "mist", cache: { imageVolume: { reference: "registry.example/model:1" } } },
+    ]);
+    for (const name of ["api", "plain", "gpu", "claimed", "fetched", "image"].map((pool) => `demo-${pool}`)) {
+      expect(await admittedUnderRestricted(name)).toMatchObject({ code: 0, stderr: "" });
+    }
   });
 });
 

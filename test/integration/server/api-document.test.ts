@@ -61,7 +61,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 async function expectWritten(name: string): Promise<void> {
   const bytes = readFileSync(join(folder, name));
-  if (name === "words.json") {
+  if (name === "oovs.json") {
+    expect(JSON.parse(bytes.toString())).toEqual({ oovs: expect.any(Array) });
+  } else if (name === "words.json") {
     expect(JSON.parse(bytes.toString())).toEqual({ words: ["Hello"], start: [0], end: [0.5] });
   } else if (name === "events.txt") {
     expect(parseEvents(bytes.toString()).at(-1)?.name).toBe("done");

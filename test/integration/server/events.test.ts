@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { ApiSettings } from "../../../server/api/start.ts";
+import type { ApiSettings } from "../../../server/api/settings.ts";
 import { Failure } from "../../../server/errors.ts";
 import { eventually, startTestApi } from "../../support/api-tier.ts";
 import { joinChunks, parseEvents } from "../../support/events.ts";

@@ -40,38 +40,6 @@ async function problem(answer: Response) {
 }
 
 describe("a request that is refused", () => {
-  const cases: readonly [
-    what: string,
-    status: number,
-    code: string,
-    body: unknown,
-    headers: Record<string, string>,
-  ][] = [
-    ["malformed JSON", 400, "malformed_json", '{"text": ', {}],
-    ["an empty body", 400, "malformed_json", "", {}],
-    ["a body that is a list", 400, "invalid_request", [], {}],
-    ["an unknown voice", 400, "invalid_request", { speaker: "nobody", text: "x" }, {}],
-    [
-      "a body of another type",
-      415,
-      "unsupported_media_type",
-      "text=x",
-      { "content-type": "application/x-www-form-urlencoded" },
-    ],
-    ["a compressed body", 415, "unsupported_media_type", arcana, { "content-encoding": "gzip" }],
-    ["a body above the limit", 413, "body_too_large", { ...arcana, text: "x".repeat(11_000) }, {}],
-    ["an audio type that is not offered", 406, "not_acceptable", arcana, { accept: "audio/flac" }],
-    ["no key", 401, "unauthorized", arcana, { authorization: "" }],
-    ["a key that nobody made", 401, "unauthorized", arcana, { authorization: "Bearer svc_nobody" }],
-    ["a scheme that is not Bearer", 401, "unauthorized", arcana, { authorization: "Basic eDp5" }],
-  ];
-  it.each(cases)("for %s is a %i in problem details", async (_what, status, code, body, headers) => {
-    const answer = await api.post(body, { accept: "audio/wav", ...headers });
-    expect(answer.status).toBe(status);
-    expect((await problem(answer)).code).toBe(code);
-    expect(answer.headers.get("vary")).toBe("Accept");
-  });
-
   it("names every wrong field by JSON pointer, and never repeats the text", async () => {
     const answer = await api.post(
       { speaker: "abbie", text: "secret ".repeat(100), samplingRate: 3, speedAlpha: "fast" },

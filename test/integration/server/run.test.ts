@@ -56,6 +56,15 @@ function ourProcesses(): { pid: number; command: string }[] {
     });
 }
 
+/** Established connections to a port of this machine, by the kernel's table (proc(5)). */
+function openConnections(port: number): number {
+  const hex = port.toString(16).toUpperCase().padStart(4, "0");
+  const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
+  return lines.filter(
+    (line) => line.includes(`0100007F:${hex} `) && /^ *\d+: 0100007F:\S+ \S+ 01 /.test(line),
+  ).length;
+}
+
 function curlLine(): string {
   return (
     run
@@ -77,9 +86,14 @@ describe("svc-tts all", () => {
     expect(seconds).toBeGreaterThan(1);
     expect(seconds).toBeLessThan(6);
 
+    expect(openConnections(8000 + offset)).toBe(0); // one that is kept would hold the stop back
+    const files = join(home, ".cache/svc-tts/run");
+    expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toHaveLength(1);
+
     run.child.kill("SIGTERM");
     expect(await run.ended).toBe(0);
     expect(ourProcesses()).toEqual([]);
+    expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toEqual([]);
   });
 
   it("accepts SVC_TTS_API_KEY as one more key", async () => {

@@ -1,9 +1,16 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import type { ApiSettings } from "../../../server/api/start.ts";
+import type { ApiSettings } from "../../../server/api/settings.ts";
 import { resampledLength } from "../../../server/audio/resample.ts";
 import { Failure } from "../../../server/errors.ts";
 import { eventually, rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+import {
+  type Call,
+  type ScriptedModel,
+  speakTone,
+  startScriptedModel,
+} from "../../support/scripted-model.ts";
 
 const open: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = [];
 
@@ -172,6 +179,18 @@ describe("a model that fails", () => {
     }
   });
 
+  it("after the first audio, is a 502 where the answer is JSON: no byte of it is out", async () => {
+    const { api } = await start(async (call) => {
+      await call.head(24_000);
+      await call.tone(2400, 24_000);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      call.cut();
+    });
+    const answer = await api.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
+    expect(answer.status).toBe(502);
+    expect(await answer.json()).toMatchObject({ code: "model_failed" });
+  });
+
   it("before the first audio, is a 502 in problem details", async () => {
     const { api } = await start(async (call) => {
       await call.head(24_000);
@@ -198,6 +217,36 @@ describe("a model that fails", () => {
       expect((await answer.arrayBuffer()).byteLength).toBe(44 + 4800);
     }
     expect(broken.calls.length + full.calls.length).toBeGreaterThan(0);
+  });
+
+  it("is replaced in mid-speech where the answer is one JSON document, once", async () => {
+    const dying = async (call: Call) => {
+      await call.head(24_000);
+      await call.tone(2400, 24_000);
+      await call.send({ kind: "error", failure: new Failure("model_failed", "it broke") });
+      call.close();
+    };
+    const first = await startScriptedModel(dying);
+    const second = await startScriptedModel(dying);
+    open.push(first, second);
+    const api = await startOver([first, second]);
+    const ask = () => api.post({ ...mist, samplingRate: 24_000 }, { accept: "*/*" });
+    expect((await ask()).status).toBe(502);
+    expect([first.calls.length, second.calls.length]).toEqual([1, 1]);
+
+    let asked = 0;
+    for (const model of [first, second]) {
+      model.script = (call) => (asked++ === 0 ? dying(call) : speakTone(0.5)(call));
+    }
+    const answer = await ask();
+    expect(answer.status).toBe(200);
+    const { audioContent } = (await answer.json()) as { audioContent: string };
+    expect(Buffer.from(audioContent, "base64").length).toBe(44 + 2 * 12_000);
+    expect([first.calls.length, second.calls.length]).toEqual([2, 2]);
+    await eventually("both are counted", async () => {
+      const text = await (await fetch(`${api.url}/metrics`)).text();
+      return /svc_tts_retries_total\{[^}]*error_message="model_failed"[^}]*\} 2/.test(text);
+    });
   });
 
   it("keeps its own words, fields and Retry-After when it refuses", async () => {
@@ -248,6 +297,28 @@ describe("a JSON answer", () => {
 });
 
 describe("a server that shuts down", () => {
+  it("refuses what was on its way, as a representation that depends on Accept", async () => {
+    const { api } = await start(speakTone(0.1));
+    const { hostname, port } = new URL(api.url);
+    const request = rawPost(api, mist, "audio/wav");
+    const socket = connect(Number(port), hostname, () => socket.write(request.slice(0, 20)));
+    await once(socket, "connect");
+    await eventually("its first bytes are read", () => socket.writableLength === 0);
+    open.splice(open.indexOf(api), 1);
+    const stopped = api.stop();
+    await eventually("new connections are refused", () =>
+      fetch(`${api.url}/livez`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    socket.write(request.slice(20));
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 503 .*\r\nvary: Accept\r\n.*"code":"draining"/s);
+    socket.destroy();
+    await stopped;
+  });
+
   it("finishes the running stream, refuses new work, and then is gone", async () => {
     const release = Promise.withResolvers<void>();
     const { api } = await start(async (call) => {

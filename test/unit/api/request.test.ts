@@ -20,7 +20,7 @@ const voices = [
 ];
 
 function read(accept: string, body: unknown, profile: Profile = "self-hosted"): SpeechRequest {
-  return readRequest(body, { variant: chooseVariant(accept), profile, voices });
+  return readRequest(body, { variant: chooseVariant(accept), profile, voices, highestRate: 384_000 });
 }
 
 function refusal(accept: string, body: unknown, profile?: Profile): Failure {
@@ -149,6 +149,18 @@ describe("what is refused, with its pointer", () => {
     [pcm, { ...mist, modelId: "mist3" }, "/modelId", "one of mist, mistv2, arcana"],
     [pcm, { ...mist, lang: "spa" }, "/lang", "speaks eng"],
     [pcm, { ...mist, lang: "!!" }, "/lang", "speaks eng"],
+    [pcm, { ...mist, speaker: "luna" }, "/speaker", '"luna" speaks with arcana: set modelId to arcana'],
+    [wav, mist, "/speaker", '"abbie" speaks with mist and mistv2: set modelId to mist'],
+    [pcm, { ...mist, speaker: "nobody" }, "/speaker", '"nobody" is none. GET /v1/voices lists them'],
+    [pcm, { ...mist, text: ["secret"] }, "/text", "not a list"],
+    [pcm, { ...mist, text: "" }, "/text", "not an empty text"],
+    [pcm, { ...mist, text: 7 }, "/text", "not a number"],
+    [
+      pcm,
+      JSON.parse('{"speaker":"abbie","text":"x","samplingRate":1e999}'),
+      "/samplingRate",
+      "not a number too large",
+    ],
     [pcm, { ...mist, samplingRate: 3999 }, "/samplingRate", "from 4000 to 44100, not 3999"],
     [pcm, { ...mist, samplingRate: 44_101 }, "/samplingRate", "from 4000 to 44100"],
     [pcm, { ...mist, samplingRate: 8000.5 }, "/samplingRate", "an integer"],

@@ -89,7 +89,7 @@ describe("helm test", () => {
   it("checks the operator alone where no endpoint is named, and says so", async () => {
     const { code, said } = await run({}, () => ({}));
     expect(code).toBe(0);
-    expect(said).toContain("nothing was spoken: set test.endpoint");
+    expect(said).toContain("nothing was spoken: name an API key");
   });
 
   it.each([

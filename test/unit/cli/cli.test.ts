@@ -4,15 +4,16 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { env } from "../../../config/contract/names.ts";
 import { type Command, runCommand } from "../../../server/cli/command.ts";
-import { keysCommand } from "../../../server/cli/keys.ts";
+import { keysCommands } from "../../../server/cli/keys.ts";
 import { licenseCommands } from "../../../server/cli/license.ts";
 import { prepareRunFiles } from "../../../server/cli/run-files.ts";
 import { readApiSettings, readModelSettings, readPortOffset } from "../../../server/cli/settings.ts";
+import { readTracing } from "../../../server/cli/tracing-settings.ts";
 import { digestKey, isWellFormedKey } from "../../../server/store/key.ts";
 import { parseKeyFile } from "../../../server/store/key-file.ts";
-import { findEntry } from "../../../server/store/key-store.ts";
+import { KeyIndex } from "../../../server/store/key-store.ts";
 
-const commands: readonly Command[] = [...licenseCommands, keysCommand];
+const commands: readonly Command[] = [...licenseCommands, ...keysCommands];
 let folder: string;
 
 beforeAll(() => {
@@ -41,10 +42,26 @@ describe("the command line", () => {
     expect(help).toMatchObject({ code: 0, out: expect.stringMatching(/--days DAYS.*\(default 365\)/) });
   });
 
+  it("takes help as a word, and tells its version", async () => {
+    expect(await run("help")).toEqual(await run("--help"));
+    expect(await run("help", "license", "issue")).toEqual(await run("license", "issue", "--help"));
+    expect(await run("--version")).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^\d+\.\d+\.\d+$/),
+      err: "",
+    });
+  });
+
   it.each([
     [[], "no command was given"],
+    [["license"], "`license` is the first word of a command"],
+    [["license", "sell"], "no command `license sell`"],
+    [
+      ["license", "issue", "--key", "x", "--licensee", "x", "--days", "-1"],
+      '--days must be an integer from 1 to 1000000; it is "-1"',
+    ],
     [["sing"], "no command `sing`"],
-    [["keys", "create", "--nmae", "x"], "it takes --name, --scopes, --expires, --file"],
+    [["keys", "create", "--nmae", "x"], "it takes --name, --scopes, --expires, --team"],
     [["keys", "create"], "--name NAME is required"],
     [["keys", "create", "--name", "x", "--scopes", "root"], '"root" is none of them'],
     [["keys", "create", "--name", "x", "--expires", "2001-01-01"], "must be a time to come"],
@@ -74,10 +91,14 @@ describe("keys create", () => {
       file,
     );
     expect(isWellFormedKey(first.out)).toBe(true);
+    expect(first.err).toBe(`The key app is made and is not shown again. ${file} holds its digest.`);
     const text = readFileSync(file, "utf8");
     expect(text).not.toContain(first.out);
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(findEntry(parseKeyFile(text), digestKey(second.out))?.scopes).toEqual(["tts:write", "admin"]);
+    expect(new KeyIndex(parseKeyFile(text)).find(digestKey(second.out))?.scopes).toEqual([
+      "tts:write",
+      "admin",
+    ]);
     const again = await run("keys", "create", "--name", "app", "--file", file);
     expect(again).toMatchObject({ code: 2, err: expect.stringContaining("named app already") });
   });
@@ -85,7 +106,7 @@ describe("keys create", () => {
   it("prints the entry to paste where no file is given", async () => {
     const { out, err } = await run("keys", "create", "--name", "app", "--expires", "2099-01-01");
     const entry = err.slice(err.indexOf("keys:\n"));
-    expect(findEntry(parseKeyFile(entry), digestKey(out))).toMatchObject({
+    expect(new KeyIndex(parseKeyFile(entry)).find(digestKey(out))).toMatchObject({
       name: "app",
       expiresAt: Date.UTC(2099, 0),
     });
@@ -116,6 +137,13 @@ describe("license", () => {
     const license = at("license.jwt");
     const { writeFileSync } = await import("node:fs");
     writeFileSync(license, issued.out);
+    const signWith = (key: string) => run("license", "issue", "--key", key, "--licensee", "ACME");
+    expect((await signWith(at("jwks.json"))).err).toContain("holds public keys");
+    const { d: _secret, ...shared } = JSON.parse(readFileSync(at("private.jwk"), "utf8"));
+    writeFileSync(at("public.jwk"), JSON.stringify(shared));
+    expect((await signWith(at("public.jwk"))).err).toContain("holds public keys");
+    writeFileSync(at("other.jwk"), "7");
+    expect((await signWith(at("other.jwk"))).err).toContain("holds no Ed25519 key");
     const seen = await run("license", "inspect", "--license", license, "--jwks", at("jwks.json"));
     expect(seen.code).toBe(0);
     expect(JSON.parse(seen.out)).toMatchObject({
@@ -129,22 +157,80 @@ describe("license", () => {
   });
 });
 
+const tracesOn = { OTEL_TRACES_EXPORTER: "otlp" };
+
 describe("settings", () => {
   const routing = { [env.routingFile]: "/routing.json" };
   it("have defaults, and an empty variable counts as unset", () => {
     expect(readApiSettings({ ...routing, [env.port]: "" })).toMatchObject({ port: 8000, logLevel: "info" });
+    expect(readApiSettings({ ...routing, [env.maxBodyBytes]: "2048" }).limits).toMatchObject({
+      bodyBytes: 2048,
+      jsonAudioBytes: 64 * 1024 * 1024,
+      highestRate: 384_000,
+    });
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
   });
 
   it.each([
     [{ ...routing, [env.port]: "http" }, 'SVC_TTS_PORT must be an integer from 0 to 65535; it is "http".'],
+    [{ ...routing, [env.maxHeldBytes]: "1000" }, "SVC_TTS_MAX_HELD_BYTES must be an integer from 134217728"],
     [{ ...routing, [env.drainSeconds]: "-1" }, "SVC_TTS_DRAIN_SECONDS must be an integer"],
+    [
+      { ...routing, [env.maxSamplingRate]: "8000" },
+      "SVC_TTS_MAX_SAMPLING_RATE must be an integer from 24000",
+    ],
     [{ ...routing, [env.logLevel]: "loud" }, "SVC_TTS_LOG_LEVEL must be one of trace"],
     [{}, "neither is set"],
     [{ ...routing, [env.routingConfigMap]: "x" }, "both is set"],
     [{ [env.routingConfigMap]: "x", [env.namespace]: "n" }, "KUBERNETES_SERVICE_HOST is not set"],
   ])("refuse %o and name variable, value and what is allowed", (environment, says) => {
     expect(() => readApiSettings(environment)).toThrow(says);
+  });
+
+  it("leave traces off unless they are asked for", () => {
+    expect(readTracing({}, "api")).toBeUndefined();
+    expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, "api")).toBeUndefined();
+    expect(readTracing({ ...tracesOn, OTEL_TRACES_EXPORTER: "none" }, "api")).toBeUndefined();
+    expect(readTracing({ ...tracesOn, OTEL_SDK_DISABLED: "TRUE" }, "api")).toBeUndefined();
+  });
+
+  it.each([
+    [{}, { url: "http://localhost:4318/v1/traces", protocol: "http/protobuf", serviceName: "svc-tts-mist" }],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: "https://c:1/base/" }, { url: "https://c:1/base/v1/traces" }],
+    [
+      { OTEL_EXPORTER_OTLP_ENDPOINT: "https://c:1", OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://t:2/own" },
+      { url: "http://t:2/own" },
+    ],
+    [
+      { OTEL_EXPORTER_OTLP_PROTOCOL: "http/protobuf", OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "http/json" },
+      { protocol: "http/json" },
+    ],
+    [
+      { OTEL_RESOURCE_ATTRIBUTES: "service.name=ours, team=a%2Cb" },
+      { serviceName: "ours", resourceAttributes: { "service.name": "ours", team: "a,b" } },
+    ],
+    [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a", OTEL_SERVICE_NAME: "b" }, { serviceName: "b" }],
+    [
+      { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0.25" },
+      { sampler: { name: "traceidratio", ratio: 0.25 } },
+    ],
+  ])("read OpenTelemetry's %o", (environment, expected) => {
+    expect(readTracing({ ...tracesOn, ...environment }, "mist")).toMatchObject(expected);
+  });
+
+  it.each([
+    [{ OTEL_TRACES_EXPORTER: "zipkin" }, 'OTEL_TRACES_EXPORTER must be one of none, otlp; it is "zipkin".'],
+    [
+      { OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" },
+      "OTEL_EXPORTER_OTLP_PROTOCOL must be one of http/protobuf, http/json",
+    ],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318" }, "OTEL_EXPORTER_OTLP_ENDPOINT must be a URL"],
+    [{ OTEL_TRACES_SAMPLER: "sometimes" }, "OTEL_TRACES_SAMPLER must be one of always_on"],
+    [{ OTEL_TRACES_SAMPLER_ARG: "2" }, 'OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1; it is "2".'],
+    [{ OTEL_RESOURCE_ATTRIBUTES: "team" }, "OTEL_RESOURCE_ATTRIBUTES must be name=value pairs"],
+    [{ OTEL_RESOURCE_ATTRIBUTES: "team=%" }, "OTEL_RESOURCE_ATTRIBUTES must be name=value pairs"],
+  ])("refuse %o", (environment, says) => {
+    expect(() => readTracing({ ...tracesOn, ...environment }, "api")).toThrow(says);
   });
 
   it("refuse an offset that is no number of ports", () => {

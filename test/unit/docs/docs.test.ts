@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
-import { env } from "../../../config/contract/names.ts";
+import { env, otelEnv } from "../../../config/contract/names.ts";
 import { errorCodes, Failure } from "../../../server/errors.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -22,7 +22,7 @@ describe("docs/errors.md", () => {
 describe("docs/settings.md", () => {
   it("has one row for each variable of the server, and no other", async () => {
     const rows = [...(await read("docs/settings.md")).matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
-    expect(rows.sort()).toEqual(Object.values(env).sort());
+    expect(rows.sort()).toEqual([...Object.values(env), ...Object.values(otelEnv)].sort());
   });
 });
 
@@ -30,7 +30,14 @@ describe("docs/settings.md", () => {
 async function documents(): Promise<string[]> {
   const inDocs = await readdir(join(root, "docs"), { recursive: true });
   const pages = inDocs.filter((entry) => entry.endsWith(".md")).map((entry) => join("docs", entry));
-  return ["README.md", "CONTRIBUTING.md", "config/samples/secrets.md", ...pages];
+  return [
+    "README.md",
+    "CONTRIBUTING.md",
+    "config/samples/secrets.md",
+    "charts/tts-operator/README.md",
+    "charts/tts-deployment/README.md",
+    ...pages,
+  ];
 }
 
 /** Links of a document to files of ours, from the repository's root. */
@@ -44,6 +51,14 @@ async function links(document: string): Promise<string[]> {
 }
 
 describe("the documents", () => {
+  it("number each decision once, in its name and its heading", async () => {
+    const names = (await readdir(join(root, "docs/adr"))).sort();
+    const numbers = names.map((name) => Number.parseInt(name, 10));
+    expect(numbers).toEqual(names.map((_, i) => i + 1));
+    const headings = await Promise.all(names.map((name) => read(`docs/adr/${name}`)));
+    expect(headings.map((text) => Number(/^# (\d+)\. /.exec(text)?.[1]))).toEqual(numbers);
+  });
+
   it("link to files that are there", async () => {
     const linked = (await Promise.all((await documents()).map(links))).flat();
     expect(linked.length).toBeGreaterThan(5);

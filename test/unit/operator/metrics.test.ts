@@ -1,8 +1,11 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
+import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
 import { WorkQueue } from "../../../operator/loop/queue.ts";
 import { callMetrics, queueMetrics } from "../../../operator/metrics.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { operatorMetrics } from "../../support/metrics.ts";
+import { ttsDeployment } from "../../support/observed.ts";
 
 async function measured(
   registry: Registry,
@@ -58,4 +61,29 @@ test("requests are counted by code, and as <error> without an answer", async () 
   expect(
     await measured(registry, "rest_client_requests_total", { code: "<error>", method: "GET", host }),
   ).toBe(1);
+});
+
+test("statuses are told by the leader alone, and the grace counts down", async () => {
+  const license = { state: "grace", expiresAt: "2026-01-01T00:00:00Z", graceUntil: "2026-01-04T00:00:00Z" };
+  const status = {
+    license,
+    conditions: [{ type: "Ready", status: "True" }],
+    models: [{ name: "mist", replicas: 3, readyReplicas: 2 }],
+  } as unknown as TtsDeploymentStatus;
+  let leading = true;
+  const deployments = () => [{ ...ttsDeployment(), status }];
+  const registry = operatorMetrics(
+    { leading: () => leading, deployments },
+    Date.parse("2026-01-03T00:00:00Z"),
+  );
+  const demo = { namespace: "ns", name: "demo" };
+  const value = (name: string, labels = {}) => measured(registry, name, { ...demo, ...labels });
+  expect(await value("svc_tts_operator_license_expiry_timestamp_seconds")).toBe(1_767_225_600);
+  expect(await value("svc_tts_operator_license_grace_remaining_seconds")).toBe(86_400);
+  expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBe(1);
+  expect(await value("svc_tts_operator_pool_replicas", { pool: "mist", state: "ready" })).toBe(2);
+  expect(await measured(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(1);
+  leading = false;
+  expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBeUndefined();
+  expect(await measured(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(0);
 });

@@ -1,8 +1,10 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { Admission } from "../../../server/model/admission.ts";
 
 const never = new AbortController().signal;
 const limits = { maxStreams: 1, maxQueued: 2, deadlineMs: 10_000 };
+
+afterEach(() => vi.useRealTimers());
 
 test("waiting requests get their turn in the order they came", async () => {
   const admission = new Admission(limits);
@@ -72,4 +74,44 @@ test("idle waits for the last stream", async () => {
   release?.();
   await waiting;
   expect(idle).toBe(true);
+});
+
+/** Speaks for two seconds of a clock that only the test moves. */
+async function speak(admission: Admission, caller: string, served: string[]): Promise<void> {
+  const release = await admission.enter(never, caller);
+  served.push(caller);
+  setTimeout(() => release?.(), 2_000);
+}
+
+test("a caller with a hundred requests waiting does not keep another's first from its turn", async () => {
+  vi.useFakeTimers();
+  const admission = new Admission({ maxStreams: 1, maxQueued: 100, deadlineMs: 1_000_000 });
+  const served: string[] = [];
+  const refused: string[] = [];
+  const ask = (caller: string) =>
+    speak(admission, caller, served).catch(({ code }: { code: string }) => refused.push(`${caller} ${code}`));
+  for (let i = 0; i < 101; i++) void ask("busy");
+  void ask("quiet"); // the queue is full by now
+  void ask("quiet");
+  await vi.advanceTimersByTimeAsync(8_000);
+  expect(served).toEqual(["busy", "busy", "quiet", "busy", "quiet"]);
+  expect(refused).toEqual(["busy saturated", "busy saturated"]);
+});
+
+test("the time to come back is that of the caller's own turn, by the time that streams took", async () => {
+  vi.useFakeTimers();
+  const admission = new Admission({ maxStreams: 2, maxQueued: 10, deadlineMs: 30_000 });
+  for (let i = 0; i < 60; i++) {
+    const release = await admission.enter(never, "busy");
+    await vi.advanceTimersByTimeAsync(8_000);
+    release?.();
+  }
+  const served: string[] = [];
+  const busy = Array.from({ length: 12 }, () => admission.enter(never, "busy").catch(() => undefined));
+  await expect(admission.enter(never, "busy")).rejects.toMatchObject({ retryAfterSeconds: 44 });
+  const quiet = speak(admission, "quiet", served).catch((error: unknown) => error);
+  await vi.advanceTimersByTimeAsync(30_000);
+  await Promise.all(busy);
+  // one of its own, were it still there, and nobody else's
+  expect(await quiet).toMatchObject({ code: "saturated", retryAfterSeconds: 4 });
 });

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createKey, digestKey, isWellFormedKey } from "../../../server/store/key.ts";
-import { addToKeyFile, parseKeyFile } from "../../../server/store/key-file.ts";
-import { createSingleKeyStore, findEntry, joinStores } from "../../../server/store/key-store.ts";
+import { createKey, digestKey, isWellFormedKey, type KeyFacts } from "../../../server/store/key.ts";
+import type { KeyBook } from "../../../server/store/key-book.ts";
+import { openKeyFileBook, parseKeyFile } from "../../../server/store/key-file.ts";
+import { createSingleKeyStore, joinStores, KeyIndex } from "../../../server/store/key-store.ts";
 
 const sha256 = "a".repeat(64);
 
@@ -17,31 +18,45 @@ describe("a key", () => {
   });
 });
 
+/** The text of a keys.yaml after a change. */
+async function edit(text: string, change: (book: KeyBook) => Promise<void>, now = 0): Promise<string> {
+  let written = text;
+  const write = (next: string) => {
+    written = next;
+  };
+  await change(openKeyFileBook({ read: () => text, write, now: () => now }));
+  return written;
+}
+
+function add(text: string, key: string, facts: KeyFacts): Promise<string> {
+  return edit(text, (book) => book.create(key, facts));
+}
+
 describe("keys.yaml", () => {
-  it("gives entries that are found by digest alone", () => {
+  it("gives entries that are found by digest alone", async () => {
     const key = createKey();
-    const text = addToKeyFile("", key, {
+    const text = await add("", key, {
       name: "app",
       scopes: ["tts:write"],
       expiresAt: Date.UTC(2030, 0, 1),
     });
     expect(text).not.toContain(key);
     const entries = parseKeyFile(text);
-    expect(findEntry(entries, digestKey(key))).toMatchObject({
+    expect(new KeyIndex(entries).find(digestKey(key))).toMatchObject({
       name: "app",
       scopes: ["tts:write"],
       expiresAt: Date.UTC(2030, 0, 1),
     });
-    expect(findEntry(entries, digestKey(`${key}x`))).toBeUndefined();
+    expect(new KeyIndex(entries).find(digestKey(`${key}x`))).toBeUndefined();
   });
 
-  it("may be empty, and keeps what was there when a key is added", () => {
+  it("may be empty, and keeps what was there when a key is added", async () => {
     expect(parseKeyFile("")).toEqual([]);
     expect(parseKeyFile("keys: []")).toEqual([]);
-    const one = addToKeyFile("", createKey(), { name: "one", scopes: ["tts:write"] });
-    const two = addToKeyFile(one, createKey(), { name: "two", scopes: ["admin"] });
+    const one = await add("", createKey(), { name: "one", scopes: ["tts:write"] });
+    const two = await add(one, createKey(), { name: "two", scopes: ["admin"] });
     expect(parseKeyFile(two).map((entry) => entry.name)).toEqual(["one", "two"]);
-    expect(() => addToKeyFile(two, createKey(), { name: "one", scopes: [] })).toThrow("named one already");
+    await expect(add(two, createKey(), { name: "one", scopes: [] })).rejects.toThrow("named one already");
   });
 
   it.each([
@@ -53,6 +68,11 @@ describe("keys.yaml", () => {
     [`keys: [{name: app, sha256: ${sha256}}]`, "keys[0] (app): scopes must be a list of tts:write"],
     [`keys: [{name: app, sha256: ${sha256}, scopes: [root]}]`, "keys[0] (app): scopes"],
     [`keys: [{name: app, sha256: ${sha256}, scopes: [], expiresAt: soon}]`, "keys[0] (app): expiresAt"],
+    [
+      `keys: [{name: app, sha256: ${sha256}, scopes: [], streams: 0}]`,
+      "keys[0] (app): streams must be a whole",
+    ],
+    [`keys: [{name: app, sha256: ${sha256}, scopes: [], team: 7}]`, "keys[0] (app): team"],
   ])("refuses %s and says where", (text, says) => {
     expect(() => parseKeyFile(text)).toThrow(says);
   });

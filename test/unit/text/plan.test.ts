@@ -8,15 +8,17 @@ const plain: PlanOptions = {
   pauses: false,
   phonemes: false,
   inlineStretch: [],
+  quickStart: false,
 };
 
-/** Phrases as `word word~pause`, silences as `<ms>`. */
+/** Phrases as `word word~pause`, silences as `<ms>`, rests as `rest`. */
 function plan(text: string, options: Partial<PlanOptions> = {}): string[] {
-  return [...planSpeech(text, { ...plain, ...options })].map((segment) =>
-    segment.kind === "silence"
+  return [...planSpeech(text, { ...plain, ...options })].map((segment) => {
+    if (segment.kind === "rest") return "rest";
+    return segment.kind === "silence"
       ? `<${segment.durationMs}>`
-      : `${segment.tokens.map(({ before, text, after }) => `${before}${text}${after}`).join(" ")}~${segment.pauseMs}`,
-  );
+      : `${segment.tokens.map(({ before, text, after }) => `${before}${text}${after}`).join(" ")}~${segment.pauseMs}`;
+  });
 }
 
 test.each([
@@ -37,6 +39,31 @@ test.each([
   expect(plan(text)).toEqual(phrases);
 });
 
+/** Titles, numbers and other dots inside a first sentence, and a second one. */
+test.each([
+  ["eng", "Mr. and Mrs. Smith met Prof. J. Hill at 3.5 km, i.e. there. Then they went."],
+  ["spa", "El Dr. García y la Sra. López vieron al Prof. Ruiz a 3.5 km, pág. 7. Luego salieron."],
+  ["fra", "M. Dupont et le Dr. Roux ont couru 3,5 km, p. ex. hier. Puis ils dorment."],
+  ["deu", "Dr. Müller und Prof. Klein liefen z. B. 3,5 km am 3. Mai. Dann schliefen sie."],
+  ["ita", "Il Dott. Rossi e la Sig.ra Verdi corsero 3,5 km, pag. 7. Poi dormirono."],
+  ["por", "O Dr. Silva e a Sra. Souza correram 3,5 km, pág. 7. Depois dormiram."],
+  ["nld", "Dhr. Jansen en drs. Bakker liepen 3,5 km, bijv. gisteren. Toen sliepen zij."],
+  ["pol", "Prof. Nowak z ul. Długiej przebiegł 3,5 km. Potem spał."],
+  ["rus", "Проф. Иванов из г. Москва на ул. Ленина прошёл 3,5 км. Потом он спал."],
+  ["hin", "डॉ. शर्मा और प्रो. वर्मा 3.5 किलोमीटर दौड़े। फिर वे सो गए।"],
+  ["ara", "ركض د. أحمد مسافة 3.5 كيلومتر. ثم نام."],
+  ["tur", "Prof. Dr. Yılmaz 3,5 km koştu. Sonra uyudu."],
+  ["swe", "Dr. Berg och prof. Lind sprang 3,5 km, s. 7. Sedan sov de."],
+  ["ell", "Ο κ. Παπάς και ο Δρ. Νίκου έτρεξαν 3,5 χιλιόμετρα. Μετά κοιμήθηκαν."],
+])("in %s a sentence ends at its end alone", (language, text) => {
+  const pauses = [...planSpeech(text, { ...plain, language })].map((segment) =>
+    segment.kind === "phrase" ? segment.pauseMs : -1,
+  );
+  expect(pauses.filter((ms) => ms >= 350)).toHaveLength(1);
+  const raw = [...planSpeech(text, { ...plain, language, normalize: false })];
+  expect(raw.filter((segment) => segment.kind === "phrase" && segment.pauseMs >= 350)).toHaveLength(1);
+});
+
 test("a German ordinal does not end the sentence", () => {
   expect(plan("Am 3. Oktober. Gut.", { language: "deu" })).toEqual(["Am dritten Oktober.~350", "Gut.~0"]);
 });
@@ -52,6 +79,16 @@ test("the first phrase ends at its first comma, later ones run to the end of the
     "this is, as I said, long.~350",
     "And this, too.~0",
   ]);
+});
+
+test("a quick start breaks a long first sentence before a part of it, and leaves a short one whole", () => {
+  const long = "The old man told us a very long story about the sea and everything that lives in it.";
+  expect(plan(long, { quickStart: true })).toEqual([
+    "The old man told us a very long story~0",
+    "about the sea and everything that lives in it.~0",
+  ]);
+  expect(plan(long)[0]).toBe("The old man told us a very long story about the sea~0");
+  expect(plan("They came home late in the evening.", { quickStart: true })).toHaveLength(1);
 });
 
 test("a sentence without any comma is cut before it grows too long for memory", () => {
@@ -133,3 +170,32 @@ function failure(run: () => unknown): Failure {
   }
   throw new Error("nothing was refused");
 }
+
+test.each([". ", "😀 ", "😀", "?!", "\u200b", " "])(
+  "a long text of %j has rests instead of phrases",
+  (nothing) => {
+    const text = nothing.repeat(Math.floor(400_000 / nothing.length));
+    const segments = plan(`one ${text} two`);
+    const rests = segments.filter((segment) => segment === "rest");
+    expect(rests.length).toBeGreaterThanOrEqual(20);
+    expect(segments.length - rests.length).toBeLessThanOrEqual(2);
+    expect(segments.at(-1)).toMatch(/two~0$/);
+  },
+);
+
+test("a rest breaks no phrase and no number", () => {
+  const sentence = "It is 5 km to the old town, and it is late. ";
+  const segments = plan(sentence.repeat(2000));
+  const phrases = segments.filter((segment) => segment !== "rest");
+  expect(segments.length - phrases.length).toBeGreaterThan(5);
+  const [, inTheMiddle] = plan(`Well. ${sentence} Well.`);
+  expect(new Set(phrases.slice(2, -1))).toEqual(new Set([inTheMiddle]));
+});
+
+test.each(["?!", "a", "a.", "$", "\u0301", "\u200b", "日本"])(
+  "sixteen million times %j is no overflow",
+  (unit) => {
+    const segments = planSpeech(unit.repeat(16_000_000 / unit.length), plain)[Symbol.iterator]();
+    for (let i = 0; i < 50; i++) segments.next();
+  },
+);

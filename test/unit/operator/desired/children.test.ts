@@ -4,7 +4,7 @@ import { routingTable } from "../../../../operator/desired/config-map.ts";
 import { durationSeconds } from "../../../../operator/desired/duration.ts";
 import { readTokenSecret, tokenSecret } from "../../../../operator/desired/secret.ts";
 import type { Grant, Judgement, ObservedPool } from "../../../../operator/observed.ts";
-import { observed, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import { now, observed, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
 
 const settings = { server: { image: "server:1", pullPolicy: undefined }, licenseKeys: { keys: [] } };
 const open: Grant = { held: false, replicas: 1 };
@@ -16,6 +16,7 @@ const judgement: Judgement = {
   failedAt: undefined,
   api: open,
   pools: new Map([["mist", open]]),
+  limits: new Map([["mist", 8]]),
   changesAt: undefined,
 };
 
@@ -28,8 +29,11 @@ function poolOf(spec: object, readyReplicas: number): ObservedPool {
 describe("children", () => {
   const deployment = ttsDeployment();
   const all = [
-    ...deploymentChildren(observed(deployment), judgement, settings),
-    ...poolChildren(poolOf({}, 0), open, settings),
+    ...deploymentChildren(observed(deployment), judgement, settings).children,
+    ...poolChildren(
+      { observed: poolOf({}, 0), grant: open, now, canary: undefined, routed: false, figures: undefined },
+      settings,
+    ).children,
   ];
 
   it("come in the order in which they need each other", () => {
@@ -40,9 +44,11 @@ describe("children", () => {
       "RoleBinding demo-api",
       "ConfigMap demo-routing",
       "Service demo-api",
+      "PodDisruptionBudget demo-api",
       "TtsModelPool demo-mist",
       "Deployment demo-api",
       "Service demo-mist",
+      "PodDisruptionBudget demo-mist",
       "Deployment demo-mist",
     ]);
   });
@@ -76,7 +82,7 @@ describe("children", () => {
   it("leave a pool's replicas to whoever scales it, unless the spec names them", () => {
     const pools = (spec: object) => {
       const wish = ttsDeployment({}, [{ name: "mist", kind: "mist", ...spec }]);
-      return deploymentChildren(observed(wish), judgement, settings).find(
+      return deploymentChildren(observed(wish), judgement, settings).children.find(
         ({ kind }) => kind === "TtsModelPool",
       )?.spec;
     };
@@ -131,15 +137,16 @@ describe("the internal token", () => {
   const deployment = ttsDeployment();
 
   it("reads back as it was written, with tokens accepted for longer", () => {
-    const token = { token: "new", accepted: "new\nold" };
+    const token = { token: "new", accepted: ["old", "new"], changedAt: 7000, askedBy: "me" };
     expect(readTokenSecret(tokenSecret(deployment, token))).toEqual(token);
   });
 
   it.each([
-    ["is empty", { token: "", accepted: "" }],
-    ["would not be accepted", { token: "a", accepted: "b" }],
-  ])("counts as none where it %s", (_what, token) => {
-    expect(readTokenSecret(tokenSecret(deployment, token))).toBeUndefined();
+    ["is empty", "", [""]],
+    ["would not be accepted", "a", ["b"]],
+  ])("counts as none where it %s", (_what, token, accepted) => {
+    const internal = { token, accepted, changedAt: undefined, askedBy: undefined };
+    expect(readTokenSecret(tokenSecret(deployment, internal))).toBeUndefined();
   });
 });
 

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { Env } from "../../../../crds/fields.ts";
-import { apiDeployment, modelDeployment } from "../../../../operator/desired/deployment.ts";
+import { apiDeployment, apiSettings, modelSettings } from "../../../../operator/desired/deployment.ts";
 import type { Deployment } from "../../../../operator/observed.ts";
-import { running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import { plannedDeployment, running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
 
 const server = { image: "server:1", pullPolicy: undefined };
 const open = { held: false, replicas: 1 };
 const held = { held: true, replicas: 1 };
 
 function model(spec: object = {}, image = "server:1", live?: Deployment, grant = open) {
-  const child = modelDeployment(ttsModelPool({ ...spec }), live, grant, { ...server, image });
+  const child = plannedDeployment(ttsModelPool({ ...spec }), live, grant, { ...server, image });
   if (child === undefined) throw new Error("no Deployment was rendered");
   return child;
 }
@@ -81,6 +81,51 @@ describe("pods of a model", () => {
     expect(podOf(model()).spec.tolerations).toBeUndefined();
   });
 
+  it("ask for MIG slices in place of whole devices, and tolerate the taint of the devices", () => {
+    const { spec, container } = podOf(model({ accelerator: { mig: "1g.10gb", count: 2 } }));
+    expect(container.resources).toMatchObject({ limits: { "nvidia.com/mig-1g.10gb": "2" } });
+    expect(container.resources?.limits).not.toHaveProperty(["nvidia.com/gpu"]);
+    expect(spec.tolerations).toMatchObject([{ key: "nvidia.com/gpu" }]);
+  });
+
+  it("ask for a time-shared device by its own name", () => {
+    const { container } = podOf(model({ accelerator: { resourceName: "nvidia.com/gpu.shared" } }));
+    expect(container.resources).toMatchObject({ limits: { "nvidia.com/gpu.shared": "1" } });
+  });
+
+  it("claim devices by a template, and count none beside it", () => {
+    const { spec, container } = podOf(model({ accelerator: { claimTemplateName: "two-gpus", count: 2 } }));
+    expect(spec.resourceClaims).toEqual([{ name: "accelerator", resourceClaimTemplateName: "two-gpus" }]);
+    expect(container.resources?.claims).toEqual([{ name: "accelerator" }]);
+    expect(container.resources).not.toHaveProperty("limits");
+  });
+
+  it.each([
+    ["has the size asked for", { sharedMemory: "64Gi" }, "64Gi"],
+    ["is enough for GPU libraries", { accelerator: {} }, "2Gi"],
+    ["is the runtime's own", {}, undefined],
+  ])("have a /dev/shm that %s", (_what, wish, sizeLimit) => {
+    const { spec, container } = podOf(model(wish));
+    const mount = container.volumeMounts?.find(({ mountPath }) => mountPath === "/dev/shm");
+    const volume = spec.volumes?.find(({ name }) => name === mount?.name);
+    expect(volume?.emptyDir).toEqual(sizeLimit && { medium: "Memory", sizeLimit });
+  });
+
+  it("have their priority, and spread each revision by itself", () => {
+    const topologySpread = [
+      { topologyKey: "topology.kubernetes.io/zone", maxSkew: 2, whenUnsatisfiable: "DoNotSchedule" },
+    ];
+    const { spec } = podOf(model({ priorityClassName: "speech", topologySpread }));
+    expect(spec.priorityClassName).toBe("speech");
+    expect(spec.topologySpreadConstraints).toEqual([
+      {
+        ...topologySpread[0],
+        labelSelector: { matchLabels: { "tts.svc.dev/deployment": "demo", "tts.svc.dev/pool": "mist" } },
+        matchLabelKeys: ["pod-template-hash"],
+      },
+    ]);
+  });
+
   it("are replaced as the rollout says", () => {
     const rollout = { maxSurge: "50%", maxUnavailable: 0, progressDeadlineSeconds: 60 };
     expect(model({ rollout }).spec).toMatchObject({
@@ -123,6 +168,64 @@ describe("pods of the API", () => {
   });
 });
 
+/** Settings that the first release could express, with the hashes that it gave them. */
+const firstReleaseApi = {
+  imagePullSecrets: [{ name: "z" }],
+  license: { secretRef: { name: "l", key: "k" }, gracePeriod: "1h" },
+  api: {
+    image: "a:2",
+    replicas: 3,
+    resources: { limits: { memory: "1G" } },
+    drain: { maxStreamSeconds: 9 },
+    service: { type: "NodePort" },
+    keys: { secretRef: { name: "keys" } },
+  },
+};
+const firstReleasePool = {
+  image: "registry.example/mist@sha256:0",
+  resources: { requests: { cpu: "0.5", memory: "1024Mi" }, limits: { cpu: 1, memory: "2.5Gi" } },
+  env: [{ name: "A", valueFrom: { secretKeyRef: { name: "s", key: "k", optional: false } } }],
+  accelerator: {
+    resourceName: "example.com/gpu",
+    count: 2,
+    nodeSelector: { bare: "" },
+    tolerations: [{ operator: "Exists" }],
+    runtimeClassName: "nvidia",
+  },
+  maxConcurrentStreams: 3,
+  drain: { maxStreamSeconds: 1, endpointDelaySeconds: 1 },
+  imagePullSecrets: [{ name: "z" }],
+};
+
+describe("the settings that a pod template is pinned to", () => {
+  it("hash as in the first release, whatever fields came later: an upgrade rolls nothing", () => {
+    expect(apiSettings(ttsDeployment())).toBe("f481e54663");
+    expect(apiSettings(ttsDeployment(firstReleaseApi))).toBe("cc86d516e4");
+    expect(modelSettings(ttsModelPool())).toBe("ddbe172bb4");
+    expect(modelSettings(ttsModelPool(firstReleasePool))).toBe("39ad79c6ae");
+  });
+
+  it.each([
+    ["a budget", { podDisruptionBudget: { maxUnavailable: 2 } }, "same"],
+    ["a spread", { topologySpread: [{ topologyKey: "zone" }] }, "other"],
+    ["a priority", { priorityClassName: "speech" }, "other"],
+    ["shared memory", { sharedMemory: "1Gi" }, "other"],
+  ])("change with what changes pods: %s", (_what, spec, expected) => {
+    const [before, after] = [modelSettings(ttsModelPool()), modelSettings(ttsModelPool(spec))];
+    expect(after === before ? "same" : "other").toBe(expected);
+  });
+
+  it("change with the spread of the API's pods, and not with who may reach them", () => {
+    const before = apiSettings(ttsDeployment());
+    const spread = { availability: { topologySpread: [{ topologyKey: "zone" }] } };
+    expect(apiSettings(ttsDeployment(spread))).not.toBe(before);
+    expect(apiSettings(ttsDeployment({ networkPolicy: { enabled: true } }))).toBe(before);
+    expect(apiSettings(ttsDeployment({ api: { route: { hostnames: ["a.example"], ingress: {} } } }))).toBe(
+      before,
+    );
+  });
+});
+
 describe("a pod template", () => {
   it("is kept through an operator's upgrade, and rendered anew when the settings change", () => {
     const before = model();
@@ -152,7 +255,7 @@ describe("a pod template", () => {
   });
 
   it("is not made at all where nothing runs yet and the license holds", () => {
-    expect(modelDeployment(ttsModelPool(), undefined, held, server)).toBeUndefined();
+    expect(plannedDeployment(ttsModelPool(), undefined, held, server)).toBeUndefined();
     expect(apiDeployment(ttsDeployment(), undefined, held, server)).toBeUndefined();
   });
 });

@@ -15,6 +15,7 @@ const good: Judgement = {
   failedAt: undefined,
   api: open,
   pools: new Map([["mist", open]]),
+  limits: new Map([["mist", 8]]),
   changesAt: undefined,
 };
 const expired: Judgement = {

@@ -25,6 +25,7 @@ const waiting = (reason: string, more: object = {}) =>
       },
     ],
   });
+const initStatus = (name: string) => ({ name, image: "i:1", imageID: "", ready: false, restartCount: 2 });
 const conditions = (type: string, status: string, reason: string, message: string) => ({
   conditions: [{ type, status, reason, message }],
 });
@@ -39,6 +40,30 @@ describe("a workload", () => {
       "is draining old pods",
       told(running(2, { replicas: 3 })),
       /^progressing RollingOut: .*1 pods of earlier settings/,
+    ],
+    [
+      "is fetching its model",
+      told(running(2, { updatedReplicas: 1 }), [
+        pod({ initContainerStatuses: [{ ...initStatus("fetch-1"), state: { running: {} } }] }),
+      ]),
+      /^progressing FetchingModel: Pod demo-mist-1 is fetching its model files\. See kubectl logs -n ns demo-mist-1 -c fetch-1\.$/,
+    ],
+    [
+      "cannot fetch its model",
+      told(running(2, { availableReplicas: 0 }), [
+        pod({
+          initContainerStatuses: [
+            {
+              ...initStatus("fetch-0"),
+              state: { waiting: { reason: "CrashLoopBackOff" } },
+              lastState: {
+                terminated: { exitCode: 1, message: "{}\nhttps://h/a answers 404; it is not there\n" },
+              },
+            },
+          ],
+        }),
+      ]),
+      /^failing CrashLoop: Container fetch-0 .* exit code 1, 2 times so far: https:\/\/h\/a answers 404; it is not there\. See/,
     ],
     ["has lost a pod", told(running(2, { availableReplicas: 1 })), /^progressing PodsNotReady: 1 of 2/],
     [

@@ -1,0 +1,32 @@
+import type { EnginesAlone } from "./engines-alone.ts";
+import type { RunningServer } from "./running-server.ts";
+
+/** One chapter of `docs/benchmarks.md`. To add one: a file that exports a `Measurement`, and its name in `main.ts`. */
+export interface Measurement {
+  /** Its heading. */
+  readonly name: string;
+  measure(workbench: Workbench): Promise<Finding>;
+}
+
+/** What measurements share, started when one first asks for it; whatever else one needs it starts and stops itself. */
+export interface Workbench {
+  /** The three tiers as `make run` starts them. */
+  server(): Promise<RunningServer>;
+  engines(): Promise<EnginesAlone>;
+}
+
+export interface Finding {
+  readonly targets: readonly TargetRow[];
+  /** Markdown below the heading. */
+  readonly text: string;
+  /** SVG by file name, written to `docs/benchmarks/`. */
+  readonly plots?: Readonly<Record<string, string>>;
+}
+
+/** A row of the page's first table. */
+export interface TargetRow {
+  readonly what: string;
+  readonly target: string;
+  readonly measured: string;
+  readonly met: boolean;
+}

@@ -1,0 +1,61 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { pythonWith } from "../support/python.ts";
+
+/** Piper's own package (GPL-3.0): installed for measuring alone, and run as a process of its own. */
+const packages = ["piper-tts==1.8.0", "flask==3.1.3"];
+const readyWithinMs = 60_000;
+
+export interface PiperServer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** Piper's HTTP server as its documentation starts it, with one model. */
+export async function startPiper(model: string): Promise<PiperServer> {
+  const python = await pythonWith(packages);
+  const port = await freePort();
+  const child = spawn(
+    python,
+    ["-m", "piper.http_server", "--model", model, "--host", "127.0.0.1", "--port", String(port)],
+    { stdio: "ignore" },
+  );
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  };
+  const url = `http://127.0.0.1:${port}`;
+  try {
+    await untilUp(child, url);
+    return { url, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function untilUp(child: ChildProcess, url: string): Promise<void> {
+  const until = performance.now() + readyWithinMs;
+  while (performance.now() < until) {
+    if (child.exitCode !== null) throw new Error(`Piper's server ended with ${child.exitCode}`);
+    const up = await fetch(`${url}/voices`).then(
+      ({ ok }) => ok,
+      () => false, // it does not listen yet
+    );
+    if (up) return;
+    await sleep(100);
+  }
+  throw new Error("Piper's server did not start in time");
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}

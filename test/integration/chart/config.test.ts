@@ -1,0 +1,167 @@
+/** What stands in config/ for people and their tools, tried on a real API server. */
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { judge } from "../../support/judges.ts";
+import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const address = inject("controlPlane");
+const execute = promisify(execFile);
+const limits = { maxBuffer: 64 * 1024 * 1024 };
+
+beforeAll(async () => {
+  await installCrds(address);
+  for (const name of ["svc-tts-system", "speech"]) await kubectl(address, ["create", "namespace", name]);
+});
+
+async function helmTemplate(chart: string, ...flags: string[]): Promise<string> {
+  const args = ["template", chart, join(root, "charts", chart), "--kube-version", "1.36.3", ...flags];
+  const { stdout } = await execute(join(address.binDirectory, "helm"), args, limits);
+  return stdout;
+}
+
+function objectsOf(text: string): Manifest[] {
+  return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+}
+
+function withoutSome(spec: unknown): unknown {
+  const { replicas, template } = spec as {
+    replicas: number;
+    template: { spec: { containers: { env: { name: string; value?: string }[] }[]; volumes: unknown } };
+  };
+  const optional = ["TTS_WATCH_NAMESPACES", "TTS_DEVELOPMENT", "TTS_LOG_LEVEL"];
+  const containers = template.spec.containers.map((container) => ({
+    ...container,
+    env: container.env.filter(({ name }) => !optional.includes(name)),
+  }));
+  // the generated name of its ConfigMap differs
+  return { replicas, spec: { ...template.spec, containers, volumes: undefined } };
+}
+
+describe("the Kustomize bases", () => {
+  it.each(["crds", "cluster-wide", "namespaced"])("%s is taken by the API server", async (base) => {
+    const flags = ["--dry-run=server", "--server-side", "--force-conflicts"];
+    const out = await kubectlOrThrow(address, [
+      "apply",
+      ...flags,
+      "-k",
+      join(root, "config/kustomize", base),
+    ]);
+    expect(out).toContain("(server dry run)");
+  });
+
+  it("run the operator as the chart does", async () => {
+    const deployment = (objects: Manifest[]) => objects.find(({ kind }) => kind === "Deployment")?.spec;
+    const ours = objectsOf(
+      await kubectlOrThrow(address, ["kustomize", join(root, "config/kustomize/cluster-wide")]),
+    );
+    const charts = objectsOf(await helmTemplate("tts-operator", "--namespace", "svc-tts-system"));
+    expect(withoutSome(deployment(ours))).toEqual(withoutSome(deployment(charts)));
+  });
+
+  it("bind the operator to one namespace where it is namespaced", async () => {
+    const text = await kubectlOrThrow(address, ["kustomize", join(root, "config/kustomize/namespaced")]);
+    expect(text).not.toMatch(/kind: Cluster|kind: CustomResourceDefinition/);
+    expect(text).toMatch(/name: TTS_WATCH_NAMESPACES\n\s+value: speech/);
+  });
+});
+
+describe("the samples", () => {
+  it("are taken by the API server as Flux applies them", async () => {
+    const flags = ["--dry-run=server", "-n", "speech", "-k", join(root, "config/samples")];
+    expect(await kubectlOrThrow(address, ["apply", ...flags])).toContain(
+      "mist-only created (server dry run)",
+    );
+  });
+});
+
+describe("the GitOps examples", () => {
+  const read = async (path: string) => objectsOf(await readFile(join(root, "config", path), "utf8"));
+  const specOf = (object: Manifest | undefined) =>
+    object?.spec as
+      | { path?: string; source?: { path: string }; chart?: { spec: { chart: string } } }
+      | undefined;
+
+  it.each(["flux/kustomizations.yaml", "argocd/application.yaml", "flux/operator/release.yaml"])(
+    "%s names folders that are there",
+    async (file) => {
+      const paths = (await read(file)).map((object) => {
+        const spec = specOf(object);
+        return spec?.path ?? spec?.source?.path ?? spec?.chart?.spec.chart ?? "nowhere";
+      });
+      for (const path of paths) await expect(execute("ls", [join(root, path)])).resolves.toBeDefined();
+    },
+  );
+
+  it("give the operator values that its chart takes", async () => {
+    const [release] = await read("flux/operator/release.yaml");
+    const { valuesFrom } = (release?.spec ?? {}) as { valuesFrom?: { targetPath: string }[] };
+    expect(valuesFrom).toHaveLength(1);
+    for (const { targetPath } of valuesFrom ?? []) {
+      await expect(
+        helmTemplate("tts-operator", "--set-json", `${targetPath}="{\\"keys\\":[]}"`),
+      ).resolves.toBeDefined();
+    }
+  });
+});
+
+describe("a second release of the operator", () => {
+  it("is refused beside one that serves every namespace, and installed beside one that does not", async () => {
+    const ofCharts = ["-l", "app.kubernetes.io/name=tts-operator"];
+    await kubectlOrThrow(address, ["delete", "clusterrole,clusterrolebinding", ...ofCharts]);
+    const chart = join(root, "charts/tts-operator");
+    const install = (release: string, namespace: string, ...flags: string[]) =>
+      execute(join(address.binDirectory, "helm"), [
+        ...["--kubeconfig", address.kubeconfigPath, "install", release, chart, "-n", namespace],
+        ...["--create-namespace", "--set", "crds.enabled=false", ...flags],
+      ]);
+    await install("narrow", "release-narrow", "--set", "watchNamespaces={speech}");
+    await install("wide", "release-wide");
+    await expect(install("second", "release-second")).rejects.toThrow(
+      "the release wide of this chart serves every namespace",
+    );
+    await kubectlOrThrow(address, ["delete", "clusterrole,clusterrolebinding", ...ofCharts]);
+  });
+});
+
+/** Findings of kube-score that stand, and why. */
+const exceptions: Readonly<Record<string, string>> = {
+  "container-image-pull-policy":
+    "Always would make every start wait for the registry; images are named by version or digest, which do not change.",
+  "container-ephemeral-storage-request-and-limit":
+    "The root is read-only and nothing is written; logs are rotated by the kubelet.",
+  "container-resources": "No CPU limit: throttling would delay reconciles and failover; memory is limited.",
+  "pod-networkpolicy":
+    "What may reach the operator depends on where Prometheus runs and the API server answers; no policy would fit every cluster.",
+  "deployment-replicas": "One replica is enough while it works: pods serve without it; replicas is a value.",
+};
+
+it("kube-score finds nothing in the charts but what has a reason to stand, and every exception is needed", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-score-"));
+  const files = {
+    "operator.yaml": await helmTemplate("tts-operator"),
+    "deployment.yaml": await helmTemplate("tts-deployment", "--set", "secrets.license=a.b.c"),
+  };
+  const found = new Set<string>();
+  for (const [name, text] of Object.entries(files)) {
+    await writeFile(join(folder, name), text);
+    const args = ["score", "--output-format", "json", "--exit-one-on-warning=false", join(folder, name)];
+    const printed = await execute(await judge("kube-score"), args, limits).catch(
+      (error: { stdout: string }) => error,
+    );
+    const objects = JSON.parse(printed.stdout) as {
+      checks: { check: { id: string }; grade: number; skipped: boolean }[];
+    }[];
+    expect(objects.length).toBeGreaterThan(0);
+    for (const { checks } of objects)
+      for (const { check, grade, skipped } of checks) if (!skipped && grade < 7) found.add(check.id);
+  }
+  await rm(folder, { recursive: true });
+  expect([...found].sort()).toEqual(Object.keys(exceptions).sort());
+}, 600_000);

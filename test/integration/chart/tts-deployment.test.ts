@@ -1,0 +1,156 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { children } from "../../../config/contract/names.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+
+const chart = join(import.meta.dirname, "../../../charts/tts-deployment");
+const license = "aaaa.bbbb.cccc";
+const keys = "keys:\n  - name: first\n";
+const address = inject("controlPlane");
+const execute = promisify(execFile);
+
+let work: string;
+beforeAll(async () => {
+  work = await mkdtemp(join(tmpdir(), "svc-tts-chart-"));
+  await installCrds(address);
+});
+afterAll(() => rm(work, { recursive: true, force: true }));
+
+const helm = (...args: string[]) =>
+  execute(join(address.binDirectory, "helm"), ["--kubeconfig", address.kubeconfigPath, ...args]);
+
+async function withValues(values: object): Promise<string[]> {
+  const path = join(work, `${randomBytes(4).toString("hex")}.json`);
+  await writeFile(path, JSON.stringify(values));
+  return ["--values", path];
+}
+
+async function template(values: object, release = "demo"): Promise<Manifest[]> {
+  const flags = ["--namespace", "speech", "--kube-version", "1.36.3", ...(await withValues(values))];
+  const { stdout } = await helm("template", release, chart, ...flags);
+  return parseAllDocuments(stdout)
+    .map((document) => document.toJS() as Manifest | null)
+    .filter((object) => object !== null);
+}
+
+function find(objects: readonly Manifest[], kind: string, name: string): Manifest {
+  const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
+  if (!found) throw new Error(`no ${kind} ${name} was rendered`);
+  return found;
+}
+
+describe("the chart tts-deployment", () => {
+  it("passes helm lint --strict", async () => {
+    const { stdout } = await helm("lint", "--strict", chart, ...(await withValues({ secrets: { license } })));
+    expect(stdout).toContain("0 chart(s) failed");
+  });
+
+  it("makes Secrets of the license and the keys and names them in the spec", async () => {
+    const objects = await template({ secrets: { license: `${license}\n`, keys } });
+    expect(find(objects, "TtsDeployment", "demo").spec).toEqual({
+      license: { secretRef: { name: "demo-license", key: "license.jwt" } },
+      api: { keys: { secretRef: { name: "demo-keys" } } },
+      models: [{ name: "mist", kind: "mist", replicas: 1 }],
+    });
+    const dataOf = (name: string) => find(objects, "Secret", name).data as Record<string, string>;
+    const text = (encoded = "") => Buffer.from(encoded, "base64").toString();
+    expect(text(dataOf("demo-license")["license.jwt"])).toBe(license);
+    expect(text(dataOf("demo-keys")["keys.yaml"])).toBe(keys);
+  });
+
+  it("passes a spec through as it is, large numbers too", async () => {
+    const spec = {
+      license: { secretRef: { name: "mine", key: "other.jwt" }, gracePeriod: "48h" },
+      api: { replicas: 2, keys: { secretRef: { name: "my-keys" } } },
+      models: [
+        { name: "voices", kind: "mist", maxConcurrentStreams: 1024, podTemplate: { spec: { a: [1000000] } } },
+      ],
+    };
+    const objects = await template({
+      name: "other",
+      spec,
+      annotations: { note: "yes" },
+      labels: { team: "a" },
+    });
+    const deployment = find(objects, "TtsDeployment", "other");
+    expect(deployment.spec).toEqual(spec);
+    expect(deployment.metadata).toMatchObject({ annotations: { note: "yes" }, labels: { team: "a" } });
+    expect(objects.filter(({ kind }) => kind === "Secret")).toEqual([]);
+  });
+
+  it("asks in its test at the Service that the operator makes", async () => {
+    const values = { secrets: { license }, test: { apiKeySecret: { name: "clear" } } };
+    const { spec } = find(await template(values), "Pod", "demo-test");
+    const [container] = (spec as { containers: { env: { name: string; value?: string }[] }[] }).containers;
+    const url = `http://${children.apiService("demo")}.speech.svc:8000`;
+    expect(container?.env).toEqual(
+      expect.arrayContaining([
+        { name: "HEALTH_URL", value: url },
+        { name: "SPEAK_URL", value: url },
+      ]),
+    );
+  });
+
+  it("is installed, upgraded and taken back on a real API server", async () => {
+    const admin = await adminClient(address);
+    const namespace = await freshNamespace(admin, "chart");
+    const ttsd = async () =>
+      admin.get({ apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", namespace, name: "demo" });
+    const first = await helm(
+      "install",
+      "demo",
+      chart,
+      "-n",
+      namespace,
+      ...(await withValues({ secrets: { license, keys } })),
+    );
+    expect(first.stdout).toContain(`kubectl -n ${namespace} wait --for=condition=Ready ttsd/demo`);
+    expect(await ttsd()).toMatchObject({ spec: { models: [{ name: "mist", replicas: 1 }] } });
+    const more = { secrets: { license }, spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] } };
+    const second = await helm("upgrade", "demo", chart, "-n", namespace, ...(await withValues(more)));
+    expect(second.stdout).toContain("nobody is let in");
+    expect(await ttsd()).toMatchObject({ spec: { models: [{ replicas: 3 }] } });
+    const secrets = await kubectlOrThrow(address, ["get", "secrets", "-n", namespace, "-o", "name"]);
+    expect(secrets).toContain("secret/demo-license");
+    expect(secrets).not.toContain("secret/demo-keys");
+    await helm("uninstall", "demo", "-n", namespace);
+    expect(await ttsd()).toBeUndefined();
+    admin.close();
+  });
+});
+
+describe("the chart tts-deployment refuses", () => {
+  it.each([
+    ["no license", {}, "there is no license"],
+    ["two licenses", { secrets: { license }, spec: { license: { secretRef: { name: "x" } } } }, "both given"],
+    [
+      "keys twice",
+      { secrets: { license, keys }, spec: { api: { keys: { secretRef: { name: "x" } } } } },
+      "both given",
+    ],
+    ["a license that is none", { secrets: { license: "hello" } }, "secrets.license is no license"],
+    ["a key in the clear", { secrets: { license, keys: "svc_abc" } }, "no file of key digests"],
+    ["an unknown value", { replica: 1 }, "replica"],
+    ["a misspelt field deep in the spec", { secrets: { license }, spec: { api: { replcas: 1 } } }, "replcas"],
+    [
+      "a wrong type in the spec",
+      { secrets: { license }, spec: { api: { replicas: "2" } } },
+      "/spec/api/replicas",
+    ],
+    ["no model", { secrets: { license }, spec: { models: [] } }, "/spec/models"],
+  ])("%s", async (_what, values, why) => {
+    await expect(template(values)).rejects.toThrow(why);
+  });
+
+  it("a name that the CRD would refuse", async () => {
+    await expect(template({ secrets: { license } }, "a".repeat(41))).rejects.toThrow("at most 40 characters");
+  });
+});

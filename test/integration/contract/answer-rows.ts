@@ -1,0 +1,149 @@
+import type { RuleId } from "./rules.ts";
+
+type Rules = readonly RuleId[];
+
+/** Which of the three containers. */
+export type Container = "api" | "mist" | "arcana";
+
+/** What a route answers without a key: status, media type, and a pattern of the body. */
+export const routes: readonly (readonly [
+  rules: Rules,
+  container: Container,
+  request: `${string} ${string}`,
+  status: number,
+  type: string,
+  body: RegExp,
+])[] = [
+  [["4.6 /health", "/health"], "api", "GET /health", 200, "application/json", /^\{"apiStatus":"ok",/],
+  [["/livez and /ready"], "api", "GET /livez", 200, "text/plain", /^ok$/],
+  [["/livez and /ready"], "api", "GET /ready", 200, "text/plain", /^ok$/],
+  [["/metrics"], "api", "GET /metrics", 200, "text/plain", /^# HELP /],
+  [["GET /v1/voices"], "api", "GET /v1/voices", 200, "application/json", /"id":"luna"/],
+  [["GET /v1/models"], "api", "GET /v1/models", 200, "application/json", /"id":"mistv2"/],
+  [["GET /openapi.json"], "api", "GET /openapi.json", 200, "application/json", /^\{"openapi":"3\.1\./],
+  [["4.6 /ping", "/readyz and /ping"], "mist", "GET /ping", 200, "text/plain", /^pong$/],
+  [["/readyz and /ping"], "mist", "GET /readyz", 200, "text/plain", /^ok$/],
+  [["4.6 /readyz", "/readyz and /ping"], "arcana", "GET /readyz", 200, "text/plain", /^ok$/],
+  [["/readyz and /ping"], "arcana", "GET /ping", 200, "text/plain", /^pong$/],
+  [["/ready of a model"], "mist", "GET /ready", 200, "text/plain", /^ready$/],
+  [["/ready of a model"], "arcana", "GET /ready", 200, "text/plain", /^ready$/],
+  [
+    ["4.6 /metrics", "/metrics"],
+    "mist",
+    "GET /metrics",
+    200,
+    "text/plain",
+    /^# TYPE http_requests_total counter$/m,
+  ],
+  [["/metrics"], "arcana", "GET /metrics", 200, "text/plain", /^# TYPE http_requests_total counter$/m],
+  [["4.6 /health"], "api", "HEAD /health", 200, "application/json", /^$/],
+  [["4.6 /health"], "api", "GET /health?verbose=1", 200, "application/json", /^\{"apiStatus"/],
+  ...["/", "/nowhere", "/v2/svc-tts", "/v1/svc-tts/", "/V1/svc-tts", "/v1", "/ping", "/invocations"].map(
+    (path) =>
+      [["404", "9.1"], "api", `GET ${path}`, 404, "application/problem+json", /"code":"not_found"/] as const,
+  ),
+  ...["GET", "PUT", "PATCH", "DELETE", "OPTIONS"].map(
+    (method) =>
+      [
+        ["405"],
+        "api",
+        `${method} /v1/svc-tts`,
+        405,
+        "application/problem+json",
+        /"code":"method_not_allowed"/,
+      ] as const,
+  ),
+  [["405"], "api", "HEAD /v1/svc-tts", 405, "application/problem+json", /^$/],
+  [["405"], "api", "POST /health", 405, "application/problem+json", /"code":"method_not_allowed"/],
+  [["405"], "api", "DELETE /v1/voices", 405, "application/problem+json", /"code":"method_not_allowed"/],
+  [["405"], "api", "GET /v1/audio/speech", 405, "application/problem+json", /"code":"method_not_allowed"/],
+  [["404"], "mist", "GET /health", 404, "application/problem+json", /"code":"not_found"/],
+  [["5.1", "401"], "api", "POST /v1/svc-tts", 401, "application/problem+json", /"code":"unauthorized"/],
+  [["5.1", "401"], "api", "POST /v1/audio/speech", 401, "application/problem+json", /"code":"unauthorized"/],
+  [
+    ["4.6 /invocations", "/invocations"],
+    "mist",
+    "POST /invocations",
+    401,
+    "application/problem+json",
+    /"code":"unauthorized"/,
+  ],
+  [["/invocations"], "arcana", "POST /invocations", 401, "application/problem+json", /"code":"unauthorized"/],
+];
+
+const good = { speaker: "alan", text: "Hi." };
+
+/** Requests with a good key that are refused for what they are, not for a field. */
+export const refused: readonly (readonly [
+  rules: Rules,
+  body: string,
+  headers: Readonly<Record<string, string>>,
+  status: number,
+  code: string,
+])[] = [
+  [["400", "problem document"], '{"speaker": ', {}, 400, "malformed_json"],
+  [["400"], "", {}, 400, "malformed_json"],
+  [["400"], "{'speaker': 'alan'}", {}, 400, "malformed_json"],
+  [["400"], `${JSON.stringify(good)} x`, {}, 400, "malformed_json"],
+  [
+    ["2.1 Content-Type", "415"],
+    JSON.stringify(good),
+    { "content-type": "text/plain" },
+    415,
+    "unsupported_media_type",
+  ],
+  [["415"], JSON.stringify(good), { "content-type": "text/json" }, 415, "unsupported_media_type"],
+  [
+    ["415"],
+    "speaker=alan&text=x",
+    { "content-type": "application/x-www-form-urlencoded" },
+    415,
+    "unsupported_media_type",
+  ],
+  [["415"], JSON.stringify(good), { "content-encoding": "gzip" }, 415, "unsupported_media_type"],
+  [["406"], JSON.stringify(good), { accept: "audio/flac" }, 406, "not_acceptable"],
+  [["401", "5.1"], JSON.stringify(good), { authorization: "" }, 401, "unauthorized"],
+  [["401"], JSON.stringify(good), { authorization: "Bearer" }, 401, "unauthorized"],
+  [["401"], JSON.stringify(good), { authorization: "Bearer svc_nobody" }, 401, "unauthorized"],
+  [["401"], JSON.stringify(good), { authorization: "Basic YTpi" }, 401, "unauthorized"],
+  [["401"], "{", { authorization: "Bearer x" }, 401, "unauthorized"],
+];
+
+/** Requests that other spellings of the same must not break. */
+export const spellings: readonly (readonly [rules: Rules, headers: Readonly<Record<string, string>>])[] = [
+  [["2.1 Content-Type"], { "content-type": "application/json; charset=utf-8" }],
+  [["2.1 Content-Type"], { "content-type": "Application/JSON" }],
+  [["2.1 Content-Type"], { "content-encoding": "identity" }],
+  [["raw PCM"], { "accept-encoding": "gzip, br" }],
+  [["9.1"], { "x-forwarded-proto": "https" }],
+];
+
+/** Bodies in OpenAI's shape that are spoken: media type and codec as FFmpeg names it. */
+export const openaiSpoken: readonly (readonly [
+  rules: Rules,
+  body: object,
+  mediaType: string,
+  codec: string,
+])[] = [
+  [["OpenAI's shape"], {}, "audio/mpeg", "mp3"],
+  [["OpenAI's shape"], { response_format: "mp3", speed: 4 }, "audio/mpeg", "mp3"],
+  [["OpenAI's shape"], { response_format: "opus", speed: 0.25 }, "audio/ogg", "opus"],
+  [["OpenAI's shape"], { response_format: "wav", instructions: "Whisper." }, "audio/wav", "pcm_s16le"],
+  [["OpenAI's shape"], { response_format: "pcm", stream_format: "audio" }, "audio/pcm", "pcm_s16le"],
+  [["OpenAI's shape"], { model: "mistv2", voice: "alan", response_format: "wav" }, "audio/wav", "pcm_s16le"],
+  [["OpenAI's shape", "null"], { response_format: null, speed: null }, "audio/mpeg", "mp3"],
+];
+
+/** And that are refused, with the parameter that OpenAI's clients are told. */
+export const openaiRefused: readonly (readonly [rules: Rules, body: object, param: string])[] = [
+  [["OpenAI's shape", "OpenAI's errors"], { response_format: "aac" }, "response_format"],
+  [["OpenAI's errors"], { response_format: "flac" }, "response_format"],
+  [["OpenAI's errors"], { voice: "nobody" }, "voice"],
+  [["OpenAI's errors"], { voice: undefined }, "voice"],
+  [["OpenAI's errors"], { model: "gpt-9" }, "model"],
+  [["OpenAI's errors"], { model: "mist", voice: "nova" }, "voice"],
+  [["OpenAI's errors"], { input: "" }, "input"],
+  [["OpenAI's errors"], { speed: 0.2 }, "speed"],
+  [["OpenAI's errors"], { speed: 4.1 }, "speed"],
+  [["OpenAI's errors"], { stream_format: "websocket" }, "stream_format"],
+];

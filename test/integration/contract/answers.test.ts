@@ -1,0 +1,424 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { voices } from "../../../config/contract/voices.ts";
+import { defaultLimits } from "../../../server/api/parts.ts";
+import { errorCodes } from "../../../server/errors.ts";
+import { wireType } from "../../../server/wire.ts";
+import { eventually, rawRequest, startTestApi } from "../../support/api-tier.ts";
+import { type HeardEvent, joinChunks, parseEvents } from "../../support/events.ts";
+import { decodeAudio } from "../../support/ffmpeg.ts";
+import { hear, invoke } from "../../support/model-tier.ts";
+import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
+import { type Container, openaiRefused, openaiSpoken, refused, routes, spellings } from "./answer-rows.ts";
+import type { RuleId } from "./rules.ts";
+
+let server: WholeServer;
+beforeAll(async () => {
+  server = await startWholeServer({}, { drainSeconds: 0.2 });
+  await eventually("every model is reachable", async () =>
+    (await (await fetch(`${server.api.url}/health`)).text()).includes('"modelReachable":true'),
+  );
+});
+afterAll(() => server.stop());
+
+/** A title that names the rules that a test holds. */
+const holds = (rules: readonly RuleId[], says: string) => `${says} (${rules.join(", ")})`;
+
+const mist = { speaker: "alan", text: "Good day." };
+const arcana = { speaker: "luna", modelId: "arcana", text: "Good day." };
+const long = "This one goes on and on, and then it goes on again. ".repeat(200);
+const urlOf = (container: Container) => server[container].url;
+
+/** A problem document, looked at as a whole. */
+async function expectProblem(answer: Response, status: number, code: string): Promise<void> {
+  expect(answer.status).toBe(status);
+  expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  const body = (await answer.json()) as Record<string, unknown>;
+  expect(body).toEqual({
+    type: `https://svc-tts.dev/errors#${code}`,
+    title: expect.stringMatching(/.{5}/),
+    status,
+    detail: expect.stringMatching(/^.{10,}\.$/s),
+    code,
+    requestId: answer.headers.get("x-request-id"),
+    ...(body.errors !== undefined && { errors: expect.any(Array) }),
+  });
+}
+
+describe("the routes", () => {
+  it.each(routes)("%j: %s answers %s with %i %s", async (_rules, container, request, status, type, body) => {
+    const [method = "", path = ""] = request.split(" ");
+    const answer = await fetch(`${urlOf(container)}${path}`, { method });
+    expect(answer.status).toBe(status);
+    expect(answer.headers.get("content-type")?.split(";")[0]).toBe(type);
+    expect(await answer.text()).toMatch(body);
+    if (status === 405) expect(answer.headers.get("allow")).toMatch(/^(POST|GET, HEAD|HEAD, GET)$/);
+    if (status === 401) expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer\b/);
+  });
+
+  it(
+    holds(["2.3 apiStatus", "2.3 timestamp", "2.3 licenseStatus", "2.3 modelReachable"], "health"),
+    async () => {
+      const answer = await fetch(`${server.api.url}/health`);
+      const before = Date.now();
+      const body = (await answer.json()) as Record<string, unknown>;
+      expect(body).toEqual({
+        apiStatus: "ok",
+        timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/),
+        licenseStatus: "valid",
+        modelReachable: true,
+      });
+      expect(Math.abs(before - Date.parse(String(body.timestamp)))).toBeLessThan(5000);
+    },
+  );
+
+  it(holds(["GET /v1/voices", "GET /v1/models"], "list the catalogue and the three models"), async () => {
+    const listed = (await (await fetch(`${server.api.url}/v1/voices`)).json()) as {
+      voices: { id: string }[];
+    };
+    expect(listed.voices.map(({ id }) => id)).toEqual(voices.map(({ id }) => id));
+    const models = (await (await fetch(`${server.api.url}/v1/models`)).json()) as { data: { id: string }[] };
+    expect(models.data.map(({ id }) => id)).toEqual(["mist", "mistv2", "arcana"]);
+  });
+
+  it(holds(["no CORS"], "let no other origin in, not even by a preflight"), async () => {
+    const headers = { origin: "https://example.com", "access-control-request-method": "POST" };
+    const preflight = await fetch(`${server.api.url}/v1/svc-tts`, { method: "OPTIONS", headers });
+    const spoken = await server.api.post(mist, { accept: "audio/pcm", origin: "https://example.com" });
+    await spoken.arrayBuffer();
+    for (const answer of [preflight, spoken]) {
+      expect([...answer.headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+    }
+  });
+});
+
+describe("POST /invocations", () => {
+  it.each(["mist", "arcana"] as const)(
+    holds(
+      ["/invocations", "4.6 /invocations", "ORCA"],
+      "of %s answers frames and its load, for the token alone",
+    ),
+    async (container) => {
+      const speaks = container === "mist" ? { modelId: "mist" } : { modelId: "arcana", speaker: "luna" };
+      const good = await invoke(urlOf(container), speaks as Parameters<typeof invoke>[1]);
+      expect(good.status).toBe(200);
+      expect(good.headers.get("content-type")).toBe(wireType);
+      await good.arrayBuffer();
+      const bad = await invoke(urlOf(container), { speaker: "nobody" });
+      await expectBadInvocation(bad);
+      for (const answer of [good, bad]) {
+        expect(answer.headers.get("endpoint-load-metrics")).toMatch(
+          /^TEXT application_utilization=\d\.\d+(, named_metrics\.\w+=\d+(\.\d+)?)+$/,
+        );
+      }
+    },
+  );
+
+  async function expectBadInvocation(answer: Response): Promise<void> {
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get("content-type")).toContain("application/problem+json");
+    expect(await answer.json()).toMatchObject({
+      code: "invalid_request",
+      errors: [{ pointer: expect.any(String) }],
+    });
+  }
+});
+
+describe("the two counters of the specification", () => {
+  const rules: readonly RuleId[] = ["4.6 http_requests_total", "4.6 http_errors_total", "7.1"];
+  it.each(["api", "mist", "arcana"] as const)(
+    holds([...rules, "bounded error_message"], "have its names, type and labels at %s"),
+    async (container) => {
+      await fetch(`${urlOf(container)}/nowhere/${crypto.randomUUID()}?text=secret`);
+      await fetch(`${urlOf(container)}/nowhere`, { method: "PURGE" });
+      const text = await (await fetch(`${urlOf(container)}/metrics`)).text();
+      const expected = {
+        http_requests_total: ["endpoint", "http_status", "method"],
+        http_errors_total: ["endpoint", "error_message", "http_status", "method"],
+      };
+      for (const [name, labels] of Object.entries(expected)) {
+        expect(text).toContain(`# TYPE ${name} counter\n`);
+        const lines = text.split("\n").filter((line) => line.startsWith(`${name}{`));
+        expect(lines.length).toBeGreaterThan(0);
+        for (const line of lines) {
+          expect([...line.matchAll(/(\w+)="/g)].map(([, label]) => label).toSorted()).toEqual(labels);
+          const [, message] = /error_message="([^"]*)"/.exec(line) ?? [];
+          if (message !== undefined) expect(errorCodes).toContain(message);
+        }
+      }
+      expect(text).not.toMatch(/nowhere|PURGE|secret/);
+    },
+  );
+});
+
+describe("a request that is refused", () => {
+  it.each(refused)("%j: %j with %j is %i %s", async (_rules, body, headers, status, code) => {
+    const answer = await server.api.post(body, { accept: "audio/wav", ...headers });
+    expect(answer.headers.get("vary")).toBe("Accept");
+    expect(answer.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401);
+    await expectProblem(answer, status, code);
+  });
+
+  it(holds(["401"], "gives one answer for a key that is unknown and one that expired"), async () => {
+    const answers = await Promise.all(
+      [`Bearer ${server.api.otherKeys.expired}`, "Bearer unknown"].map(async (authorization) => {
+        const answer = await server.api.post(mist, { authorization, "x-request-id": "same" });
+        return {
+          status: answer.status,
+          how: answer.headers.get("www-authenticate"),
+          body: await answer.text(),
+        };
+      }),
+    );
+    expect(answers[0]).toEqual(answers[1]);
+  });
+
+  it(holds(["problem document", "400"], "never repeats the text, which its log may keep"), async () => {
+    const answer = await server.api.post(
+      { speaker: 7, text: "secret ".repeat(200) },
+      { accept: "audio/wav" },
+    );
+    expect(await answer.text()).not.toContain("secret");
+  });
+
+  it(holds(["body limit", "413"], "is one above 16 MiB, and no smaller one"), async () => {
+    expect(defaultLimits.bodyBytes).toBe(16 * 1024 * 1024);
+    const shell = JSON.stringify({ ...mist, text: "" }).length;
+    const ofBytes = (bytes: number) => JSON.stringify({ ...mist, text: "a".repeat(bytes - shell) });
+    const most = await server.api.post(ofBytes(defaultLimits.bodyBytes), { accept: "audio/pcm" });
+    await expectProblem(most, 400, "invalid_request"); // read, and too long for mist
+    const beyond = await server.api.post(ofBytes(defaultLimits.bodyBytes + 1), { accept: "audio/pcm" });
+    await expectProblem(beyond, 413, "body_too_large");
+  });
+
+  it(holds(["JSON limit", "413"], "is a JSON answer above its limit, with a hint to stream"), async () => {
+    expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
+    const route = [{ pool: "p", service: server.mist.url, weight: 100, idle: false }];
+    const small = await startTestApi({ mist: route }, { voices, limits: { jsonAudioBytes: 10_000 } });
+    try {
+      const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
+      expect(answer.status).toBe(413);
+      expect(await answer.json()).toMatchObject({
+        code: "audio_too_large",
+        detail: expect.stringContaining("Accept: audio/"),
+      });
+      expect((await small.post(mist, { accept: "audio/pcm" })).status).toBe(200);
+    } finally {
+      await small.stop();
+    }
+  });
+});
+
+describe("the ceiling of arcana's rates", () => {
+  it(holds(["self-hosted arcana rates"], "is a setting, which the served document tells"), async () => {
+    expect(defaultLimits.highestRate).toBe(384_000);
+    const route = [{ pool: "p", service: server.arcana.url, weight: 100, idle: false }];
+    const api = await startTestApi({ arcana: route }, { voices, limits: { highestRate: 48_000 } });
+    try {
+      const statusAt = async (samplingRate: number) =>
+        (await api.post({ ...arcana, samplingRate }, { accept: "audio/wav" })).status;
+      expect([await statusAt(48_000), await statusAt(48_001)]).toEqual([200, 400]);
+      const document = await (await fetch(`${api.url}/openapi.json`)).text();
+      expect(document).toContain('"minimum":1,"maximum":48000');
+    } finally {
+      await api.stop();
+    }
+  });
+});
+
+describe("a mistake of ours", () => {
+  it(holds(["500", "problem document"], "tells nothing of the inside"), async () => {
+    const models = Object.assign(["mist" as const], {
+      includes: () => {
+        throw new Error("the inside, at /etc/passwd:1");
+      },
+    });
+    const broken = voices.filter(({ id }) => id === mist.speaker).map((voice) => ({ ...voice, models }));
+    const api = await startTestApi({}, { voices: broken });
+    try {
+      const answer = await api.post(mist, { accept: "audio/pcm" });
+      expect(await answer.clone().text()).not.toMatch(/inside|passwd|Error:|at \w+ \(/);
+      await expectProblem(answer, 500, "internal");
+    } finally {
+      await api.stop();
+    }
+  });
+});
+
+describe("a request that is spoken", () => {
+  it.each(spellings)("%j: with %j as without", async (_rules, headers) => {
+    const plain = await server.api.post(mist, { accept: "audio/pcm" });
+    const answer = await server.api.post(mist, { accept: "audio/pcm", ...headers });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-encoding")).toBe(null);
+    expect(Buffer.from(await answer.arrayBuffer()).equals(Buffer.from(await plain.arrayBuffer()))).toBe(true);
+  });
+
+  it.each([
+    ["mine-1.a:b_C", true],
+    ["x".repeat(128), true],
+    ["x".repeat(129), false],
+    ["two words", false],
+    ["<script>", false],
+  ])(holds(["request ID", "answer headers"], "keeps the caller's request ID %s: %s"), async (given, kept) => {
+    for (const body of [mist, {}]) {
+      const answer = await server.api.post(body, { accept: "audio/pcm", "x-request-id": given });
+      await answer.arrayBuffer();
+      const id = answer.headers.get("x-request-id");
+      if (kept) expect(id).toBe(given);
+      else expect(id).toMatch(/^[\w-]{36}$/);
+    }
+  });
+});
+
+interface WordTimes {
+  readonly words: readonly string[];
+  readonly start: readonly number[];
+  readonly end: readonly number[];
+}
+
+function wordTimes(events: readonly HeardEvent[]): WordTimes {
+  const told = events.find(({ name }) => name === "timestamps")?.data as { word_timestamps: WordTimes };
+  return told.word_timestamps;
+}
+
+describe("an event stream", () => {
+  const words = { text: "Well, it's 7 o'clock - really!", speaker: "alan" };
+
+  it(
+    holds(["6.1", "6.2", "2.2 chunk", "2.2 timestamps", "2.2 done", "4.1 Response"], "has its three events"),
+    async () => {
+      const answer = await server.api.post({ ...words, audioFormat: "pcm" }, { accept: "text/event-stream" });
+      const lines = (await answer.text()).split("\n").filter((line) => line !== "" && !line.startsWith(":"));
+      expect(lines.length % 2).toBe(0);
+      lines.forEach((line, i) => {
+        expect(line).toMatch(i % 2 === 0 ? /^event: (chunk|timestamps|done)$/ : /^data: \{.*\}$/);
+      });
+      expect(lines.slice(-2)).toEqual(["event: done", 'data: {"done":true}']);
+    },
+  );
+
+  it(
+    holds(["word times", "2.2 timestamps"], "times each written word in the sound, as the engine told it"),
+    async () => {
+      const engine = await hear(server.mist.url, words);
+      for (const samplingRate of [8000, 44_100]) {
+        const body = { ...words, audioFormat: "pcm", samplingRate };
+        const events = parseEvents(
+          await (await server.api.post(body, { accept: "text/event-stream" })).text(),
+        );
+        const seconds = joinChunks(events).length / 2 / samplingRate;
+        const times = wordTimes(events);
+        expect(times).toEqual({
+          words: ["Well", "it's", "7", "o'clock", "really"],
+          start: engine.words.map(({ start }) => start),
+          end: engine.words.map(({ end }) => end),
+        });
+        expect(times.end.at(-1)).toBeLessThanOrEqual(seconds + 0.001);
+        times.start.forEach((start, i) => {
+          expect(start).toBeGreaterThanOrEqual((times.end[i - 1] ?? 0) - 0.001);
+          expect(times.end[i]).toBeGreaterThan(start);
+        });
+      }
+    },
+  );
+
+  it(
+    holds(
+      ["4.3 Other request fields", "every model, every variant"],
+      "and every other form take mist's markup",
+    ),
+    async () => {
+      const marked = {
+        speaker: "susan",
+        modelId: "mistv2",
+        text: "one <200> {w1Rld} [three] 4",
+        pauseBetweenBrackets: true,
+        phonemizeBetweenBrackets: true,
+        inlineSpeedAlpha: "1.5",
+        noTextNormalization: true,
+        speedAlpha: 0.9,
+        lang: "eng",
+        samplingRate: 16_000,
+      };
+      for (const [accept, audioFormat] of [
+        ["application/json", "ogg"],
+        ["application/json", "wav"],
+        ["text/event-stream", "pcm"],
+        ["audio/pcm", undefined],
+      ] as const) {
+        const answer = await server.api.post({ ...marked, audioFormat }, { accept });
+        expect({ accept, audioFormat, status: answer.status }).toMatchObject({ status: 200 });
+        await answer.arrayBuffer();
+      }
+    },
+  );
+});
+
+describe("OpenAI's shape", () => {
+  const body = { model: "tts-1", voice: "nova", input: "Good day." };
+  const post = (more: object) => server.api.post({ ...body, ...more }, {}, "/v1/audio/speech");
+
+  it.each(openaiSpoken)("%j: %j is %s", async (_rules, more, mediaType, codec) => {
+    const answer = await post(more);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get("content-type")).toBe(mediaType);
+    const form = mediaType === "audio/pcm" ? ["-f", "s16le", "-ar", "24000", "-ac", "1"] : [];
+    const heard = await decodeAudio(Buffer.from(await answer.arrayBuffer()), form);
+    expect(heard.codec).toBe(codec);
+    expect(heard.rate).toBe(codec === "opus" ? 48_000 : 24_000);
+    expect(heard.samples.length / heard.rate).toBeGreaterThan(0.1);
+  });
+
+  it.each(openaiRefused)("%j: %j is refused, naming %s", async (_rules, more, param) => {
+    const answer = await post(more);
+    expect(answer.status).toBe(400);
+    const problem = (await answer.json()) as { detail: string };
+    expect(problem).toMatchObject({
+      code: "invalid_request",
+      error: { message: problem.detail, type: "invalid_request_error", code: "invalid_request", param },
+    });
+  });
+});
+
+describe("a model that stops while it speaks", () => {
+  const rawPost = (accept: string, body: object) => {
+    const text = JSON.stringify(body);
+    return (
+      `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.api.key}\r\naccept: ${accept}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`
+    );
+  };
+
+  it(
+    holds(["late failure of audio", "late failure of events", "503"], "never passes for one that is done"),
+    async () => {
+      const spoken = { ...arcana, text: long };
+      const audio = ["audio/wav", "audio/mpeg", "audio/ogg"].map((accept) =>
+        rawRequest(server.api.url, rawPost(accept, { ...spoken, samplingRate: 24_000 })),
+      );
+      const events = rawRequest(
+        server.api.url,
+        rawPost("text/event-stream", { ...spoken, audioFormat: "mp3" }),
+      );
+      await eventually("all four speak", async () =>
+        /^svc_tts_model_streams 4$/m.test(await (await fetch(`${server.arcana.url}/metrics`)).text()),
+      );
+      await new Promise((resolve) => setTimeout(resolve, 300)); // the first audio is out
+      await server.arcana.stop();
+      for (const { text } of await Promise.all(audio)) {
+        expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
+        expect(text.endsWith("\r\n0\r\n\r\n")).toBe(false);
+        expect(text).not.toContain("problem");
+      }
+      const { text } = await events;
+      const told = text.slice(text.lastIndexOf("event: "));
+      expect(told).toMatch(/^event: error\ndata: \{"type":"https:.*"code":"\w+".*\}\n\n/);
+      expect(text).not.toContain("event: done");
+
+      const after = await server.api.post(arcana, { accept: "audio/wav" });
+      expect(Number(after.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+      await expectProblem(after, 503, "model_unreachable");
+      expect((await server.api.post(mist, { accept: "audio/pcm" })).status).toBe(200); // the other model goes on
+    },
+  );
+});

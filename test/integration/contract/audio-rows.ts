@@ -1,0 +1,288 @@
+import { type ModelId, modelIds } from "../../../config/contract/models.ts";
+import type { RuleId } from "./rules.ts";
+
+export type Form = "json" | "events" | "stream";
+export type Codec = "wav" | "pcm" | "mulaw" | "mp3" | "ogg";
+
+/** A request for audio, and what must come of it. */
+export interface AudioRow {
+  readonly rules: readonly RuleId[];
+  /** Undefined sends none. */
+  readonly accept: string | undefined;
+  readonly modelId: ModelId;
+  /** Beside speaker and text, and `modelId` where that is not the default. */
+  readonly body: object;
+  readonly form: Form;
+  readonly codec: Codec;
+  readonly mediaType: string;
+  /** Hz that `X-Sampling-Rate` tells. */
+  readonly rate: number;
+}
+
+interface Variant {
+  readonly name: string;
+  readonly accept: string | undefined;
+  readonly body: object;
+  readonly form: Form;
+  readonly codec: Codec;
+  readonly mediaType: string;
+  readonly rules: readonly RuleId[];
+  /** Hz of mist and mistv2, and of arcana, where `body` names none; one number where it does. */
+  readonly rate: number | readonly [mist: number, arcana: number];
+}
+
+const events = { accept: "text/event-stream", form: "events", mediaType: "text/event-stream" } as const;
+const json = { accept: "application/json", form: "json", mediaType: "application/json" } as const;
+const streamOf = <Type extends string>(mediaType: Type) =>
+  ({ accept: mediaType, form: "stream", mediaType }) as const;
+const usual = [22_050, 24_000] as const;
+
+/** Every form and format there is; each is asked of each model, at its default rate or the one that it must name. */
+export const variants: readonly Variant[] = [
+  {
+    ...events,
+    name: "events, mp3",
+    body: {},
+    codec: "mp3",
+    rate: usual,
+    rules: ["4.1 Accept", "events default", "4.1 samplingRate", "4.1 Response", "2.2 chunk"],
+  },
+  {
+    ...events,
+    name: "events, mp3 by name",
+    body: { audioFormat: "mp3" },
+    codec: "mp3",
+    rate: usual,
+    rules: ["4.1 audioFormat", "2.1 mist audioFormat"],
+  },
+  {
+    ...events,
+    name: "events, mulaw",
+    body: { audioFormat: "mulaw" },
+    codec: "mulaw",
+    rate: usual,
+    rules: ["4.1 audioFormat"],
+  },
+  {
+    ...events,
+    name: "events, pcm",
+    body: { audioFormat: "pcm" },
+    codec: "pcm",
+    rate: usual,
+    rules: ["4.1 audioFormat", "2.1 mist samplingRate"],
+  },
+  {
+    ...json,
+    name: "JSON, wav",
+    body: { audioFormat: "wav" },
+    codec: "wav",
+    rate: usual,
+    rules: ["4.2 Accept", "4.2 audioFormat", "4.2 Response", "JSON shape"],
+  },
+  {
+    ...json,
+    name: "JSON, ogg",
+    body: { audioFormat: "ogg", samplingRate: 16_000 },
+    codec: "ogg",
+    rate: 16_000,
+    rules: ["4.3 Accept", "4.3 audioFormat", "4.3 Response"],
+  },
+  {
+    ...json,
+    name: "JSON, mp3",
+    body: { audioFormat: "mp3" },
+    codec: "mp3",
+    rate: usual,
+    rules: ["JSON shape"],
+  },
+  {
+    ...json,
+    name: "JSON, mulaw",
+    body: { audioFormat: "mulaw" },
+    codec: "mulaw",
+    rate: usual,
+    rules: ["JSON shape"],
+  },
+  {
+    ...json,
+    name: "JSON, pcm",
+    body: { audioFormat: "pcm" },
+    codec: "pcm",
+    rate: usual,
+    rules: ["JSON shape"],
+  },
+  {
+    ...json,
+    name: "no Accept",
+    accept: undefined,
+    body: {},
+    codec: "wav",
+    rate: usual,
+    rules: ["no Accept", "1.1"],
+  },
+  {
+    ...streamOf("audio/pcm"),
+    name: "raw PCM",
+    body: {},
+    codec: "pcm",
+    rate: [16_000, 24_000],
+    rules: ["4.4 Accept", "4.4 Response", "raw PCM", "default rates"],
+  },
+  {
+    ...streamOf("audio/wav"),
+    name: "streamed WAV",
+    body: {},
+    codec: "wav",
+    rate: usual,
+    rules: ["4.5 Accept", "4.5 Response", "2.1 arcana samplingRate"],
+  },
+  { ...streamOf("audio/mpeg"), name: "MP3", body: {}, codec: "mp3", rate: usual, rules: ["audio/mpeg"] },
+  {
+    ...streamOf("audio/ogg"),
+    name: "Ogg Opus",
+    body: { samplingRate: 24_000 },
+    codec: "ogg",
+    rate: 24_000,
+    rules: ["audio/ogg", "ogg names its rate"],
+  },
+  {
+    ...streamOf("audio/x-mulaw"),
+    name: "mu-law",
+    body: {},
+    codec: "mulaw",
+    rate: usual,
+    rules: ["audio/x-mulaw"],
+  },
+  {
+    ...streamOf("audio/basic"),
+    name: "basic audio",
+    body: {},
+    codec: "mulaw",
+    rate: 8000,
+    rules: ["audio/basic"],
+  },
+];
+
+const everyModel: readonly AudioRow[] = variants.flatMap(({ rate, rules, name: _name, ...variant }) =>
+  modelIds.map((modelId) => ({
+    ...variant,
+    modelId,
+    rules: [...rules, "every model, every variant", "9.2", "1.3", "1.2"] as const,
+    rate: typeof rate === "number" ? rate : modelId === "arcana" ? rate[1] : rate[0],
+  })),
+);
+
+/** A format at rates of one model. */
+function atRates(
+  rules: readonly RuleId[],
+  modelId: ModelId,
+  form: Pick<AudioRow, "accept" | "form" | "codec" | "mediaType"> & { readonly audioFormat?: Codec },
+  rates: readonly (number | readonly [asked: number, given: number])[],
+): AudioRow[] {
+  const { audioFormat, ...rest } = form;
+  return rates.map((each) => {
+    const [samplingRate, rate] = typeof each === "number" ? [each, each] : each;
+    return { rules, modelId, ...rest, rate, body: { samplingRate, ...(audioFormat && { audioFormat }) } };
+  });
+}
+
+const pcm = { ...streamOf("audio/pcm"), codec: "pcm" } as const;
+const wav = { ...streamOf("audio/wav"), codec: "wav" } as const;
+const mp3 = { ...streamOf("audio/mpeg"), codec: "mp3" } as const;
+const ogg = { ...streamOf("audio/ogg"), codec: "ogg" } as const;
+const mulaw = { ...streamOf("audio/x-mulaw"), codec: "mulaw" } as const;
+const basic = { ...streamOf("audio/basic"), codec: "mulaw" } as const;
+
+/** Each of MP3's nine rates: itself, and one above it, which takes the next. */
+const mp3Steps = [
+  [4000, 8000],
+  [8000, 8000],
+  [8001, 11_025],
+  [11_025, 11_025],
+  [11_026, 12_000],
+  [12_001, 16_000],
+  [16_001, 22_050],
+  [22_051, 24_000],
+  [24_001, 32_000],
+  [32_001, 44_100],
+  [44_100, 44_100],
+] as const;
+const beyondMist = [
+  [1, 8000],
+  [44_101, 48_000],
+  [48_000, 48_000],
+  [96_000, 48_000],
+] as const;
+
+const rates: readonly AudioRow[] = [
+  ...atRates(
+    ["2.1 mist samplingRate", "8 mist samplingRate", "4.4 Request fields"],
+    "mist",
+    pcm,
+    [4000, 4001, 7919, 8000, 11_025, 12_000, 15_999, 16_000, 22_050, 24_000, 32_000, 44_099, 44_100],
+  ),
+  ...atRates(["4.1 samplingRate"], "mistv2", { ...events, codec: "pcm", audioFormat: "pcm" }, [4000, 44_100]),
+  ...atRates(["4.1 samplingRate"], "mist", { ...events, codec: "mulaw", audioFormat: "mulaw" }, [8000]),
+  ...atRates(["4.1 samplingRate", "MP3 rates"], "mist", { ...events, codec: "mp3", audioFormat: "mp3" }, [
+    [4000, 8000],
+    44_100,
+  ]),
+  ...atRates(
+    ["4.2 Request fields"],
+    "mist",
+    { ...json, codec: "wav", audioFormat: "wav" },
+    [4000, 9999, 44_100],
+  ),
+  ...atRates(
+    ["4.3 samplingRate", "8 ogg samplingRate"],
+    "mist",
+    { ...json, codec: "ogg", audioFormat: "ogg" },
+    [8000, 12_000, 16_000, 24_000],
+  ),
+  ...atRates(["audio/ogg"], "arcana", ogg, [8000, 12_000, 16_000]),
+  ...atRates(["MP3 rates"], "mist", mp3, mp3Steps),
+  ...atRates(["MP3 rates"], "arcana", mp3, beyondMist),
+  ...atRates(
+    ["MP3 rates", "JSON shape"],
+    "arcana",
+    { ...json, codec: "mp3", audioFormat: "mp3" },
+    beyondMist,
+  ),
+  ...atRates(
+    ["8 arcana self-hosted samplingRate", "self-hosted arcana rates", "2.1 arcana samplingRate"],
+    "arcana",
+    wav,
+    [1, 2, 100, 3999, 8000, 11_111, 44_101, 48_000, 96_000, 192_000, 383_999, 384_000],
+  ),
+  ...atRates(["audio/x-mulaw"], "mist", mulaw, [4000, 8000, 44_100]),
+  ...atRates(["audio/x-mulaw"], "arcana", mulaw, [96_000]),
+  ...atRates(["audio/basic"], "mistv2", basic, [8000]),
+];
+
+/** Other names of a form. */
+const aliases: readonly AudioRow[] = [
+  { ...wav, accept: "audio/*", rules: ["audio/*"], modelId: "arcana", body: {}, rate: 24_000 },
+  { ...mp3, accept: "audio/mp3", rules: ["audio/mpeg"], modelId: "mist", body: {}, rate: 22_050 },
+  { ...basic, accept: "audio/PCMU", rules: ["audio/basic"], modelId: "arcana", body: {}, rate: 8000 },
+  { ...json, accept: "*/*", codec: "wav", rules: ["no Accept"], modelId: "mist", body: {}, rate: 22_050 },
+  {
+    ...json,
+    accept: "text/html",
+    codec: "wav",
+    rules: ["no Accept"],
+    modelId: "mist",
+    body: {},
+    rate: 22_050,
+  },
+  {
+    ...json,
+    accept: "*/*",
+    codec: "mp3",
+    rules: ["no Accept"],
+    modelId: "mist",
+    body: { audioFormat: "mp3" },
+    rate: 22_050,
+  },
+];
+
+export const audioRows: readonly AudioRow[] = [...everyModel, ...rates, ...aliases];

@@ -1,0 +1,221 @@
+import { request } from "undici";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ModelId } from "../../../config/contract/models.ts";
+import { resampledLength } from "../../../server/audio/resample.ts";
+import { rawRequest } from "../../support/api-tier.ts";
+import { joinChunks, parseEvents } from "../../support/events.ts";
+import { decodeAudio, type Heard, likenessDb, resampleByFfmpeg } from "../../support/ffmpeg.ts";
+import { hear } from "../../support/model-tier.ts";
+import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
+import { type AudioRow, audioRows, type Codec, type Form } from "./audio-rows.ts";
+import type { RuleId } from "./rules.ts";
+
+let server: WholeServer;
+beforeAll(async () => {
+  server = await startWholeServer();
+});
+afterAll(() => server.stop());
+
+const text = "Good morning, all.";
+const voices: Readonly<Record<ModelId, string>> = { mist: "alan", mistv2: "susan", arcana: "luna" };
+/** Greedy, so that the engine says the same each time. */
+const sampling = { repetitionPenalty: 1.5, temperature: 0, topP: 1, maxTokens: 1200 };
+const greedy = { temperature: 0 };
+
+const spoken = new Map<ModelId, Promise<Heard>>();
+const references = new Map<string, Promise<Int16Array>>();
+
+/** What the engine itself says, asked past the API tier. */
+function engineSpeech(modelId: ModelId): Promise<Heard> {
+  const known = spoken.get(modelId);
+  if (known !== undefined) return known;
+  const { url } = modelId === "arcana" ? server.arcana : server.mist;
+  const heard = hear(url, { modelId, speaker: voices[modelId], text, sampling }).then(
+    ({ samples, rate }) => ({
+      samples,
+      rate,
+      codec: "pcm_s16le",
+    }),
+  );
+  spoken.set(modelId, heard);
+  return heard;
+}
+
+/** The same as FFmpeg resamples it. */
+function reference(modelId: ModelId, rate: number): Promise<Int16Array> {
+  const key = `${modelId} ${rate}`;
+  const made = references.get(key) ?? resample(modelId, rate);
+  references.set(key, made);
+  return made;
+}
+
+async function resample(modelId: ModelId, rate: number): Promise<Int16Array> {
+  const engine = await engineSpeech(modelId);
+  if (engine.rate === rate) return engine.samples;
+  return resampleByFfmpeg(engine.samples, engine.rate, rate);
+}
+
+function post({ accept, modelId, body }: AudioRow): Promise<Response> {
+  const isDefault = modelId === (accept === "audio/wav" || accept === "audio/*" ? "arcana" : "mist");
+  const named = isDefault ? {} : { modelId };
+  const whole = { speaker: voices[modelId], text, ...greedy, ...named, ...body };
+  return accept === undefined ? postWithoutAccept(whole) : server.api.post(whole, { accept });
+}
+
+/** Past fetch, which sends `Accept: *\/*` where it is given none. */
+async function postWithoutAccept(body: object): Promise<Response> {
+  const { url, key } = server.api;
+  const answer = await request(`${url}/v1/svc-tts`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const headers = answer.headers as Record<string, string>;
+  return new Response(await answer.body.arrayBuffer(), { status: answer.statusCode, headers });
+}
+
+async function audioOf(answer: Response, form: Form): Promise<Buffer> {
+  if (form === "stream") return Buffer.from(await answer.arrayBuffer());
+  if (form === "json") {
+    const body = (await answer.json()) as { audioContent: string };
+    expect(Object.keys(body)).toEqual(["audioContent"]);
+    return Buffer.from(body.audioContent, "base64");
+  }
+  const events = parseEvents(await answer.text());
+  const names = events.map(({ name }) => name);
+  expect(names.slice(-2)).toEqual(["timestamps", "done"]);
+  expect(new Set(names.slice(0, -2))).toEqual(new Set(["chunk"]));
+  return joinChunks(events);
+}
+
+/** What the bytes do not tell of themselves. */
+function formOf(codec: Codec, rate: number): string[] {
+  if (codec === "pcm") return ["-f", "s16le", "-ar", String(rate), "-ac", "1"];
+  if (codec === "mulaw") return ["-f", "mulaw", "-ar", String(rate), "-ac", "1"];
+  return [];
+}
+
+const codecNames = {
+  wav: "pcm_s16le",
+  pcm: "pcm_s16le",
+  mulaw: "pcm_mulaw",
+  mp3: "mp3",
+  ogg: "opus",
+} as const;
+
+/** Decibels by which the answer must resemble the engine's own speech: what the codec itself loses, and a little. */
+const leastLikenessDb = { wav: 35, pcm: 35, mulaw: 33, mp3: 25, ogg: 3 } as const;
+/** Below it speech has nothing left that could be compared. */
+const lowestComparedRate = 1000;
+/** What LAME and a decoder put before the first sample, which a stream, unlike a file, cannot tell. */
+const mp3DelaySamples = 576 + 529;
+
+/** Samples that FFmpeg must hear: Opus is decoded at 48000 Hz, whatever it was made from. */
+async function exactLength({ modelId, rate, codec }: AudioRow): Promise<number> {
+  const engine = await engineSpeech(modelId);
+  const samples = resampledLength(engine.samples.length, engine.rate, rate);
+  return codec === "ogg" ? (samples * 48_000) / rate : samples;
+}
+
+/** Where a streamed MP3 begins and ends in silence that it cannot tell of: a frame or two. */
+function trimmed(row: AudioRow, { samples, rate }: Heard, exact: number): Int16Array {
+  if (row.codec !== "mp3" || row.form === "json") return samples;
+  const frameSamples = rate >= 32_000 ? 1152 : 576;
+  expect(samples.length).toBeGreaterThanOrEqual(mp3DelaySamples + exact);
+  expect(samples.length).toBeLessThan(exact + 4 * frameSamples);
+  return samples.subarray(mp3DelaySamples, mp3DelaySamples + exact);
+}
+
+async function expectSpeech(row: AudioRow, heard: Heard): Promise<void> {
+  expect(heard.codec).toBe(codecNames[row.codec]);
+  expect(heard.rate).toBe(row.codec === "ogg" ? 48_000 : row.rate);
+  const exact = await exactLength(row);
+  const samples = trimmed(row, heard, exact);
+  expect(samples.length).toBe(exact);
+  if (heard.rate < lowestComparedRate) return;
+  const expected = await reference(row.modelId, heard.rate);
+  expect(likenessDb(samples, expected)).toBeGreaterThan(leastLikenessDb[row.codec]);
+}
+
+function expectWavHeader(bytes: Buffer, { rate, form }: AudioRow): void {
+  const unknown = 0xffff_ffff;
+  const facts = {
+    riff: bytes.toString("latin1", 0, 4),
+    size: bytes.readUInt32LE(4),
+    wave: bytes.toString("latin1", 8, 16),
+    format: [16, 20, 22, 24, 28, 32, 34].map((at) =>
+      at === 16 || at === 24 || at === 28 ? bytes.readUInt32LE(at) : bytes.readUInt16LE(at),
+    ),
+    data: bytes.toString("latin1", 36, 40),
+    dataSize: bytes.readUInt32LE(40),
+  };
+  expect(facts).toEqual({
+    riff: "RIFF",
+    size: form === "json" ? bytes.length - 8 : unknown,
+    wave: "WAVEfmt ",
+    format: [16, 1, 1, rate, 2 * rate, 2, 16], // its length, PCM, mono, Hz, bytes a second and a sample, bits
+    data: "data",
+    dataSize: form === "json" ? bytes.length - 44 : unknown,
+  });
+}
+
+/** The rate it was made from (RFC 7845, 5.1), and a last granule that leaves exactly the samples spoken (4.4). */
+async function expectOggFacts(bytes: Buffer, row: AudioRow): Promise<void> {
+  const head = bytes.indexOf("OpusHead");
+  expect(bytes.readUInt32LE(head + 12)).toBe(row.rate);
+  const preSkip = bytes.readUInt16LE(head + 10);
+  const granule = Number(bytes.readBigInt64LE(bytes.lastIndexOf("OggS") + 6));
+  expect(preSkip).toBeGreaterThan(0);
+  expect(granule - preSkip).toBe(await exactLength(row));
+}
+
+function expectHeaders(row: AudioRow, answer: Response): void {
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    "content-type": expect.stringMatching(new RegExp(`^${row.mediaType}(;|$)`)),
+    vary: "Accept",
+    "x-sampling-rate": String(row.rate),
+    "x-model": row.modelId,
+    "x-voice": voices[row.modelId],
+    "x-request-id": expect.stringMatching(/^[\w.:-]+$/),
+    "server-timing": expect.stringMatching(/^first-audio;dur=\d+\.\d$/),
+  });
+}
+
+/** Rules that every row holds. */
+const always: readonly RuleId[] = ["Vary", "answer headers", "Server-Timing", "4.1 Response", "2.2 done"];
+
+describe.concurrent(`audio as it must be (${always.join(", ")})`, () => {
+  it.each(audioRows)("$accept of $modelId with $body is $codec at $rate Hz: $rules", async (row) => {
+    const answer = await post(row);
+    expect(answer.status).toBe(200);
+    expectHeaders(row, answer);
+    const bytes = await audioOf(answer, row.form);
+    if (row.codec === "wav") expectWavHeader(bytes, row);
+    if (row.codec === "ogg") await expectOggFacts(bytes, row);
+    await expectSpeech(row, await decodeAudio(bytes, formOf(row.codec, row.rate)));
+  });
+});
+
+describe("where the rates are the same", () => {
+  it.each<ModelId>(["mist", "mistv2", "arcana"])("no bit of %s is changed", async (modelId) => {
+    const { samples, rate } = await engineSpeech(modelId);
+    const body = { speaker: voices[modelId], text, modelId, ...greedy, samplingRate: rate };
+    const bytes = await (await server.api.post(body, { accept: "audio/pcm" })).arrayBuffer();
+    expect(Buffer.from(bytes).equals(Buffer.from(samples.buffer))).toBe(true);
+  });
+});
+
+describe("a streamed WAV", () => {
+  it("sends its 44 bytes joined to the first audio", async () => {
+    const rules: readonly RuleId[] = ["44 bytes", "4.5 Response"];
+    const body = JSON.stringify({ speaker: "luna", text });
+    const { text: answer } = await rawRequest(
+      server.api.url,
+      `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.api.key}\r\naccept: audio/wav\r\n` +
+        `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+    );
+    const [, size = "", begins] = /\r\n\r\n([0-9a-f]+)\r\n(....)/.exec(answer) ?? [];
+    expect({ rules, begins }).toEqual({ rules, begins: "RIFF" });
+    expect(Number.parseInt(size, 16)).toBeGreaterThan(44 + 2 * 240); // ten milliseconds at least
+  });
+});

@@ -1,0 +1,294 @@
+/** `explain` and `support-bundle` as people run them, on a real API server beside a running operator. */
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import type { Explanation } from "../../../operator/cli/explain.ts";
+import { ClusterClient } from "../../../operator/cluster/client.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+const address = inject("controlPlane");
+const main = join(import.meta.dirname, "../../../operator/main.ts");
+
+let house: OperatorHouse;
+let folder: string;
+
+beforeAll(() => installCrds(address));
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-cli-"));
+  house = await OperatorHouse.open();
+});
+
+afterEach(async () => {
+  await house[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+async function command(words: string[], kubeconfig = address.kubeconfigPath) {
+  const child = spawn(process.execPath, [main, ...words], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, KUBECONFIG: kubeconfig },
+  });
+  const [out, problems, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, "exit"),
+  ]);
+  return { code, out, problems };
+}
+
+async function explained(): Promise<Explanation> {
+  const { out } = await command(["explain", "demo", "-n", house.namespace, "-o", "json"]);
+  return JSON.parse(out) as Explanation;
+}
+
+const reasons = ({ blockers }: Explanation) => blockers.map(({ about, reason }) => `${about}: ${reason}`);
+
+describe("explain", () => {
+  it("leads from nothing to ready: the license, the keys, the pods", async () => {
+    await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
+    await house.until(async () => (await house.condition("Ready")).startsWith("False"), "a first status");
+    const missing = await command(["explain", "demo", "-n", house.namespace]);
+    expect(missing.code).toBe(3);
+    expect(missing.out).toContain("1. license: Missing");
+    expect(missing.out).toContain(
+      `$ kubectl -n ${house.namespace} create secret generic license --from-file=license.jwt=license.jwt`,
+    );
+    expect(missing.out).toContain(
+      `Secret ${house.namespace}/keys, which spec.api.keys.secretRef names, is not there`,
+    );
+
+    await house.putLicense(await house.issuer.issue());
+    await house.serve("demo-api", "demo-mist");
+    await house.until(
+      async () => (await house.condition("ApiReady")).includes("KeysSecretMissing"),
+      "the keys",
+    );
+    const keyless = await explained();
+    expect(keyless.state).toBe("blocked");
+    expect(reasons(keyless)).toEqual(["API: KeysSecretMissing"]);
+    expect(keyless.blockers[0]?.commands[0]).toContain("svc-tts keys create");
+
+    await house.putLicense("unused", "keys");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    const ready = await command(["explain", "demo", "-n", house.namespace]);
+    expect(ready.code).toBe(0);
+    expect(ready.out).toContain(`http://demo-api.${house.namespace}.svc:8000`);
+  });
+
+  it("tells of a pod that finds no device, and of what the scheduler said", async () => {
+    await house.ready();
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
+    await putUnschedulablePod();
+    await house.until(async () => (await house.condition("ModelsReady")).includes("NoGpu"), "NoGpu");
+    const found = await explained();
+    expect(found.state).toBe("progressing");
+    expect(reasons(found)).toEqual(["pool mist: NoGpu"]);
+    expect(found.blockers[0]?.commands.at(-1)).toBe(`kubectl -n ${house.namespace} describe pod demo-mist-x`);
+  });
+
+  it("asks for the operator where none has looked", async () => {
+    await house.stopOperator();
+    await house.putDeployment();
+    const found = await explained();
+    expect(found.state).toBe("unwatched");
+    expect(reasons(found)).toContain("operator: NoOperator");
+  });
+
+  it("says what it had no right to see", async () => {
+    await house.ready();
+    const view = await kubeconfigOf("get", "ttsdeployments");
+    const { code, out } = await command(["explain", "demo", "-n", house.namespace], view);
+    expect(code).toBe(0);
+    expect(out).toMatch(/Not seen: .*pods \(not allowed\).*Secret license \(not allowed\)/);
+  });
+
+  it.each([
+    [
+      "another name",
+      ["explain", "other"],
+      /there is no TtsDeployment other in namespace .*; there are: demo/,
+    ],
+    ["no name", ["explain"], /takes the name of one TtsDeployment/],
+    ["an unknown form", ["explain", "demo", "-o", "xml"], /--output is xml; it must be json/],
+    ["an unknown flag", ["explain", "demo", "--loud"], /explain: Unknown option '--loud'/],
+    ["a file that exists", ["support-bundle", "-f", "."], /cannot be written|exists/],
+  ])("given %s it says so in one line", async (_what, words, message) => {
+    await house.putDeployment();
+    const { code, problems } = await command([...words, "-n", house.namespace]);
+    expect(problems).toMatch(message);
+    expect(problems.trim().split("\n")).toHaveLength(1);
+    expect(code).toBe(2);
+  });
+});
+
+/** A person who may do one thing, in the namespace. */
+async function kubeconfigOf(verbs: string, resources: string): Promise<string> {
+  const { namespace } = house;
+  const run = (...args: string[]) => kubectlOrThrow(address, [...args, "-n", namespace]);
+  await run("create", "serviceaccount", "viewer");
+  await run("create", "role", "viewer", `--verb=${verbs}`, `--resource=${resources}.tts.svc.dev`);
+  await run("create", "rolebinding", "viewer", "--role=viewer", `--serviceaccount=${namespace}:viewer`);
+  const token = (await run("create", "token", "viewer")).trim();
+  const path = join(folder, "viewer.kubeconfig");
+  const config = ["config", "--kubeconfig", path];
+  const authority = join(address.directory, "pki/ca.crt");
+  const local = (...args: string[]) =>
+    promisify(execFile)(join(address.binDirectory, "kubectl"), [...config, ...args]);
+  await local("set-cluster", "c", `--server=${address.server}`, `--certificate-authority=${authority}`);
+  await local("set-credentials", "u", `--token=${token}`);
+  await local("set-context", "c", "--cluster=c", "--user=u");
+  await local("use-context", "c");
+  return path;
+}
+
+async function putUnschedulablePod(): Promise<void> {
+  const { namespace } = house;
+  const labels = { "tts.svc.dev/deployment": "demo", "tts.svc.dev/pool": "mist" };
+  const pod = await house.admin.create({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "demo-mist-x", namespace, labels },
+    spec: { containers: [{ name: "mist", image: "x", env: [{ name: "HUSH", value: hush }] }] },
+  });
+  const message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.";
+  await house.setStatus(pod, {
+    conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message }],
+  });
+}
+
+const hush = "a-value-that-nobody-shall-read";
+
+/** Every file of the one archive in the folder, by its path inside. */
+async function unpacked(): Promise<Map<string, string>> {
+  const [archive = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tar.gz"));
+  expect((await stat(join(folder, archive))).mode & 0o777).toBe(0o600);
+  await promisify(execFile)("tar", ["-xzf", archive], { cwd: folder });
+  const root = join(folder, archive.replace(".tar.gz", ""));
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return new Map(
+    await Promise.all(
+      files.map(async (path) => [path.slice(root.length + 1), await readFile(path, "utf8")] as const),
+    ),
+  );
+}
+
+describe("support-bundle", () => {
+  it("holds objects, events and explanations, and none of the secrets", async () => {
+    const license = await house.issuer.issue();
+    const keys = "keys:\n  - digest: 0123456789abcdef0123456789abcdef\n";
+    await house.putLicense(license);
+    await house.putLicense(keys, "keys");
+    await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } }, [
+      {
+        name: "mist",
+        kind: "mist",
+        env: [{ name: "UPSTREAM", value: `https://user:${hush}@upstream.example` }],
+        podTemplate: { spec: { containers: [{ name: "mist", env: [{ name: "HUSH", value: hush }] }] } },
+      },
+    ]);
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await putUnschedulablePod();
+    // somebody left the license in an annotation of a Secret and of the TtsDeployment
+    const note = `note=${license}`;
+    await kubectlOrThrow(address, [
+      "annotate",
+      "-n",
+      house.namespace,
+      "ttsd/demo",
+      "secret/demo-token",
+      note,
+    ]);
+
+    const { code, out, problems } = await command(["support-bundle", "-n", house.namespace]);
+    expect(code, problems).toBe(0);
+    expect(out).toMatch(/^tts-support-.*\.tar\.gz\n$/);
+    const files = await unpacked();
+    expect([...files.keys()]).toEqual(
+      expect.arrayContaining([
+        "README.txt",
+        "events.jsonl",
+        "explain/demo.txt",
+        "resources/ttsdeployments/demo.yaml",
+        "resources/ttsmodelpools/demo-mist.yaml",
+        "resources/deployments/demo-api.yaml",
+        "resources/configmaps/demo-routing.yaml",
+        "resources/secrets/demo-token.yaml",
+        "resources/pods/demo-mist-x.yaml",
+        "cluster/customresourcedefinitions/ttsdeployments.tts.svc.dev.yaml",
+      ]),
+    );
+    expect(files.get("events.jsonl")).toContain("Serving");
+    expect(files.get("resources/ttsdeployments/demo.yaml")).toContain("uid:");
+
+    const token = await house.mustGet("Secret", "demo-token");
+    const secrets = Object.values(token.data as Record<string, string>);
+    const values = [
+      ...secrets,
+      ...secrets.map((value) => Buffer.from(value, "base64").toString()),
+      license,
+      hush,
+    ];
+    values.push("0123456789abcdef0123456789abcdef", Buffer.from(license).toString("base64"));
+    for (const [path, content] of files) {
+      for (const value of values) expect(content.includes(value), `${path} holds a secret`).toBe(false);
+    }
+  });
+
+  it("says in itself what it had no right to see", async () => {
+    await house.ready();
+    const view = await kubeconfigOf("get,list", "ttsdeployments");
+    const { code, problems } = await command(["support-bundle", "demo", "-n", house.namespace], view);
+    expect(code).toBe(0);
+    expect(problems).toContain("not seen: nodes (not allowed)");
+    expect((await unpacked()).get("README.txt")).toContain("- pods (not allowed)");
+  });
+});
+
+describe("a container's log", () => {
+  let url: string;
+  let asked: string[];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? "");
+    const previous = request.url?.includes("previous=true");
+    if (previous)
+      response
+        .writeHead(400)
+        .end('{"kind":"Status","reason":"BadRequest","message":"previous terminated container not found"}');
+    else response.end("2026-01-01T00:00:00Z started\n");
+  });
+
+  beforeAll(async () => {
+    asked = [];
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  afterAll(() => server.close());
+
+  it("is read as far as its limit, and is nothing where there was no earlier run", async () => {
+    const client = new ClusterClient({
+      server: new URL(url),
+      namespace: undefined,
+      credentials: async () => ({ headers: {}, tls: {} }),
+      refresh: () => undefined,
+    });
+    const options = { container: "mist", tailLines: 10, limitBytes: 1000 };
+    const pod = { namespace: "ns", name: "demo" };
+    expect(await client.logOf(pod, options)).toBe("2026-01-01T00:00:00Z started\n");
+    expect(await client.logOf(pod, { ...options, previous: true })).toBeUndefined();
+    expect(asked[0]).toBe(
+      "/api/v1/namespaces/ns/pods/demo/log?container=mist&tailLines=10&limitBytes=1000&timestamps=true",
+    );
+    client.close();
+  });
+});

@@ -1,0 +1,263 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createSecureServer } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, it, vi } from "vitest";
+import { collectorSidecar } from "../../../operator/desired/telemetry.ts";
+import type { V1Container } from "../../../operator/manifest.ts";
+import { CollectorPod } from "../../support/collector.ts";
+import { ttsModelPool } from "../../support/observed.ts";
+
+/** The operator's own configuration, started by the real collector, and a backend that lets in only who makes himself known. */
+
+const secret = "s3cret-of-the-backend";
+
+function sidecar(exporter: object, auth?: object): V1Container {
+  const collector = { enabled: true, scrapeIntervalSeconds: 5, exporter, ...(auth && { auth }) };
+  const telemetry = { resourceAttributes: { team: "voice $1" }, collector };
+  const [container] = collectorSidecar(ttsModelPool({ kind: "arcana", telemetry }).spec);
+  if (container === undefined) throw new Error("there is no collector");
+  return container;
+}
+
+async function bodyOf(request: AsyncIterable<Buffer>): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request) pieces.push(piece);
+  return Buffer.concat(pieces);
+}
+
+async function listening(server: Server): Promise<string> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Takes OTLP over HTTP from who sends this header; also gives out OAuth 2 tokens. */
+async function backend(header: string, value: string) {
+  const received: string[] = [];
+  let refused = 0;
+  const tokenRequests: { authorization: string | undefined; body: string }[] = [];
+  const server = createServer(async (request: IncomingMessage, response) => {
+    const body = await bodyOf(request);
+    if (request.url === "/token") {
+      tokenRequests.push({ authorization: request.headers.authorization, body: body.toString() });
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ access_token: secret, token_type: "Bearer", expires_in: 3600 }));
+      return;
+    }
+    if (request.headers[header] !== value) {
+      refused += 1;
+      response.writeHead(401).end();
+      return;
+    }
+    received.push(gunzipSync(body).toString("latin1"));
+    response.writeHead(200, { "content-type": "application/x-protobuf" }).end();
+  });
+  const url = await listening(server);
+  return {
+    url,
+    received,
+    tokenRequests,
+    refused: () => refused,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** As arcana sends its own. */
+async function push(port: number, name = "svc.engine.initial_latency"): Promise<number> {
+  const dataPoints = [{ asDouble: 0.12, timeUnixNano: `${Date.now()}000000` }];
+  const metrics = [{ name, unit: "s", gauge: { dataPoints } }];
+  const answer = await fetch(`http://127.0.0.1:${port}/v1/metrics`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ resourceMetrics: [{ resource: {}, scopeMetrics: [{ metrics }] }] }),
+  });
+  return answer.status;
+}
+
+const until = (fact: () => void) => vi.waitFor(fact, { timeout: 20_000, interval: 100 });
+
+const ways: [
+  string,
+  object,
+  Record<string, Record<string, string>>,
+  Record<string, string>,
+  [string, string],
+][] = [
+  [
+    "a bearer token",
+    { bearer: { secretRef: { name: "s" } } },
+    { auth: { token: secret } },
+    {},
+    ["authorization", `Bearer ${secret}`],
+  ],
+  [
+    "a user's name and password",
+    { basic: { secretRef: { name: "s" } } },
+    {},
+    { COLLECTOR_USERNAME: "otlp", COLLECTOR_PASSWORD: secret },
+    ["authorization", `Basic ${Buffer.from(`otlp:${secret}`).toString("base64")}`],
+  ],
+  [
+    "a header",
+    { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] },
+    {},
+    { COLLECTOR_HEADER_0: secret },
+    ["api-key", secret],
+  ],
+];
+
+describe("the collector beside a model", () => {
+  it.each(ways)(
+    "brings arcana's metrics to a backend that demands %s",
+    async (_what, auth, files, values, header) => {
+      await using to = await backend(...header);
+      const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
+      await using pod = await CollectorPod.prepare(container, files);
+      expect(JSON.stringify(container)).not.toContain(secret);
+      await pod.validate(values);
+      await pod.start(values);
+      expect(await push(pod.ports.http)).toBe(200);
+      await until(() => expect(to.received.join()).toContain("svc.engine.initial_latency"));
+      expect(to.refused()).toBe(0);
+      const said = to.received.join();
+      for (const attribute of ["k8s.pod.name", "demo-arcana-0", "k8s.namespace.name", "svc.pool", "voice $1"])
+        expect(said).toContain(attribute);
+      expect(pod.log()).not.toContain(secret);
+    },
+  );
+
+  it("asks for an OAuth 2 token by its client's credentials, and brings that", async () => {
+    await using to = await backend("authorization", `Bearer ${secret}`);
+    const auth = { oauth2: { tokenUrl: `${to.url}/token`, scopes: ["metrics"], secretRef: { name: "s" } } };
+    const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
+    await using pod = await CollectorPod.prepare(container, {});
+    const values = { COLLECTOR_CLIENT_ID: "tts", COLLECTOR_CLIENT_SECRET: "pw" };
+    await pod.validate(values);
+    await pod.start(values);
+    await push(pod.ports.http);
+    await until(() => expect(to.received.join()).toContain("svc.engine.initial_latency"));
+    const [{ authorization, body } = { authorization: "", body: "" }] = to.tokenRequests;
+    expect(body).toContain("scope=metrics");
+    expect(`${Buffer.from(String(authorization).replace("Basic ", ""), "base64")} ${body}`).toMatch(
+      /tts.*pw/,
+    );
+  });
+
+  it("reads what the model and vLLM say of themselves at their fixed ports", async () => {
+    await using to = await backend("api-key", secret);
+    const auth = { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] };
+    const container = sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth);
+    await using pod = await CollectorPod.prepare(container, {});
+    const exposition = (name: string) =>
+      createServer((_request, response) => {
+        response.setHeader("content-type", "text/plain; version=0.0.4");
+        response.end(`# TYPE ${name} gauge\n${name} 1\n`);
+      });
+    const [model, vllm] = [exposition("svc_tts_model_streams"), exposition("vllm_num_requests_running")];
+    await once(model.listen(pod.ports.model, "127.0.0.1"), "listening");
+    await once(vllm.listen(pod.ports.vllm, "127.0.0.1"), "listening");
+    try {
+      await pod.start({ COLLECTOR_HEADER_0: secret });
+      await until(() => expect(to.received.join()).toContain("svc_tts_model_streams"));
+      await until(() => expect(to.received.join()).toContain("vllm_num_requests_running"));
+      expect(to.received.join()).toContain("svc-tts-arcana");
+    } finally {
+      for (const server of [model, vllm]) {
+        server.close();
+        server.closeAllConnections();
+      }
+    }
+  });
+
+  it("sends what it still has when it is stopped, after the model", async () => {
+    await using to = await backend("authorization", `Bearer ${secret}`);
+    const container = sidecar(
+      { protocol: "http/protobuf", endpoint: to.url },
+      { bearer: { secretRef: { name: "s" } } },
+    );
+    await using pod = await CollectorPod.prepare(container, { auth: { token: secret } });
+    await pod.start();
+    await push(pod.ports.http, "svc.engine.invocation_request");
+    expect(await pod.stop()).toBe(0);
+    expect(to.received.join()).toContain("svc.engine.invocation_request");
+  });
+
+  it.each([
+    ["bearer", { bearer: { secretRef: { name: "s" } } }],
+    ["basic", { basic: { secretRef: { name: "s" } } }],
+    ["oauth2", { oauth2: { tokenUrl: "http://127.0.0.1:1/token", secretRef: { name: "s" } } }],
+    ["headers", { headers: [{ name: "api-key", secretRef: { name: "s", key: "k" } }] }],
+  ])("stays up without its %s credentials, and takes what the model sends", async (_what, auth) => {
+    await using to = await backend("authorization", "nobody has this");
+    // the volume of a Secret that is not there is an empty folder
+    await using pod = await CollectorPod.prepare(
+      sidecar({ protocol: "http/protobuf", endpoint: to.url }, auth),
+      { auth: {} },
+    );
+    await pod.start();
+    expect(await push(pod.ports.http)).toBe(200);
+    expect(await pod.healthy()).toBe(true);
+    expect(to.received).toEqual([]);
+  });
+
+  it("sends by gRPC over TLS to a backend whose authority it was told, with its token", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "svc-tts-grpc-"));
+    const file = (name: string) => join(folder, name);
+    const days = ["-days", "1", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+    const subject = ["-subj", "/CN=backend", "-addext", "subjectAltName=IP:127.0.0.1"];
+    await promisify(execFile)("openssl", [
+      "req",
+      "-x509",
+      ...days,
+      ...subject,
+      "-keyout",
+      file("key"),
+      "-out",
+      file("crt"),
+    ]);
+    const [key, cert] = [await readFile(file("key")), await readFile(file("crt"))];
+    const received: string[] = [];
+    const server = createSecureServer({ key, cert });
+    server.on("stream", async (stream, headers) => {
+      const body = await bodyOf(stream);
+      const known = headers.authorization === `Bearer ${secret}`;
+      // a gRPC message: a byte that says whether it is packed, four of length, the bytes
+      if (known)
+        received.push(
+          `${headers[":path"]} ${(body[0] === 1 ? gunzipSync(body.subarray(5)) : body).toString("latin1")}`,
+        );
+      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": known ? "0" : "16" }));
+      stream.end(Buffer.alloc(5));
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const endpoint = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const exporter = { protocol: "grpc", endpoint, caSecretRef: { name: "ca" } };
+    try {
+      await using pod = await CollectorPod.prepare(
+        sidecar(exporter, { bearer: { secretRef: { name: "s" } } }),
+        {
+          auth: { token: secret },
+          ca: { "ca.crt": cert.toString() },
+        },
+      );
+      await pod.validate();
+      await pod.start();
+      await push(pod.ports.http);
+      await until(() => expect(received.join()).toContain("svc.engine.initial_latency"));
+      expect(received[0]).toContain("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
+    } finally {
+      server.close();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});

@@ -1,0 +1,119 @@
+/** Whether others who wait for our objects judge them right at every stage: kstatus (Flux, kpt, Helm) and Argo CD's health check. */
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, inject, it } from "vitest";
+import { parse } from "yaml";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { type Verdict, verdictsOf } from "../../support/judges.ts";
+import { installCrds } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
+
+/** Objects as a real API server and the operator left them, by the stage that they are in. */
+const stages = new Map<string, Manifest>();
+
+async function walkThroughStages(house: OperatorHouse): Promise<void> {
+  const keep = async (stage: string) => {
+    stages.set(stage, await house.deployment());
+    const pool = await house.get("TtsModelPool", "demo-mist");
+    if (pool !== undefined) stages.set(`${stage}, its pool`, pool);
+  };
+  await house.stopOperator();
+  await house.putDeployment();
+  await keep("new");
+  await house.startOperator();
+  await house.until(async () => (await house.condition("LicenseValid")).startsWith("False"), "no license");
+  await keep("without a license");
+  await house.putLicense(await house.issuer.issue());
+  await house.until(async () => (await house.condition("Reconciling")).startsWith("True"), "the start");
+  await house.until(
+    async () => (await house.get("TtsModelPool", "demo-mist"))?.status !== undefined,
+    "the pool",
+  );
+  await keep("starting");
+  await house.serve("demo-api", "demo-mist");
+  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  await keep("ready");
+  const now = Math.floor(Date.now() / 1000);
+  await house.putLicense(await house.issuer.issue({ nbf: now - 7200, exp: now - 60 }));
+  await house.until(async () => (await house.condition("LicenseValid")).includes("Expired"), "grace");
+  await keep("in the license's grace");
+  await house.putLicense(await house.issuer.issue());
+  await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "renewal");
+  await house.stopOperator();
+  await house.putDeployment({ api: { replicas: 2 } });
+  stages.set("changed, not looked at yet", await house.deployment());
+  await house.startOperator();
+  await house.until(async () => (await house.condition("ApiReady")).startsWith("False"), "a rollout");
+  stages.set("rolling out", await house.deployment());
+  await house.putDeployment({ suspend: true });
+  await house.until(async () => (await house.condition("Ready")).includes("Suspended"), "suspended");
+  stages.set("suspended", await house.deployment());
+  const going = await house.deployment();
+  const metadata = { ...going.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };
+  stages.set("being deleted", { ...going, metadata });
+}
+
+async function argoVerdicts(kind: string, objects: Manifest[]): Promise<Verdict[]> {
+  const { data } = parse(await readFile(config, "utf8")) as { data: Record<string, string> };
+  const script = data[`resource.customizations.health.tts.svc.dev_${kind}`];
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-argo-"));
+  try {
+    await writeFile(join(folder, "health.lua"), script ?? "");
+    return await verdictsOf("argohealth", [join(folder, "health.lua")], objects);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+beforeAll(async () => {
+  await installCrds(inject("controlPlane"));
+  await using house = await OperatorHouse.open();
+  await walkThroughStages(house);
+}, 600_000);
+
+const expected: readonly (readonly [stage: string, kstatus: string, argo: string])[] = [
+  ["new", "InProgress", "Progressing"],
+  ["without a license", "Failed", "Degraded"],
+  ["starting", "InProgress", "Progressing"],
+  ["starting, its pool", "InProgress", "Progressing"],
+  ["ready", "Current", "Healthy"],
+  ["ready, its pool", "Current", "Healthy"],
+  ["in the license's grace", "Current", "Healthy"],
+  ["changed, not looked at yet", "InProgress", "Progressing"],
+  ["rolling out", "InProgress", "Progressing"],
+  ["suspended", "InProgress", "Suspended"],
+  ["being deleted", "Terminating", "Progressing"],
+];
+
+describe("a TtsDeployment and its pool", () => {
+  it("are judged by kstatus as they stand, at every stage", async () => {
+    const verdicts = await verdictsOf(
+      "kstatus",
+      [],
+      expected.map(([stage]) => stages.get(stage) ?? {}),
+    );
+    expect(expected.map(([stage], index) => [stage, verdicts[index]?.status])).toEqual(
+      expected.map(([stage, status]) => [stage, status]),
+    );
+  });
+
+  it("are judged by Argo CD's health check as they stand, at every stage", async () => {
+    const seen: (readonly [string, string | undefined])[] = [];
+    for (const [stage] of expected) {
+      const object = stages.get(stage);
+      const [verdict] = await argoVerdicts(object?.kind ?? "", object === undefined ? [] : [object]);
+      seen.push([stage, verdict?.status]);
+      expect(verdict?.message, stage).not.toBe("nil");
+    }
+    expect(seen).toEqual(expected.map(([stage, , status]) => [stage, status]));
+  });
+
+  it("tell Argo CD of a license that ends", async () => {
+    const object = stages.get("in the license's grace");
+    const [verdict] = await argoVerdicts("TtsDeployment", object === undefined ? [] : [object]);
+    expect(verdict?.message).toMatch(/^Expired: /);
+  });
+});

@@ -1,0 +1,98 @@
+/** The commands of docs/operations.md that need no pods, as they stand there, on a real API server beside a running operator. */
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest";
+import { installCrds, kubectl } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const address = inject("controlPlane");
+
+let house: OperatorHouse;
+let folder: string;
+let commands: string[];
+
+beforeAll(async () => {
+  await installCrds(address);
+  const blocks = (await readFile(join(root, "docs/operations.md"), "utf8")).matchAll(/^```sh\n(.*?)^```/gms);
+  commands = [...blocks].flatMap(([, block = ""]) => block.trim().split("\n"));
+});
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-operations-"));
+  house = await OperatorHouse.open();
+});
+
+afterEach(async () => {
+  await house[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true });
+});
+
+/** Runs the one command of the page that begins so, in the test's own namespace. */
+async function follow(beginning: string, change = (command: string) => command): Promise<string> {
+  const [command = "", ...more] = commands.filter((line) => line.startsWith(beginning));
+  expect([command, ...more], `docs/operations.md must say "${beginning}" once`).toHaveLength(1);
+  const { stdout } = await promisify(execFile)(
+    "bash",
+    ["-euo", "pipefail", "-c", change(command.replaceAll("-n speech", `-n ${house.namespace}`))],
+    {
+      cwd: folder,
+      env: {
+        PATH: [address.binDirectory, process.env.PATH].join(delimiter),
+        KUBECONFIG: address.kubeconfigPath,
+      },
+    },
+  );
+  return stdout;
+}
+
+const ofTheNamespace = (command: string) => command.replace("--all-namespaces", `-n ${house.namespace}`);
+
+it("backs up, loses everything, and restores it as it was", async () => {
+  await house.putLicense(await house.issuer.issue(), "tts-license");
+  await house.putLicense("unused", "tts-keys");
+  const spec = { license: { secretRef: { name: "tts-license" } } };
+  await house.putDeployment(spec);
+  await house.until(
+    async () => (await house.get("Deployment", "demo-mist")) !== undefined,
+    "the pool's pods",
+  );
+  const before = await house.deployment();
+  await follow("kubectl get ttsd --all-namespaces -o yaml", ofTheNamespace);
+  await follow("kubectl -n speech get secret");
+  await follow("kubectl -n speech delete ttsd");
+  for (const name of ["tts-license", "tts-keys"]) await house.remove("Secret", name);
+  await house.until(async () => (await house.get("Deployment", "demo-api")) === undefined, "the end");
+
+  const restore = (file: string) =>
+    kubectl(address, ["apply", "-n", house.namespace, "-f", join(folder, file)]);
+  expect(await restore("secrets.yaml")).toMatchObject({ code: 0 });
+  expect(await restore("ttsd.yaml")).toMatchObject({ code: 0 });
+  await house.serve("demo-api", "demo-mist");
+  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  expect((await house.deployment()).spec).toEqual(before.spec);
+});
+
+it("renews the license and rotates the internal token without a restart", async () => {
+  await house.putLicense("expired", "tts-license");
+  await house.putDeployment({ license: { secretRef: { name: "tts-license" } } });
+  await house.until(async () => (await house.condition("LicenseValid")).startsWith("False"), "no license");
+  await writeFile(join(folder, "license.jwt"), await house.issuer.issue());
+  await follow("kubectl -n speech create secret generic tts-license");
+  await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "the renewal");
+  await follow("kubectl -n speech annotate ttsd demo");
+  const accepted = async () => (await house.mustGet("Secret", "demo-token")).data as Record<string, string>;
+  await house.until(async () => {
+    const { accepted: list = "" } = await accepted();
+    return Buffer.from(list, "base64").toString().trim().split("\n").length === 2;
+  }, "a second token");
+});
+
+it("takes the CRDs over for a release", async () => {
+  const tried = (command: string) => `${command} --dry-run=server`;
+  expect(await follow("kubectl annotate crd", tried)).toContain("ttsdeployments.tts.svc.dev annotate");
+  expect(await follow("kubectl label crd", tried)).toContain("ttsmodelpools.tts.svc.dev labeled");
+});

@@ -1,0 +1,259 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import type { RoutingTable } from "../../../config/contract/routing.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+/** Rollouts of a pool on a real API server; the Deployment controller is played by hand. */
+
+let house: OperatorHouse;
+/** What the API pods have counted of the canary. */
+let counted = { ok: 0, error: 0 };
+
+beforeAll(() => installCrds(inject("controlPlane")));
+
+beforeEach(async () => {
+  counted = { ok: 0, error: 0 };
+  house = await OperatorHouse.open();
+  await again();
+});
+
+afterEach(async () => {
+  await house[Symbol.asyncDispose]();
+});
+
+async function again(image?: string): Promise<void> {
+  await house.stopOperator();
+  await house.startOperator({ metrics, ...(image !== undefined && { image }) });
+}
+
+/** Every revision that the status has ever named tells the same. */
+function metrics(): string {
+  return ["ok", "error"]
+    .map(
+      (outcome) =>
+        `svc_tts_pool_spoken_total{pool="mist-canary",revision="${revision}",outcome="${outcome}"} ${counted[outcome as "ok"]}`,
+    )
+    .join("\n");
+}
+let revision = "";
+
+const analysis = { intervalSeconds: 1, minRequests: 10, maxErrorPercent: 5 };
+const canary = {
+  steps: [
+    { weight: 20, pauseSeconds: 1 },
+    { weight: 50, pauseSeconds: 1 },
+  ],
+  analysis,
+};
+const mist = (more: object = {}, rollout: object = { canary }) => [
+  { name: "mist", kind: "mist", replicas: 4, rollout, ...more },
+];
+const changed = { maxConcurrentStreams: 4 };
+
+async function apiPod(): Promise<void> {
+  const metadata = {
+    name: "demo-api-1",
+    namespace: house.namespace,
+    labels: { "tts.svc.dev/deployment": "demo", "app.kubernetes.io/component": "api" },
+  };
+  const spec = { containers: [{ name: "api", image: "i:1" }] };
+  const made = await house.admin.create({ apiVersion: "v1", kind: "Pod", metadata, spec });
+  await house.setStatus(made, { phase: "Running", podIP: "127.0.0.1" });
+}
+
+async function begin(rollout?: object): Promise<void> {
+  await house.ready({}, mist({}, rollout));
+  await apiPod();
+}
+
+const state = async () => (await house.pool("demo-mist")).status?.canary;
+
+async function reached(phase: string, step = 0): Promise<void> {
+  await house.until(async () => {
+    const found = await state();
+    revision = found?.revision ?? revision;
+    return found?.phase === phase && found.step === step;
+  }, `${phase} at step ${step}`);
+}
+
+async function shares(): Promise<string> {
+  const { data } = await house.mustGet("ConfigMap", "demo-routing");
+  const { models } = JSON.parse((data as Record<string, string>)["routing.json"] ?? "") as RoutingTable;
+  return (models.mist ?? []).map(({ pool, weight }) => `${pool} ${weight}`).join(", ");
+}
+
+async function streamsOf(name: string): Promise<string | undefined> {
+  const { template } = (await house.workload(name)).spec ?? {};
+  return template?.spec?.containers[0]?.env?.find(({ name }) => name.endsWith("MAX_CONCURRENT_STREAMS"))
+    ?.value;
+}
+
+async function gone(): Promise<void> {
+  await house.until(
+    async () => (await house.get("TtsModelPool", "demo-mist-canary")) === undefined,
+    "its end",
+  );
+}
+
+describe("a canary", () => {
+  it("that is good takes its shares, and then every pod takes over its settings", async () => {
+    await begin();
+    await house.putDeployment({}, mist(changed));
+    await reached("Starting");
+    await house.serve("demo-mist-canary");
+    await reached("Analysing");
+    await house.until(async () => (await shares()) === "mist 80, mist-canary 20", "the first shares");
+    expect([await streamsOf("demo-mist"), await streamsOf("demo-mist-canary")]).toEqual(["16", "4"]);
+    expect(await house.condition("RolloutHealthy")).toMatch(
+      /^True Canary: .*20% of the streams, step 1 of 2/,
+    );
+    counted = { ok: 40, error: 1 };
+    await reached("Starting", 1);
+    await house.until(
+      async () => (await house.workload("demo-mist-canary")).spec?.replicas === 2,
+      "two pods",
+    );
+    await house.serve("demo-mist-canary");
+    await house.until(async () => (await shares()) === "mist 50, mist-canary 50", "the second shares");
+    await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+    expect(await shares()).toBe("mist 50, mist-canary 50");
+    await house.serve("demo-mist");
+    await gone();
+    expect(await shares()).toBe("mist 100");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    const { status } = await house.pool("demo-mist");
+    expect(status).toMatchObject({ currentRevision: revision, updateRevision: revision });
+    expect(status?.canary).toBeUndefined();
+    await house.settled();
+    const writes = house.proxy.count("write");
+    await house.settled(1_500);
+    expect(house.proxy.count("write")).toBe(writes);
+  });
+
+  it("that is bad loses its share at once and is given up; the pods keep their settings, and the status says why", async () => {
+    await begin();
+    const before = await house.workload("demo-mist");
+    await house.putDeployment({}, mist(changed));
+    await reached("Starting");
+    await house.serve("demo-mist-canary");
+    await reached("Analysing");
+    counted = { ok: 15, error: 5 };
+    await reached("RolledBack");
+    await gone();
+    expect(await shares()).toBe("mist 100");
+    expect(await house.condition("RolloutHealthy")).toMatch(
+      /^False CanaryErrors: .*5 of its 20 streams failed, 25.0%/,
+    );
+    expect(await house.condition("Stalled")).toMatch(/^True CanaryErrors/);
+    await again();
+    await house.settled();
+    expect((await house.workload("demo-mist")).spec?.template).toEqual(before.spec?.template);
+    // the earlier settings are what runs: taking them back is enough
+    await house.putDeployment({}, mist());
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    expect(await state()).toBeUndefined();
+  });
+
+  it("is held, taken over and given up by kubectl annotate", async () => {
+    await begin();
+    await house.putDeployment({}, mist(changed));
+    await reached("Starting");
+    const annotate = (order: string) => [
+      ...["annotate", "-n", house.namespace, "ttsmp/demo-mist", `tts.svc.dev/canary-${order}=${revision}`],
+    ];
+    const address = inject("controlPlane");
+    await kubectlOrThrow(address, annotate("pause"));
+    await house.serve("demo-mist-canary");
+    await reached("Analysing");
+    counted = { ok: 40, error: 0 };
+    await house.settled(2_500);
+    expect(await state()).toMatchObject({ phase: "Analysing", step: 0 });
+    await kubectlOrThrow(address, annotate("promote"));
+    await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+  });
+
+  it("comes to its end though every third answer to a write is lost, and the operator starts again all the time", async () => {
+    await begin();
+    let [writes, survived] = [0, 0];
+    house.proxy.rule = ({ method }) => {
+      if (method === "GET") return undefined;
+      writes += 1;
+      if (writes % 3 !== 0) return undefined;
+      survived += 1;
+      return { kind: "drop", when: "after" };
+    };
+    const reviving = setInterval(() => void revive(), 400);
+    let busy = false;
+    const revive = async () => {
+      if (busy) return;
+      busy = true;
+      await again();
+      busy = false;
+    };
+    try {
+      await house.putDeployment({}, mist(changed));
+      await reached("Starting");
+      await house.serve("demo-mist-canary");
+      await reached("Analysing");
+      counted = { ok: 40, error: 0 };
+      await reached("Starting", 1);
+      await house.until(
+        async () => (await house.workload("demo-mist-canary")).spec?.replicas === 2,
+        "two pods",
+      );
+      await house.serve("demo-mist-canary");
+      await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+      await house.serve("demo-mist");
+      await gone();
+    } finally {
+      clearInterval(reviving);
+      while (busy) await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    house.proxy.rule = () => undefined;
+    expect(survived).toBeGreaterThan(3);
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    expect(await shares()).toBe("mist 100");
+  });
+});
+
+describe("other rollouts", () => {
+  it("wait for their maintenance window, and say when it opens", async () => {
+    const hour = (new Date().getUTCHours() + 12) % 24;
+    const start = `${String(hour).padStart(2, "0")}:00`;
+    const maintenanceWindow = { start, duration: "1h" };
+    await begin({ maintenanceWindow });
+    await house.putDeployment({}, mist(changed, { maintenanceWindow }));
+    await house.until(
+      async () =>
+        /^True AwaitingMaintenanceWindow: .*opens at \d{4}-/.test(await house.condition("RolloutHealthy")),
+      "the wait",
+    );
+    expect(await streamsOf("demo-mist")).toBe("16");
+    await house.putDeployment({}, mist(changed, {}));
+    await house.until(async () => (await streamsOf("demo-mist")) === "4", "the rollout");
+  });
+
+  it("of a newer operator wait until they are asked for", async () => {
+    await begin({});
+    const before = await house.workload("demo-mist");
+    await again("registry.example/svc-tts/server:0.2.0");
+    // The API tier and the pool are judged in turns of their own: the condition grows by one, then the other.
+    await house.until(
+      async () => /^True OperatorChanged: .*\bapi, pool mist\b/.test(await house.condition("RevisionOutdated")),
+      "the word of it",
+    );
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
+    const restart = ["annotate", "-n", house.namespace, "ttsd/demo", "tts.svc.dev/restart=now"];
+    await kubectlOrThrow(inject("controlPlane"), restart);
+    for (const name of ["demo-api", "demo-mist"])
+      await house.until(
+        async () => JSON.stringify((await house.workload(name)).spec?.template).includes("server:0.2.0"),
+        `the new pods of ${name}`,
+      );
+    await house.serve("demo-api", "demo-mist");
+    await house.until(
+      async () => (await house.condition("RevisionOutdated")).startsWith("False Current"),
+      "all are current",
+    );
+  });
+});

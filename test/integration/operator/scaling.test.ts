@@ -1,0 +1,354 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { labels } from "../../../config/contract/names.ts";
+import type { RoutingTable } from "../../../config/contract/routing.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { ApiPod } from "../../support/api-pods.ts";
+import { startHpaController } from "../../support/hpa-controller.ts";
+import { installKedaCrd, removeKedaCrd } from "../../support/keda.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+/** The built-in scaler and its neighbours before a real API server, under the chart's own role; API pods are sockets of the test. */
+
+type Json = { [name: string]: unknown };
+let house: OperatorHouse;
+let api: ApiPod;
+
+beforeAll(() => installCrds(inject("controlPlane")));
+
+beforeEach(async () => {
+  house = await OperatorHouse.open();
+  api = await ApiPod.start();
+});
+
+afterEach(async () => {
+  await house[Symbol.asyncDispose]();
+  await api[Symbol.asyncDispose]();
+});
+
+const quick = {
+  scaleDown: { stabilizationWindowSeconds: 1, policies: [{ type: "Percent", value: 100, periodSeconds: 1 }] },
+};
+
+function mist(scaling: Json): Json {
+  return { name: "mist", kind: "mist", scaling: { maxReplicas: 4, behavior: quick, ...scaling } };
+}
+
+/** A pod as the scheduler and the kubelet would leave it. */
+async function putPod(name: string, podLabels: Json, container: Json, podIP: string): Promise<Manifest> {
+  await house.admin.create({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: house.namespace, labels: podLabels as Record<string, string> },
+    spec: { containers: [{ image: "x", ...container }] },
+  });
+  const pod = await house.mustGet("Pod", name);
+  const conditions = [{ type: "Ready", status: "True" }];
+  await house.setStatus(pod, { podIP, podIPs: [{ ip: podIP }], phase: "Running", conditions });
+  return pod;
+}
+
+const putApiPod = (name = "demo-api-1", port = api.port) =>
+  putPod(
+    name,
+    { [labels.deployment]: "demo", [labels.component]: "api" },
+    { name: "api", ports: [{ name: "http", containerPort: port }] },
+    "127.0.0.1",
+  );
+
+const putModelPod = (name: string, podIP: string) =>
+  putPod(name, { [labels.deployment]: "demo", [labels.pool]: "mist" }, { name: "mist" }, podIP);
+
+async function replicas(): Promise<number | undefined> {
+  const { spec } = await house.workload("demo-mist");
+  return spec?.replicas;
+}
+
+const scaledTo = (count: number) =>
+  house.until(async () => (await replicas()) === count, `${count} replicas`);
+
+async function route() {
+  const { data } = await house.mustGet("ConfigMap", "demo-routing");
+  const table = JSON.parse((data as Record<string, string>)["routing.json"] ?? "") as RoutingTable;
+  return table.models.mist?.[0];
+}
+
+/** Nothing more is written. */
+async function quiet(): Promise<void> {
+  await house.settled();
+  const writes = house.proxy.count("write");
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  expect(house.proxy.count("write")).toBe(writes);
+}
+
+async function scaled(scaling: Json, count: number): Promise<void> {
+  await house.putLicense(await house.issuer.issue());
+  await house.putDeployment({}, [mist(scaling)]);
+  await house.serve("demo-api", "demo-mist");
+  await putApiPod();
+  await house.until(async () => api.readers === 1, "the operator listens");
+  await scaledTo(count);
+}
+
+describe("a pool that scales itself", () => {
+  it("begins at zero, is ready so, wakes for the first caller, and sleeps again", async () => {
+    await scaled({ minReplicas: 0 }, 0);
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    expect(await route()).toMatchObject({ idle: true, wakes: true });
+    const beganMs = performance.now();
+    api.tell("mist", { waiting: 1 });
+    await scaledTo(1);
+    console.info(`from a caller's request to the Deployment: ${Math.round(performance.now() - beganMs)} ms`);
+    await house.until(async () => (await route())?.idle === false, "a route");
+    await house.serve("demo-mist");
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    api.tell("mist", {});
+    await scaledTo(0);
+    await house.until(async () => (await route())?.idle === true, "no route");
+  });
+
+  it("follows the load, tells of it, and shows the internal token", async () => {
+    api.tell("mist", { streams: 9, replicas: { "http://10.0.0.1:8080": 9 } });
+    await scaled({ target: { streamsPerReplica: 4 } }, 3);
+    await house.serve("demo-mist");
+    await house.until(
+      async () => (await house.deployment()).status?.models[0]?.capacity.used === 9,
+      "streams used",
+    );
+    await house.until(
+      async () => (await house.deployment()).status?.summary.streams === "9/48",
+      "streams used, and how many there may be",
+    );
+    expect(await house.condition("ScalingReady")).toMatch(/^True Following: /);
+    const { data } = await house.mustGet("Secret", "demo-token");
+    const token = Buffer.from((data as Record<string, string>).token ?? "", "base64").toString();
+    expect(new Set(api.tokens)).toEqual(new Set([`Bearer ${token}`]));
+  });
+
+  it("stays ready while it grows and shrinks", async () => {
+    await scaled({ target: { streamsPerReplica: 4 } }, 1);
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    const ready = async () =>
+      (await house.deployment()).status?.conditions.find(({ type }) => type === "Ready");
+    const before = await ready();
+    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    api.tell("mist", { streams: 9 });
+    await scaledTo(3);
+    await house.serve("demo-mist");
+    api.tell("mist", { streams: 1 });
+    await scaledTo(1);
+    await house.serve("demo-mist");
+    await house.settled();
+    expect(await ready()).toEqual(before);
+  });
+
+  it("costs no write while the load stays as it is", async () => {
+    await scaled({ target: { streamsPerReplica: 4 } }, 1);
+    api.tell("mist", { streams: 3 });
+    await house.serve("demo-mist");
+    await house.settled(2_500);
+    const writes = house.proxy.count("write");
+    for (let line = 0; line < 10; line += 1) api.tell("mist", { streams: 3 });
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    expect(house.proxy.count("write")).toBe(writes);
+  });
+
+  it("takes no replica away while an API pod does not tell, and begins again when it does", async () => {
+    await scaled({ target: { streamsPerReplica: 4 } }, 1);
+    api.tell("mist", { streams: 9 });
+    await scaledTo(3);
+    await putApiPod("demo-api-2", 9); // nobody listens there
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    api.tell("mist", {});
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(await replicas()).toBe(3);
+    await house.remove("Pod", "demo-api-2");
+    await scaledTo(1);
+  });
+
+  it("comes back to a pod whose connection broke", async () => {
+    await scaled({ target: { streamsPerReplica: 4 } }, 1);
+    api.cut();
+    await house.until(async () => api.readers === 1, "the operator listens again");
+    api.tell("mist", { streams: 9 });
+    await scaledTo(3);
+  });
+
+  it("marks the pods with the fewest streams before it shrinks", async () => {
+    await scaled({ target: { streamsPerReplica: 4 } }, 1);
+    const streams = { "http://10.0.0.1:8080": 4, "http://10.0.0.2:8080": 0, "http://10.0.0.3:8080": 5 };
+    for (const [index, url] of Object.keys(streams).entries()) {
+      await putModelPod(`demo-mist-${index + 1}`, new URL(url).hostname);
+    }
+    api.tell("mist", { streams: 9, replicas: streams });
+    await scaledTo(3);
+    api.tell("mist", { streams: 8, replicas: { ...streams, "http://10.0.0.3:8080": 4 } });
+    await scaledTo(2);
+    const costs = await Promise.all(
+      [1, 2, 3].map(async (index) => (await house.mustGet("Pod", `demo-mist-${index}`)).metadata.annotations),
+    );
+    expect(costs).toEqual([undefined, { "controller.kubernetes.io/pod-deletion-cost": "-1" }, undefined]);
+  });
+
+  it("is held by the license, says so, and grows once a larger one is there", async () => {
+    await scaled({ target: { streamsPerReplica: 4 } }, 1);
+    await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
+    await house.settled(400);
+    api.tell("mist", { streams: 13 });
+    await scaledTo(2);
+    await house.until(
+      async () => (await house.condition("ScalingReady")).startsWith("False LicenseHold"),
+      "ScalingReady",
+    );
+    await house.putLicense(await house.issuer.issue({ maxStreams: 64 }));
+    await scaledTo(4);
+  });
+
+  it("puts back what somebody else sets by hand", async () => {
+    await scaled({}, 1);
+    await kubectlOrThrow(inject("controlPlane"), [
+      ...["scale", "ttsmp", "demo-mist", "--replicas=4", "-n", house.namespace],
+    ]);
+    await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 1, "one replica");
+  });
+});
+
+describe("who scales", () => {
+  it("changes without a dip: by hand, built in, HPA, somebody else, by hand", async () => {
+    await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
+    await putApiPod();
+    const seen: number[] = [];
+    const watching = setInterval(() => void replicas().then((count) => seen.push(count ?? -1)), 50);
+    api.tell("mist", { streams: 30 });
+    for (const scaling of [{}, { provider: "HPA" }, { provider: "External" }]) {
+      const more = "provider" in scaling && scaling.provider === "External" ? scaling : mist(scaling).scaling;
+      await house.putDeployment({}, [{ name: "mist", kind: "mist", scaling: more }]);
+      await house.settled(1_000);
+    }
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
+    await house.settled();
+    clearInterval(watching);
+    expect(new Set(seen)).toEqual(new Set([3]));
+    expect(await house.get("HorizontalPodAutoscaler", "demo-mist")).toBeUndefined();
+  });
+
+  it("is a HorizontalPodAutoscaler on the pool's scale, and its word is told", async () => {
+    await house.ready({}, [mist({ provider: "HPA", minReplicas: 1, target: { streamsPerReplica: 5 } })]);
+    const made = await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
+    expect(made.spec).toMatchObject({
+      scaleTargetRef: { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", name: "demo-mist" },
+      minReplicas: 1,
+      maxReplicas: 4,
+      metrics: [
+        {
+          type: "External",
+          external: {
+            metric: {
+              name: "svc_tts_pool_streams",
+              selector: { matchLabels: { tts_svc_dev_deployment: "demo", pool: "mist" } },
+            },
+            target: { type: "AverageValue", averageValue: "5" },
+          },
+        },
+      ],
+      behavior: { scaleDown: { stabilizationWindowSeconds: 1 } },
+    });
+    await house.setStatus(made, {
+      desiredReplicas: 1,
+      currentMetrics: [],
+      conditions: [
+        {
+          type: "ScalingActive",
+          status: "False",
+          reason: "FailedGetExternalMetric",
+          message: "no matches",
+          lastTransitionTime: "2026-01-01T00:00:00Z",
+        },
+      ],
+    });
+    await house.until(
+      async () =>
+        (await house.condition("ScalingReady")) ===
+        "False FailedGetExternalMetric: pool mist: HorizontalPodAutoscaler demo-mist: no matches",
+      "ScalingReady",
+    );
+    await quiet();
+  });
+
+  it("is Kubernetes' own HPA controller, which takes the pool from one to two and back", async () => {
+    let streams = 3;
+    await using controller = await startHpaController(inject("controlPlane"), ({ namespace }) =>
+      namespace === house.namespace ? streams : undefined,
+    );
+    await house.ready({}, [mist({ provider: "HPA", minReplicas: 1, target: { streamsPerReplica: 4 } })]);
+    await house.until(
+      async () => (await house.condition("ScalingReady")).startsWith("True Following"),
+      "ScalingReady",
+      30_000,
+    );
+    expect(await replicas()).toBe(1);
+    streams = 8;
+    await scaledTo(2);
+    await house.serve("demo-mist");
+    streams = 2;
+    await scaledTo(1);
+    expect(controller.queries.find(({ namespace }) => namespace === house.namespace)).toEqual({
+      namespace: house.namespace,
+      name: "svc_tts_pool_streams",
+      selector: "pool=mist,tts_svc_dev_deployment=demo",
+    });
+  });
+
+  it("keeps one replica where HorizontalPodAutoscalers may not scale to zero, and says so", async () => {
+    await house.ready({}, [mist({ provider: "HPA", minReplicas: 0 })]);
+    const made = await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
+    expect(made.spec).toMatchObject({ minReplicas: 1 });
+    await house.until(
+      async () => (await house.condition("ScalingReady")).startsWith("False ScaleToZeroRefused"),
+      "ScalingReady",
+    );
+    expect(await house.condition("Ready")).toMatch(/^True/);
+  });
+
+  it("is KEDA only where it is there: else a condition says so, and the pool keeps its replicas", async () => {
+    await house.ready({}, [mist({ provider: "KEDA", minReplicas: 1 })]);
+    await house.until(
+      async () => (await house.condition("ScalingReady")).startsWith("False KedaMissing"),
+      "ScalingReady",
+    );
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    expect(await replicas()).toBe(1);
+    await installKedaCrd(inject("controlPlane"));
+    await house.until(
+      async () => (await house.get("ScaledObject", "demo-mist")) !== undefined,
+      "a ScaledObject",
+      30_000,
+    );
+    const made = await house.mustGet("ScaledObject", "demo-mist");
+    expect(made.spec).toMatchObject({
+      scaleTargetRef: { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", name: "demo-mist" },
+      minReplicaCount: 1,
+      maxReplicaCount: 4,
+      triggers: [
+        {
+          type: "metrics-api",
+          metadata: {
+            url: `http://demo-api.${house.namespace}:8000/metrics`,
+            valueLocation: 'svc_tts_pool_streams{pool="mist"}',
+            aggregationType: "sum",
+          },
+        },
+      ],
+    });
+    const conditions = [{ type: "Ready", status: "True", reason: "ScaledObjectReady", message: "ready" }];
+    await house.setStatus(made, { conditions });
+    await house.until(
+      async () => (await house.condition("ScalingReady")).startsWith("True Following"),
+      "ScalingReady",
+    );
+    await quiet();
+    await house.putDeployment({}, [mist({})]);
+    await house.until(async () => (await house.get("ScaledObject", "demo-mist")) === undefined, "its end");
+    await removeKedaCrd(inject("controlPlane"));
+  });
+});

@@ -1,0 +1,141 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { AcceptedTokens } from "../../../server/model/access.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+let house: OperatorHouse;
+let folder = "";
+/** Model pods read their file once a second; a kubelet takes longer than that. */
+const overlapMs = 2_500;
+const slowestKubeletMs = 1_300;
+
+beforeAll(() => installCrds(inject("controlPlane")));
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-tokens-"));
+  house = await OperatorHouse.open();
+  await house.stopOperator();
+  await house.startOperator({ tokenOverlapMs: overlapMs });
+  await house.ready();
+});
+
+afterEach(async () => {
+  await house[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Tokens {
+  readonly token: string;
+  readonly accepted: string;
+}
+
+async function stored(): Promise<Tokens> {
+  const { data } = await house.mustGet("Secret", "demo-token");
+  const { token = "", accepted = "" } = data as Record<string, string>;
+  const plain = (text: string) => Buffer.from(text, "base64").toString();
+  return { token: plain(token), accepted: plain(accepted) };
+}
+
+function ask(value: string): Promise<string> {
+  const change = `tts.svc.dev/rotate-token=${value}`;
+  return kubectlOrThrow(inject("controlPlane"), [
+    ...["annotate", "-n", house.namespace, "ttsd/demo", "--overwrite", change],
+  ]);
+}
+
+/** A model pod whose kubelet renews its files late by `lagMs`. */
+async function modelPod(lagMs: number, tokens: Tokens) {
+  const path = await mkdtemp(join(folder, "pod-"));
+  const renew = ({ accepted }: Tokens) => writeFile(join(path, "accepted"), accepted);
+  await renew(tokens);
+  const access = new AcceptedTokens({ kind: "folder", path }, (error) => {
+    throw error;
+  });
+  return { lagMs, renew, accepts: (token: string) => access.accepts(`Bearer ${token}`) };
+}
+
+/** The Secret over time, as pods see it that follow late. */
+class History {
+  readonly changes: { at: number; tokens: Tokens }[] = [];
+
+  async look(): Promise<Tokens> {
+    const tokens = await stored();
+    if (JSON.stringify(tokens) !== JSON.stringify(this.changes.at(-1)?.tokens))
+      this.changes.push({ at: Date.now(), tokens });
+    return tokens;
+  }
+
+  /** As it was this long ago. */
+  before(lagMs: number): Tokens {
+    const found = this.changes.findLast(({ at }) => at <= Date.now() - lagMs) ?? this.changes[0];
+    if (found === undefined) throw new Error("nobody has looked yet");
+    return found.tokens;
+  }
+}
+
+describe("the internal token", () => {
+  it("is rotated on demand without one request refused, however late each pod follows", async () => {
+    const history = new History();
+    const first = await history.look();
+    const models = await Promise.all([0, 400, slowestKubeletMs].map((lagMs) => modelPod(lagMs, first)));
+    const refused: string[] = [];
+    let asked = 0;
+    const everyClientAsks = async () => {
+      for (const model of models) await model.renew(history.before(model.lagMs));
+      for (const lagMs of [0, 700, slowestKubeletMs]) {
+        const { token } = history.before(lagMs);
+        const answers = await Promise.all(models.map((model) => model.accepts(token)));
+        asked += answers.length;
+        if (answers.includes(false)) refused.push(`a client ${lagMs} ms late: ${answers}`);
+      }
+      await sleep(20);
+    };
+    await ask("today");
+    for (let latest = first; latest.token === first.token || latest.token !== latest.accepted; ) {
+      latest = await history.look();
+      await everyClientAsks();
+    }
+    const end = Date.now() + slowestKubeletMs + 1_200;
+    while (Date.now() < end) await everyClientAsks();
+    expect(history.changes.map(({ tokens }) => tokens.accepted.split("\n").length)).toEqual([1, 2, 2, 1]);
+    expect(asked).toBeGreaterThan(500);
+    expect(refused).toEqual([]);
+    // what was taken back counts no more
+    expect(await Promise.all(models.map(({ accepts }) => accepts(first.token)))).not.toContain(true);
+  });
+
+  it("is rotated to the end by an operator that starts again after each step", async () => {
+    const before = await stored();
+    await ask("again");
+    const steps = new Set<string>();
+    await house.until(async () => {
+      const latest = await stored();
+      const step = JSON.stringify(latest);
+      if (!steps.has(step)) {
+        steps.add(step);
+        await house.stopOperator();
+        await house.startOperator({ tokenOverlapMs: overlapMs });
+      }
+      return latest.token !== before.token && latest.accepted === latest.token;
+    }, "the new token alone");
+    expect(steps.size).toBeLessThanOrEqual(4);
+    await house.settled();
+    const writes = house.proxy.count("write");
+    await house.settled(1_500);
+    expect(house.proxy.count("write")).toBe(writes);
+  });
+
+  it("comes back, with its overlap, when the Secret is deleted in the middle of a rotation", async () => {
+    await ask("third");
+    await house.until(async () => (await stored()).accepted.includes("\n"), "the overlap");
+    const middle = await stored();
+    await house.remove("Secret", "demo-token");
+    await house.until(async () => (await house.get("Secret", "demo-token")) !== undefined, "the Secret");
+    const { accepted } = await stored();
+    expect(accepted.split("\n")).toEqual(middle.accepted.split("\n"));
+  });
+});

@@ -1,0 +1,43 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+import { variants } from "../contract/audio-rows.ts";
+
+const engineRate = 24_000;
+let api: TestApi;
+let model: ScriptedModel;
+let release: () => void;
+
+beforeAll(async () => {
+  model = await startScriptedModel(async (call) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    release = resolve;
+    await call.head(engineRate);
+    await call.tone(engineRate / 5, engineRate);
+    await promise;
+    await call.end(engineRate / 5);
+  });
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  api = await startTestApi({ mist: route, arcana: route });
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+describe("the first bytes", () => {
+  it.each(variants.filter(({ form }) => form !== "json"))(
+    "of $name leave while the model still speaks",
+    async ({ accept = "", body }) => {
+      const whole = { speaker: "luna", modelId: "arcana", text: "Hello there.", ...body };
+      const answer = await api.post(whole, { accept });
+      const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
+      const { value, done } = await reader.read();
+      expect(done).toBe(false);
+      expect((value as Uint8Array).length).toBeGreaterThan(44);
+      release();
+      while (!(await reader.read()).done);
+    },
+  );
+});

@@ -1,0 +1,111 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+
+const run = promisify(execFile);
+const main = join(import.meta.dirname, "../../../server/main.ts");
+
+let model: ScriptedModel;
+let folder: string;
+let database: string;
+let api: TestApi;
+
+beforeAll(async () => {
+  model = await startScriptedModel(speakTone(0.1));
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-keys-"));
+});
+beforeEach(() => {
+  database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
+});
+afterEach(() => api.stop());
+afterAll(async () => {
+  await model.close();
+  rmSync(folder, { recursive: true });
+});
+
+async function start(staleSeconds = 3600): Promise<void> {
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  api = await startTestApi({ mist: route }, { database, keysStaleSeconds: staleSeconds });
+}
+
+/** The command line, as a process of its own beside the running server. */
+async function keys(...words: string[]): Promise<string> {
+  const { stdout } = await run(process.execPath, [main, "keys", ...words, "--database", database]);
+  return stdout.trim();
+}
+
+async function statusOf(key: string): Promise<number> {
+  const answer = await api.post(
+    { speaker: "abbie", text: "Hello." },
+    { authorization: `Bearer ${key}`, accept: "audio/pcm" },
+  );
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+describe("keys of a database", () => {
+  it("count in a running server soon after they are made, rotated and revoked", async () => {
+    await start();
+    expect(await statusOf(api.key)).toBe(200); // of the file, beside it
+    const key = await keys("create", "--name", "app", "--streams", "3");
+    await eventually("the key is known", async () => (await statusOf(key)) === 200);
+    const fresh = await keys("rotate", "--name", "app", "--overlap", "1");
+    await eventually("the new secret is known", async () => (await statusOf(fresh)) === 200);
+    expect(await statusOf(key)).toBe(200); // both, for the overlap
+    expect(await keys("list")).toMatch(/^NAME .*\napp .*\napp /);
+    await keys("revoke", "--name", "app");
+    await eventually("neither is any more", async () => (await statusOf(key)) === 401);
+    expect(await statusOf(fresh)).toBe(401);
+  });
+
+  it("all get the same answer when they are not good: unknown, expired, revoked or misspelt", async () => {
+    const revoked = await keys("create", "--name", "app");
+    const read = await keys("create", "--name", "reader", "--scopes", "oov:read");
+    await keys("revoke", "--name", "app");
+    await start();
+    const answers = await Promise.all(
+      [revoked, api.otherKeys.expired, `${read.slice(0, -1)}x`, "of another kind"].map(async (key) => {
+        const answer = await api.post({}, { authorization: `Bearer ${key.replaceAll(" ", "-")}` });
+        const { requestId: _, ...problem } = (await answer.json()) as { requestId: string };
+        return { status: answer.status, header: answer.headers.get("www-authenticate"), problem };
+      }),
+    );
+    expect(answers[0]).toMatchObject({
+      status: 401,
+      header: 'Bearer realm="svc-tts", error="invalid_token"',
+    });
+    for (const answer of answers) expect(answer).toEqual(answers[0]);
+    const unscoped = await api.post({}, { authorization: `Bearer ${read}` });
+    expect(unscoped.status).toBe(403);
+    expect(unscoped.headers.get("www-authenticate")).toContain(
+      'error="insufficient_scope", scope="tts:write"',
+    );
+  });
+
+  it("go on when the database is lost, for the stated time, and then are asked to wait", async () => {
+    const key = await keys("create", "--name", "app");
+    await start(6);
+    expect(await statusOf(key)).toBe(200);
+    renameSync(database, `${database}.away`);
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    expect(await statusOf(key)).toBe(200);
+    await eventually("they are too old", async () => (await statusOf(key)) === 503, 8_000);
+    expect(await statusOf(api.key)).toBe(200); // the file's own keys have nothing to do with it
+    renameSync(`${database}.away`, database);
+    await eventually("they are read again", async () => (await statusOf(key)) === 200);
+  });
+
+  it("cannot be told from unknown ones while there was no database to read: 503, and speech by the file's keys", async () => {
+    writeFileSync(database, "no database at all ".repeat(1000));
+    await start();
+    const key = `svc_${"x".repeat(38)}`;
+    expect(await statusOf(key)).toBe(401); // misspelt by its own checksum: needs no database
+    expect(await statusOf("a-key-of-another-kind")).toBe(503);
+    expect(await statusOf(api.key)).toBe(200);
+  });
+});

@@ -1,0 +1,203 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { Client } from "undici";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually, rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { seriesOf } from "../../support/metrics.ts";
+import { modelTier } from "../../support/model-tier.ts";
+import { pythonWith } from "../../support/python.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+
+let model: ScriptedModel;
+let api: TestApi;
+const route = (...urls: string[]) => ({
+  mist: urls.map((service, index) => ({ pool: `p${index}`, service, weight: 1, idle: false })),
+});
+const body = { speaker: "abbie", text: "Hello." };
+
+beforeAll(async () => {
+  model = await startScriptedModel(speakTone(0.2));
+  api = await startTestApi(route(model.url));
+});
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+async function exposition(url: string, accept = "text/plain"): Promise<string> {
+  return (await fetch(`${url}/metrics`, { headers: { accept } })).text();
+}
+
+/** The sum of the samples of a name that have all these labels. */
+async function total(name: string, labels: Record<string, string>): Promise<number> {
+  const wanted = Object.entries(labels).map(([label, value]) => `${label}="${value}"`);
+  return (await exposition(api.url))
+    .split("\n")
+    .filter((line) => line.startsWith(`${name}{`) && wanted.every((part) => line.includes(part)))
+    .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+}
+
+async function speak(accept = "audio/pcm"): Promise<void> {
+  await (await api.post({ ...body, modelId: "mist", audioFormat: "wav" }, { accept })).arrayBuffer();
+}
+
+/** How much a sample grew by something; it is counted once the connection knows of the end. */
+async function growth(name: string, labels: Record<string, string>, act: () => Promise<unknown>, by = 1) {
+  const before = await total(name, labels);
+  await act();
+  await eventually(`${name} ${JSON.stringify(labels)} grows by ${by}`, async () => {
+    const grown = (await total(name, labels)) - before;
+    if (grown > by) throw new Error(`it grew by ${grown}`);
+    return grown === by;
+  });
+}
+
+describe("the API tier counts", () => {
+  it("a stream whose audio came too late as one that ran dry, however often it did, and no other", async () => {
+    const dry = { model: "mist" };
+    model.script = async (call) => {
+      await call.head(24_000);
+      for (let piece = 0; piece < 3; piece++) {
+        await call.tone(2_400, 24_000);
+        await new Promise((resolve) => setTimeout(resolve, 400));
+      }
+      await call.end(7_200);
+    };
+    await growth("svc_tts_underruns_total", dry, () => speak());
+    await growth("svc_tts_underruns_total", dry, () => speak("application/json"), 0);
+    model.script = speakTone(2);
+    await growth("svc_tts_underruns_total", dry, () => speak(), 0);
+    model.script = speakTone(0.2);
+  });
+
+  it("seconds of audio and of the encoder's work by format, and first audio by variant", async () => {
+    const before = await total("svc_tts_audio_seconds_total", { format: "mp3" });
+    await growth("svc_tts_first_audio_seconds_count", { variant: "stream-mp3" }, () => speak("audio/mpeg"));
+    expect((await total("svc_tts_audio_seconds_total", { format: "mp3" })) - before).toBeCloseTo(0.2, 2);
+    expect(await total("svc_tts_encode_seconds_total", { format: "mp3" })).toBeGreaterThan(0);
+    await growth("svc_tts_first_audio_seconds_count", { variant: "json-wav" }, () =>
+      speak("application/json"),
+    );
+  });
+
+  it("a caller who hung up as gone, before the answer under status 499", async () => {
+    const wait = Promise.withResolvers<void>();
+    model.script = () => wait.promise;
+    const gone = { endpoint: "/v1/svc-tts", http_status: "499" };
+    const hangUp = new AbortController();
+    const calls = model.calls.length;
+    await growth("svc_tts_requests_total", { outcome: "gone", voice: "abbie" }, () =>
+      growth("http_requests_total", gone, async () => {
+        const answer = fetch(`${api.url}/v1/svc-tts`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${api.key}`, "content-type": "application/json" },
+          body: JSON.stringify(body),
+          signal: hangUp.signal,
+        });
+        await eventually("the model was asked", () => model.calls.length > calls);
+        hangUp.abort();
+        await expect(answer).rejects.toThrow();
+      }),
+    );
+    expect(await total("http_errors_total", gone)).toBe(0);
+    expect(await total("svc_tts_streams", { model: "mist" })).toBe(0);
+    wait.resolve();
+    model.script = speakTone(0.2);
+  });
+
+  it("a stream that fails after its first byte, under the status that its caller saw", async () => {
+    model.script = async (call) => {
+      await call.head(24_000);
+      await call.tone(24_000, 24_000);
+      setTimeout(() => call.cut(), 100);
+    };
+    const labels = { endpoint: "/v1/svc-tts", http_status: "200", error_message: "model_failed" };
+    await growth("http_errors_total", labels, () => expect(speak()).rejects.toThrow());
+    model.script = speakTone(0.2);
+  });
+
+  it("the replica that was asked instead of one that refused", async () => {
+    const full = await startScriptedModel((call) =>
+      call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "1" }),
+    );
+    const other = await startTestApi(route(full.url, model.url));
+    for (let i = 0; i < 20; i++) await (await other.post(body, { accept: "audio/pcm" })).arrayBuffer();
+    const line = (await exposition(other.url))
+      .split("\n")
+      .find((text) => text.startsWith("svc_tts_retries_total{"));
+    expect(line).toMatch(/^svc_tts_retries_total\{model="mist",error_message="saturated"\} \d+$/);
+    expect(Number(line?.split(" ").at(-1))).toBe(full.calls.length);
+    await other.stop();
+    await full.close();
+  });
+
+  it("what is not even HTTP, and a path that is no path", async () => {
+    const other = { endpoint: "other", error_message: "malformed_http", http_status: "400", method: "other" };
+    await growth("http_errors_total", other, () => rawRequest(api.url, "hello?\r\n\r\n"));
+    const lost = { endpoint: "other", error_message: "not_found", http_status: "404", method: "GET" };
+    await growth("http_errors_total", lost, () => fetch(`${api.url}/%zz`));
+  });
+});
+
+describe("whatever 10,000 requests say", () => {
+  it("no series is added for it", async () => {
+    const client = new Client(api.url, { pipelining: 16 });
+    const headers = { authorization: `Bearer ${api.key}`, "content-type": "application/json" };
+    const send = async (i: number) => {
+      const word = `${i}"}\\n${String.fromCodePoint(0x1f300 + (i % 500))}`;
+      const asked = [
+        { method: "GET", path: `/v1/${encodeURIComponent(word)}` },
+        { method: "PROPFIND", path: `/v1/voices?${i}` },
+        { method: "POST", path: "/v1/svc-tts", body: JSON.stringify({ speaker: word, text: "x" }) },
+        { method: "POST", path: "/v1/svc-tts", body: JSON.stringify({ ...body, modelId: word }) },
+        { method: "POST", path: "/v1/svc-tts", body: JSON.stringify({ ...body, audioFormat: word }) },
+      ][i % 5];
+      if (!asked) return;
+      const { body: answer } = await client.request({
+        ...asked,
+        headers: { ...headers, accept: `x/${i % 7}` },
+      });
+      await answer.dump();
+    };
+    for (let i = 0; i < 50; i++) await send(i);
+    const before = seriesOf(await exposition(api.url));
+    for (let i = 0; i < 10_000; i += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, at) => send(i + at)));
+    await client.close();
+    const ours = (series: Set<string>) => [...series].filter((line) => /^(http|svc)_/.test(line)).sort();
+    expect(ours(seriesOf(await exposition(api.url)))).toEqual(ours(before));
+  });
+});
+
+describe("an exposition of either tier", () => {
+  it("is read by Prometheus' own Python parsers, both formats alike", async () => {
+    await speak();
+    const tier = await modelTier();
+    await fetch(`${tier.url}/ping`);
+    const python = await pythonWith(["prometheus-client==0.21.1"]);
+    const program = `
+import sys
+from prometheus_client import parser
+from prometheus_client.openmetrics import parser as openmetrics
+kind = openmetrics if sys.argv[1] == "openmetrics" else parser
+families = list(kind.text_string_to_metric_families(sys.stdin.read()))
+print(",".join(sorted({s.name for f in families for s in f.samples if s.name.startswith(("http_", "svc_"))})))
+`;
+    const read = async (kind: string, text: string) => {
+      const running = promisify(execFile)(python, ["-c", program, kind]);
+      running.child.stdin?.end(text);
+      return (await running).stdout;
+    };
+    for (const url of [api.url, tier.url]) {
+      const plain = await read("text", await exposition(url));
+      const open = await read(
+        "openmetrics",
+        await exposition(url, "application/openmetrics-text; version=1.0.0"),
+      );
+      expect(plain).toContain("svc_tts_build_info");
+      expect(plain).toContain("http_requests_total");
+      expect(open).toBe(plain);
+    }
+    await tier.stop();
+  });
+});

@@ -1,0 +1,250 @@
+import { connect } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { connectSharedLimits } from "../../../server/api/quota/shared-limits.ts";
+import type { ApiSettings } from "../../../server/api/settings.ts";
+import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import {
+  type Call,
+  type ScriptedModel,
+  speakTone,
+  startScriptedModel,
+} from "../../support/scripted-model.ts";
+import { startValkey, type TestValkey } from "../../support/valkey.ts";
+
+let valkey: TestValkey;
+let model: ScriptedModel;
+const apis: TestApi[] = [];
+
+beforeAll(async () => {
+  valkey = await startValkey({ password: "a password" });
+  model = await startScriptedModel(speakTone(0.1));
+});
+afterEach(async () => {
+  for (const api of apis.splice(0)) await api.stop();
+  model.script = speakTone(0.1);
+  model.calls.splice(0);
+  if (valkey.client.status === "ready") await valkey.client.flushall();
+});
+afterAll(async () => {
+  await model.close();
+  await valkey.stop();
+});
+
+/** Each has a secret of its own for the key `good`, which all of them count as one. */
+async function start(
+  limits: ApiSettings["keyLimits"],
+  shared = true,
+  answerWithinMs = 2_000,
+): Promise<TestApi> {
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  const api = await startTestApi(
+    { mist: route },
+    {
+      keyLimits: limits,
+      valkey: shared
+        ? {
+            url: valkey.url,
+            password: "a password",
+            passwordFile: undefined,
+            caFile: undefined,
+            prefix: "test:",
+            answerWithinMs, // on a busy machine 50 ms may pass before anybody looks
+          }
+        : undefined,
+    },
+  );
+  apis.push(api);
+  return api;
+}
+
+const body = { speaker: "abbie", text: "Hello." };
+const speak = (api: TestApi, signal?: AbortSignal) =>
+  fetch(`${api.url}/v1/svc-tts`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${api.key}`,
+      "content-type": "application/json",
+      accept: "audio/pcm",
+    },
+    body: JSON.stringify(body),
+    ...(signal && { signal }),
+  });
+
+async function statusOf(answer: Promise<Response>): Promise<number> {
+  const { status, body: bytes } = await answer;
+  await bytes?.cancel();
+  return status;
+}
+
+/** A model that begins and goes on until the test ends it. */
+function holdStreams(): (call: Call) => Promise<void> {
+  return async (call) => {
+    await call.head(16_000);
+    await call.tone(1600, 16_000);
+    await call.aborted;
+  };
+}
+
+async function away(api: TestApi): Promise<boolean> {
+  const text = await (await fetch(`${api.url}/metrics`)).text();
+  return /^svc_tts_shared_limits_away 1$/m.test(text);
+}
+
+describe("a key with a rate", () => {
+  it("is told what it has left, and then to wait", async () => {
+    const api = await start({ requestsPerMinute: 2 }, false);
+    const first = await speak(api);
+    await first.arrayBuffer();
+    expect(Object.fromEntries(first.headers)).toMatchObject({
+      "ratelimit-limit": "2",
+      "ratelimit-remaining": "1",
+      "ratelimit-reset": "60",
+    });
+    expect(await statusOf(speak(api))).toBe(200);
+    const third = await speak(api);
+    expect(third.status).toBe(429);
+    expect(await third.json()).toMatchObject({ code: "rate_limited", status: 429 });
+    const reset = Number(third.headers.get("ratelimit-reset"));
+    expect(reset).toBeGreaterThan(50);
+    expect(third.headers.get("retry-after")).toBe(String(reset));
+    expect(third.headers.get("ratelimit-remaining")).toBe("0");
+  });
+
+  it("has it once over all replicas", async () => {
+    const [one, other] = [await start({ requestsPerMinute: 3 }), await start({ requestsPerMinute: 3 })];
+    expect(await statusOf(speak(one))).toBe(200);
+    expect(await statusOf(speak(other))).toBe(200);
+    expect(await statusOf(speak(one))).toBe(200);
+    expect(await statusOf(speak(other))).toBe(429);
+    expect(await statusOf(speak(one))).toBe(429);
+  });
+
+  it("speaks on within each replica's own count when Valkey is killed in mid-run, and shares again after it", async () => {
+    const [one, other] = [await start({ requestsPerMinute: 3 }), await start({ requestsPerMinute: 3 })];
+    expect(await statusOf(speak(one))).toBe(200);
+    expect(await statusOf(speak(other))).toBe(200);
+    await valkey.kill();
+    const startedAt = performance.now();
+    expect(await statusOf(speak(one))).toBe(200);
+    expect(performance.now() - startedAt).toBeLessThan(1000);
+    expect(await statusOf(speak(one))).toBe(200);
+    expect(await statusOf(speak(one))).toBe(429); // its own three
+    expect(await statusOf(speak(other))).toBe(200);
+    expect(await away(one)).toBe(true);
+    await valkey.restart();
+    await eventually("it is shared again", async () => {
+      await statusOf(speak(one));
+      return !(await away(one));
+    });
+    expect(await valkey.client.keys("test:rate*")).toHaveLength(1);
+  });
+
+  it("waits a moment at most for a Valkey that hangs", async () => {
+    const api = await start({ requestsPerMinute: 100 }, true, 50);
+    expect(await statusOf(speak(api))).toBe(200);
+    valkey.process.kill("SIGSTOP");
+    try {
+      const startedAt = performance.now();
+      for (let i = 0; i < 5; i++) expect(await statusOf(speak(api))).toBe(200);
+      expect(performance.now() - startedAt).toBeLessThan(2_000);
+      expect(await away(api)).toBe(true);
+    } finally {
+      valkey.process.kill("SIGCONT");
+    }
+  });
+});
+
+describe("a Valkey that lets nobody in", () => {
+  it("is told of once, with its reason", async () => {
+    const told: { err?: Error }[] = [];
+    const aways: boolean[] = [];
+    const log = {
+      info: () => undefined,
+      error: () => undefined,
+      warn: (facts: object) => void told.push(facts),
+    };
+    const shared = connectSharedLimits({
+      url: valkey.url,
+      password: () => "a wrong one",
+      authority: undefined,
+      prefix: "test:",
+      windowSeconds: 60,
+      points: 1,
+      log,
+      onAway: (isAway) => aways.push(isAway),
+    });
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    for (let i = 0; i < 3; i++) {
+      expect(await shared.count("id")).toBeUndefined();
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+    }
+    await shared.close();
+    expect(told.map(({ err }) => err?.message)).toEqual([
+      expect.stringMatching(/WRONGPASS|invalid .*password/),
+    ]);
+    expect(aways).toEqual([true]);
+  });
+});
+
+describe("a key with a number of streams", () => {
+  it("has them once over all replicas, and each again when it ends, however it ends", async () => {
+    const [one, other] = [await start({ streams: 2 }), await start({ streams: 2 })];
+    model.script = holdStreams();
+    const [first, second] = [new AbortController(), new AbortController()];
+    await speak(one, first.signal);
+    await speak(other, second.signal);
+    const refused = await speak(one);
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await refused.json()).toMatchObject({ code: "too_many_streams" });
+    expect(await statusOf(speak(other))).toBe(429);
+    first.abort(); // a hang-up
+    await eventually("its place is free", async () => (await statusOf(speak(other))) === 200);
+    second.abort();
+    await eventually("all are free", async () => (await valkey.client.zcard("test:streams:good")) === 0);
+    model.script = (call) => call.cut(); // a failure
+    expect(await statusOf(speak(one))).toBe(502);
+    model.script = speakTone(0.1); // the usual end
+    for (let i = 0; i < 4; i++) {
+      const answer = await speak(i % 2 === 0 ? one : other);
+      await answer.arrayBuffer();
+      expect(answer.status).toBe(200);
+    }
+    await eventually("all are free", async () => (await valkey.client.zcard("test:streams:good")) === 0);
+  });
+
+  it("has them again when the replica that held them is gone, after the lease", async () => {
+    const api = await start({ streams: 1 });
+    const [seconds, microseconds] = await valkey.client.time();
+    const soon = Number(seconds) * 1000 + Number(microseconds) / 1000 + 700;
+    await valkey.client.zadd("test:streams:good", soon, "of a replica that crashed");
+    expect(await statusOf(speak(api))).toBe(429);
+    await eventually("the lease ends", async () => (await statusOf(speak(api))) === 200);
+  });
+
+  it("keeps its limit on each replica while Valkey is away", async () => {
+    const api = await start({ streams: 1 });
+    await valkey.kill();
+    model.script = holdStreams();
+    const held = new AbortController();
+    expect((await speak(api, held.signal)).status).toBe(200);
+    expect(await statusOf(speak(api))).toBe(429);
+    await valkey.restart();
+    held.abort();
+    await eventually("it is free", async () => (await statusOf(speak(api))) === 200);
+  });
+
+  it("gives the place back when the caller is gone before it was taken", async () => {
+    const api = await start({ streams: 1 });
+    const { hostname, port } = new URL(api.url);
+    const text = JSON.stringify(body);
+    const socket = connect(Number(port), hostname, () => {
+      socket.write(
+        `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.key}\r\naccept: audio/pcm\r\n` +
+          `content-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+      );
+      socket.destroySoon();
+    });
+    await eventually("it is free", async () => (await statusOf(speak(api))) === 200);
+  });
+});

@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ModelId, modelIds } from "../../../config/contract/models.ts";
+import { type Voice, voices, voicesOf } from "../../../config/contract/voices.ts";
+import type { RunningTier } from "../../../server/model/tier.ts";
+import { hear, modelTier } from "../../support/model-tier.ts";
+import { longTexts } from "../../support/texts.ts";
+import { distance, distinct, type Recording, type Timbre, timbresOf } from "../../support/timbre.ts";
+
+/** Two takes of each voice, by its id: the first text of its language and the second. */
+const takes = new Map<string, readonly [Timbre, Timbre]>();
+const tiers: RunningTier[] = [];
+
+beforeAll(async () => {
+  const mist = await modelTier();
+  const arcana = await modelTier({ tier: "arcana" });
+  tiers.push(mist, arcana);
+  const recordings: Recording[] = [];
+  for (const voice of voices) {
+    const { url } = voice.models.includes("arcana") ? arcana : mist;
+    const texts = longTexts[voice.language] ?? [];
+    recordings.push(...(await Promise.all(texts.map((text) => speakPlainly(url, voice, text)))));
+  }
+  const timbres = await timbresOf(recordings);
+  for (const [i, { id }] of voices.entries()) {
+    const [first, second] = timbres.slice(2 * i);
+    if (first && second) takes.set(id, [first, second]);
+  }
+}, 240_000);
+afterAll(() => Promise.all(tiers.map((tier) => tier.stop())));
+
+/** Greedy: arcana's own variation is no part of the voice. */
+function speakPlainly(url: string, { id, language, models }: Voice, text: string): Promise<Recording> {
+  const sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
+  const modelId = models[0] ?? "mist";
+  return hear(url, { modelId, speaker: id, lang: language, text, sampling });
+}
+
+function takesOf({ id }: Voice): readonly [Timbre, Timbre] {
+  const found = takes.get(id);
+  if (!found) throw new Error(`${id} was not heard`);
+  return found;
+}
+
+function* pairsOf(model: ModelId): Generator<readonly [Voice, Voice]> {
+  const all = voicesOf(model);
+  for (const [i, one] of all.entries()) {
+    for (const other of all.slice(i + 1)) if (one.language === other.language) yield [one, other];
+  }
+}
+
+test.each(modelIds)("any two voices of %s in one language are distinct by measure", (model) => {
+  const pairs = [...pairsOf(model)];
+  expect(pairs.length).toBeGreaterThan(20);
+  for (const [one, other] of pairs) {
+    const [[a, b], [c, d]] = [takesOf(one), takesOf(other)];
+    const nearest = Math.min(distance(a, c), distance(a, d), distance(b, c), distance(b, d));
+    expect(nearest, `${one.id} and ${other.id}`).toBeGreaterThan(distinct);
+  }
+});
+
+test("the same voice with another text is the same by that measure", () => {
+  for (const voice of voices) expect(distance(...takesOf(voice)), voice.id).toBeLessThan(distinct);
+});
+
+test("a woman's voice is higher than a man's of the same language", () => {
+  for (const [one, other] of pairsOf("mist")) {
+    if (one.gender === other.gender) continue;
+    const [she, he] = one.gender === "female" ? [one, other] : [other, one];
+    expect(takesOf(she)[0].pitchHz, `${she.id} and ${he.id}`).toBeGreaterThan(takesOf(he)[0].pitchHz);
+  }
+});

@@ -1,0 +1,156 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { homedir, tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import type { V1Container } from "../../operator/manifest.ts";
+import { freePorts } from "./control-plane.ts";
+
+const run = promisify(execFile);
+const source = join(import.meta.dirname, "../collector");
+const buildLimitMs = 900_000;
+
+/** The OpenTelemetry Collector with what the operator's configuration names, built once and kept by its sources' hash. */
+async function collectorProgram(): Promise<string> {
+  const hash = createHash("sha256");
+  for (const file of ["go.mod", "go.sum", "main.go"]) hash.update(await readFile(join(source, file)));
+  const folder = join(homedir(), ".cache/svc-tts/collector", hash.digest("hex").slice(0, 16));
+  const program = join(folder, "otelcol");
+  if (existsSync(program)) return program;
+  process.stderr.write("==> building the OpenTelemetry Collector (3 minutes the first time)\n");
+  await mkdir(folder, { recursive: true });
+  const building = `${program}.${process.pid}`;
+  // no service discovery: it would bring in the SDKs of every cloud
+  const flags = ["-buildvcs=false", "-trimpath", "-mod=readonly", "-tags=remove_all_sd", "-ldflags=-s -w"];
+  const env = { ...process.env, CGO_ENABLED: "0" };
+  await run("go", ["build", ...flags, "-o", building, "."], { cwd: source, env, timeout: buildLimitMs });
+  await rename(building, program);
+  return program;
+}
+
+/** Where the pod's fixed addresses are on this machine. */
+interface CollectorPorts {
+  readonly grpc: number;
+  readonly http: number;
+  readonly health: number;
+  readonly model: number;
+  readonly vllm: number;
+}
+
+/** A collector's container as Kubernetes would start it, but for its addresses, and its files in a folder of its own. */
+export class CollectorPod implements AsyncDisposable {
+  readonly folder: string;
+  readonly ports: CollectorPorts;
+  readonly #program: string;
+  readonly #container: V1Container;
+  #child: ChildProcess | undefined;
+  #log = "";
+
+  private constructor(program: string, folder: string, ports: CollectorPorts, container: V1Container) {
+    this.#program = program;
+    this.folder = folder;
+    this.ports = ports;
+    this.#container = container;
+  }
+
+  /** @param secrets by name and key */
+  static async prepare(
+    container: V1Container,
+    secrets: Record<string, Record<string, string>>,
+  ): Promise<CollectorPod> {
+    const [grpc = 0, http = 0, health = 0, model = 0, vllm = 0] = await freePorts(5);
+    const folder = await mkdtemp(join(tmpdir(), "svc-tts-collector-"));
+    const pod = new CollectorPod(
+      await collectorProgram(),
+      folder,
+      { grpc, http, health, model, vllm },
+      container,
+    );
+    for (const [name, entries] of Object.entries(secrets)) await pod.mount(name, entries);
+    return pod;
+  }
+
+  /** As the kubelet does: the files are links into a folder, and another folder takes its place at once. */
+  async mount(name: string, entries: Record<string, string>): Promise<void> {
+    const into = join(this.folder, name);
+    const data = `..${Date.now()}`;
+    await mkdir(join(into, data), { recursive: true });
+    for (const [key, value] of Object.entries(entries)) {
+      await writeFile(join(into, data, key), value);
+      if (!existsSync(join(into, key))) await symlink(join("..data", key), join(into, key));
+    }
+    await symlink(data, join(into, "..data_tmp"));
+    await rename(join(into, "..data_tmp"), join(into, "..data"));
+  }
+
+  /** @param secretValues of the variables that come from Secrets */
+  environment(secretValues: Record<string, string> = {}): Record<string, string> {
+    const pairs = (this.#container.env ?? []).flatMap(({ name, value }): [string, string][] =>
+      value === undefined ? [] : [[name, this.#moved(value.replaceAll("$$", "$"))]],
+    );
+    return { ...Object.fromEntries(pairs), POD_NAME: "demo-arcana-0", POD_NAMESPACE: "ns", ...secretValues };
+  }
+
+  async validate(secretValues: Record<string, string> = {}): Promise<void> {
+    const env = this.environment(secretValues);
+    await run(this.#program, ["validate", ...(this.#container.args ?? [])], { env });
+  }
+
+  async start(secretValues: Record<string, string> = {}): Promise<void> {
+    const env = this.environment(secretValues);
+    const child = spawn(this.#program, this.#container.args ?? [], {
+      env,
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#log += text;
+    });
+    this.#child = child;
+    const deadline = Date.now() + 30_000;
+    while (!(await this.healthy())) {
+      if (child.exitCode !== null || Date.now() > deadline)
+        throw new Error(`the collector did not start: ${this.#log}`);
+      await delay(50);
+    }
+  }
+
+  log(): string {
+    return this.#log;
+  }
+
+  async healthy(): Promise<boolean> {
+    return fetch(`http://127.0.0.1:${this.ports.health}/`).then(
+      (answer) => answer.ok,
+      () => false,
+    );
+  }
+
+  /** As Kubernetes stops it; resolves with its exit code. */
+  async stop(): Promise<number | null> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+    return child.exitCode;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  #moved(text: string): string {
+    const { grpc, http, health, model, vllm } = this.ports;
+    return text
+      .replaceAll("127.0.0.1:4317", `127.0.0.1:${grpc}`)
+      .replaceAll("127.0.0.1:4318", `127.0.0.1:${http}`)
+      .replaceAll(":13133", `:${health}`)
+      .replaceAll("127.0.0.1:8080", `127.0.0.1:${model}`)
+      .replaceAll("127.0.0.1:8001", `127.0.0.1:${vllm}`)
+      .replaceAll("/var/run/svc-tts/telemetry", this.folder);
+  }
+}

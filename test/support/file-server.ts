@@ -1,0 +1,73 @@
+/** An HTTP server of files that can break off, forget, change and refuse: what a fetcher must live with. */
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+export class FileServer implements AsyncDisposable {
+  /** By path; what is not here is 404. */
+  readonly files = new Map<string, Buffer>();
+  readonly requests: { path: string; range: string | undefined; authorization: string | undefined }[] = [];
+  /** Asked first; true when it has answered. */
+  rule: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
+  /** The socket is cut after so many bytes of a body; each entry once, in order. */
+  readonly cuts: number[] = [];
+  /** Whether it knows parts (RFC 9110, 14). */
+  ranges = true;
+  /** Says how long bodies are. */
+  lengths = true;
+  readonly #http: Server;
+
+  private constructor(http: Server) {
+    this.#http = http;
+    http.on("request", (request: IncomingMessage, response: ServerResponse) =>
+      this.#answer(request, response),
+    );
+  }
+
+  static async start(): Promise<FileServer> {
+    const http = createServer().listen(0, "127.0.0.1");
+    await once(http, "listening");
+    return new FileServer(http);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#http.address() as AddressInfo).port}`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#http.closeAllConnections();
+    await once(this.#http.close(), "close");
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { range, authorization } = request.headers;
+    const path = decodeURIComponent(new URL(request.url ?? "/", this.url).pathname);
+    this.requests.push({ path, range, authorization });
+    if (this.rule(request, response)) return;
+    const file = this.files.get(path);
+    if (file === undefined) response.writeHead(404).end();
+    else this.#send(file, request, response);
+  }
+
+  #send(file: Buffer, request: IncomingMessage, response: ServerResponse): void {
+    const etag = `"${createHash("sha256").update(file).digest("hex").slice(0, 8)}"`;
+    const ifRange = request.headers["if-range"];
+    const asked = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
+    const start = this.ranges && asked !== undefined && (ifRange ?? etag) === etag ? Number(asked) : 0;
+    if (start > 0 && start >= file.length) {
+      response.writeHead(416, { "content-range": `bytes */${file.length}` }).end();
+      return;
+    }
+    const body = file.subarray(start);
+    const partial = start > 0 && { "content-range": `bytes ${start}-${file.length - 1}/${file.length}` };
+    response.writeHead(start > 0 ? 206 : 200, {
+      etag,
+      ...partial,
+      ...(this.lengths && { "content-length": body.length }),
+    });
+    const cut = this.cuts.shift();
+    if (cut === undefined) response.end(body);
+    else response.write(body.subarray(0, cut), () => setTimeout(() => response.destroy(), 20));
+  }
+}

@@ -1,0 +1,61 @@
+import { Registry } from "prom-client";
+import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics } from "../../operator/metrics.ts";
+import type { Operator } from "../../operator/start.ts";
+import { createMetrics, type Metrics } from "../../server/api/metrics.ts";
+import { Admission } from "../../server/model/admission.ts";
+import { TierMetrics } from "../../server/model/metrics.ts";
+
+/** An API tier's metrics whose license is good and whose models all answer. */
+export function apiMetrics(): Metrics {
+  return createMetrics({
+    capacity: 8,
+    license: { verdict: () => ({ state: "valid", message: "" }) },
+    prober: { configured: () => ["mist"], isReachable: () => true },
+    load: {
+      read: () => ({ pools: { mist: { streams: 1, waiting: 0, replicas: { "http://10.0.0.7:8080": 1 } } } }),
+    },
+    now: () => 0,
+  });
+}
+
+/** A model tier's metrics, with one engine that ended twice. */
+export function modelMetrics(): TierMetrics {
+  const admission = new Admission({ maxStreams: 2, maxQueued: 2, deadlineMs: 1000 });
+  const engine = {
+    name: "flite",
+    rate: 16_000,
+    capacity: 1,
+    restarts: 2,
+    speak: () => {
+      throw new Error("not asked to speak");
+    },
+    healthy: () => true,
+    close: async () => undefined,
+  };
+  return new TierMetrics(
+    "mist",
+    admission,
+    () => [engine],
+    () => undefined,
+  );
+}
+
+/** What the operator tells of its work and its resources, as its command puts it together. */
+export function operatorMetrics(operator?: Pick<Operator, "leading" | "deployments">, nowMs = 0): Registry {
+  const registry = new Registry();
+  queueMetrics(registry, "tts-operator");
+  callMetrics(registry, "10.96.0.1");
+  leaderMetrics(registry, "tts-operator", () => operator);
+  resourceMetrics(
+    registry,
+    () => operator,
+    () => nowMs,
+  );
+  return registry;
+}
+
+/** Every line of an exposition that is a sample, without its value. */
+export function seriesOf(exposition: string): Set<string> {
+  const lines = exposition.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Set(lines.map((line) => line.replace(/ \S+$/, "")));
+}

@@ -1,0 +1,118 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { TracingSettings } from "../../server/tracing/settings.ts";
+
+/** A span as OTLP/JSON writes it. */
+export interface ReceivedSpan {
+  readonly service: string;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string;
+  readonly name: string;
+  /** 1 internal, 2 server, 3 client. */
+  readonly kind: number;
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** 2 is an error. */
+  readonly status: { readonly code?: number; readonly message?: string };
+}
+
+export interface OtlpReceiver {
+  readonly url: string;
+  readonly posts: { readonly path: string; readonly type: string; readonly body: Buffer }[];
+  /** Answers this status from now on. */
+  status: number;
+  /** Of JSON posts. */
+  spans(): ReceivedSpan[];
+  close(): Promise<void>;
+}
+
+/** What takes traces over HTTP, as a collector does. */
+export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+  const posts: OtlpReceiver["posts"] = [];
+  const server = createServer(async (request, response) => {
+    const pieces: Buffer[] = [];
+    for await (const piece of request) pieces.push(piece as Buffer);
+    if (receiver.status === 200) {
+      posts.push({
+        path: request.url ?? "",
+        type: request.headers["content-type"] ?? "",
+        body: Buffer.concat(pieces),
+      });
+    }
+    response.writeHead(receiver.status, { "content-type": request.headers["content-type"] ?? "" });
+    response.end(request.headers["content-type"] === "application/json" ? "{}" : "");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const receiver: OtlpReceiver = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    posts,
+    status: 200,
+    spans: () =>
+      posts.filter(({ type }) => type === "application/json").flatMap(({ body }) => readSpans(body)),
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return receiver;
+}
+
+/** Settings that send every span of this service to a receiver. */
+export function tracingTo(
+  url: string,
+  serviceName: string,
+  more: Partial<TracingSettings> = {},
+): TracingSettings {
+  return {
+    url: `${url}/v1/traces`,
+    protocol: "http/json",
+    serviceName,
+    resourceAttributes: {},
+    sampler: { name: "parentbased_always_on", ratio: 1 },
+    ...more,
+  };
+}
+
+interface Keyed {
+  key: string;
+  value: { stringValue?: string; intValue?: number | string; doubleValue?: number; boolValue?: boolean };
+}
+
+interface ResourceSpans {
+  resource: { attributes: Keyed[] };
+  scopeSpans: {
+    spans: (Omit<ReceivedSpan, "service" | "attributes" | "startMs" | "endMs"> & {
+      startTimeUnixNano: string;
+      endTimeUnixNano: string;
+      attributes: Keyed[];
+    })[];
+  }[];
+}
+
+function readSpans(body: Buffer): ReceivedSpan[] {
+  const { resourceSpans } = JSON.parse(body.toString()) as { resourceSpans: ResourceSpans[] };
+  return resourceSpans.flatMap(({ resource, scopeSpans }) =>
+    scopeSpans.flatMap(({ spans }) =>
+      spans.map(({ attributes, startTimeUnixNano, endTimeUnixNano, ...span }) => ({
+        ...span,
+        parentSpanId: span.parentSpanId ?? "",
+        service: String(readAttributes(resource.attributes)["service.name"]),
+        startMs: Number(startTimeUnixNano) / 1e6,
+        endMs: Number(endTimeUnixNano) / 1e6,
+        attributes: readAttributes(attributes),
+      })),
+    ),
+  );
+}
+
+function readAttributes(list: readonly Keyed[]): Record<string, string | number | boolean> {
+  return Object.fromEntries(
+    list.map(({ key, value }) => [
+      key,
+      value.stringValue ?? value.boolValue ?? Number(value.intValue ?? value.doubleValue),
+    ]),
+  );
+}

@@ -1,0 +1,285 @@
+/**
+ * Models of random weights with the true signatures of Piper's VITS and of Kokoro: they babble, in time with their
+ * phonemes. The tiny ones are for tests; the other has the size and the layers of a Piper voice, for measuring.
+ */
+import { GraphWriter } from "./onnx-writer.ts";
+
+/** Symbols of Piper's usual phoneme map. */
+const piperSymbols = 256;
+const piperHop = 256;
+const kokoroHop = 600;
+
+export interface PiperChoice {
+  readonly seed?: number;
+  /** Shortest and longest phoneme, in frames. */
+  readonly frames?: readonly [number, number];
+  readonly speakers?: number;
+  /** Ids without a sound, and how many frames they last. */
+  readonly silent?: Readonly<Record<number, number>>;
+  /** Give the durations as an output, as exports with alignments do. */
+  readonly alignments?: boolean;
+}
+
+/** 50 kB. */
+export function tinyPiper(choice: PiperChoice = {}): Buffer {
+  const graph = new GraphWriter();
+  const random = gaussian(choice.seed ?? 7);
+  const channels = 16;
+  const durations = piperDurations(graph, choice, random);
+  const table = random(piperSymbols * channels, 0.5);
+  for (const id of Object.keys(choice.silent ?? {})) {
+    table.fill(0, Number(id) * channels, (Number(id) + 1) * channels);
+  }
+  const phonemes = graph.add("Gather", [graph.floats(table, [piperSymbols, channels]), "input"]);
+  const frames = upsample(graph, phonemes, durations);
+  const noisy = addNoise(graph, frames);
+  const speaker =
+    choice.speakers === undefined ? noisy : addSpeaker(graph, noisy, choice.speakers, channels, random);
+  const kernel = graph.floats(window(random(channels * 512, 0.2), 512), [channels, 1, 512]);
+  const wave = graph.add("ConvTranspose", [speaker, kernel], { strides: [piperHop], pads: [128, 128] });
+  finishPiper(graph, wave);
+  return graph.bytes("tiny piper");
+}
+
+/** About 20 million parameters: Piper's text encoder, flow and decoder of medium quality, by their sizes. */
+export function largePiper(): Buffer {
+  const graph = new GraphWriter();
+  const random = gaussian(11);
+  const layers = new Layers(graph, random);
+  const width = 192;
+  const durations = piperDurations(graph, { frames: [2, 6] }, random);
+  const embedded = graph.add("Gather", [
+    graph.floats(random(piperSymbols * width, 1), [piperSymbols, width]),
+    "input",
+  ]);
+  let text = graph.add("Transpose", [embedded], { perm: [0, 2, 1] });
+  for (let layer = 0; layer < 6; layer++) text = layers.feedForward(text, width, 768);
+  const back = graph.add("Transpose", [text], { perm: [0, 2, 1] });
+  let latent = addNoise(graph, upsample(graph, back, durations));
+  for (let layer = 0; layer < 32; layer++) latent = layers.gated(latent, width);
+  const loudness = graph.floats([25], [1]);
+  finishPiper(graph, graph.add("Mul", [layers.decoder(latent, width), loudness]));
+  return graph.bytes("large piper");
+}
+
+function piperDurations(
+  graph: GraphWriter,
+  { frames = [2, 9], alignments, silent = {} }: PiperChoice,
+  random: Random,
+): string {
+  graph.input("input", "int64", ["batch_size", "phonemes"]);
+  graph.input("input_lengths", "int64", ["batch_size"]);
+  graph.input("scales", "float", [3]);
+  const [least, most] = frames;
+  const table = random.uniform(piperSymbols, least, most);
+  for (const [id, count] of Object.entries(silent)) table[Number(id)] = count;
+  const raw = graph.add("Gather", [graph.floats(table, [piperSymbols]), "input"]);
+  const scale = graph.add("Gather", ["scales", graph.integers([1], [1])]);
+  const scaled = graph.add("Unsqueeze", [graph.add("Mul", [raw, scale]), graph.integers([1], [1])]);
+  const name = alignments ? "w_ceil" : "/dp/Ceil_output_0";
+  graph.add("Ceil", [scaled], {}, name);
+  if (alignments) graph.output(name, "float", ["batch_size", 1, "phonemes"]);
+  return graph.add("Squeeze", [name, graph.integers([0, 1], [2])]);
+}
+
+/** Each phoneme as often as its duration says: [1, T, C] becomes [1, C, F]. */
+function upsample(graph: GraphWriter, phonemes: string, durations: string): string {
+  const zero = graph.integers([0], []);
+  const one = graph.integers([1], []);
+  const ends = graph.add("CumSum", [durations, zero]);
+  const total = graph.add("Cast", [graph.add("ReduceSum", [durations], { keepdims: 0 })], { to: 7 });
+  const frames = graph.add("Cast", [graph.add("Range", [zero, total, one])], { to: 1 });
+  const passed = graph.add("LessOrEqual", [
+    graph.add("Unsqueeze", [ends, graph.integers([0], [1])]),
+    graph.add("Unsqueeze", [frames, graph.integers([1], [1])]),
+  ]);
+  const index = graph.add("ReduceSum", [graph.add("Cast", [passed], { to: 7 }), graph.integers([1], [1])], {
+    keepdims: 0,
+  });
+  return graph.add("Transpose", [graph.add("Gather", [phonemes, index], { axis: 1 })], { perm: [0, 2, 1] });
+}
+
+function addNoise(graph: GraphWriter, frames: string): string {
+  const noise = graph.add("RandomNormalLike", [frames], { dtype: 1 });
+  const scale = graph.add("Gather", ["scales", graph.integers([0], [1])]);
+  return graph.add("Add", [frames, graph.add("Mul", [noise, scale])]);
+}
+
+function addSpeaker(
+  graph: GraphWriter,
+  frames: string,
+  speakers: number,
+  channels: number,
+  random: Random,
+): string {
+  graph.input("sid", "int64", ["batch_size"]);
+  const table = graph.floats(random(speakers * channels, 1), [speakers, channels]);
+  const vector = graph.add("Unsqueeze", [graph.add("Gather", [table, "sid"]), graph.integers([2], [1])]);
+  return graph.add("Add", [frames, vector]);
+}
+
+function finishPiper(graph: GraphWriter, wave: string): void {
+  graph.add("Unsqueeze", [graph.add("Tanh", [wave]), graph.integers([1], [1])], {}, "output");
+  graph.output("output", "float", ["batch_size", 1, 1, "time"]);
+}
+
+/** Kokoro with 178 symbols, 24 kHz; 20 kB. */
+export function tinyKokoro({ durations = true }: { readonly durations?: boolean } = {}): Buffer {
+  const graph = new GraphWriter();
+  const random = gaussian(13);
+  const symbols = 178;
+  const channels = 8;
+  graph.input("input_ids", "int64", [1, "t"]);
+  graph.input("style", "float", [1, 256]);
+  graph.input("speed", "float", [1]);
+  const raw = graph.add("Gather", [graph.floats(random.uniform(symbols, 2, 6), [symbols]), "input_ids"]);
+  const frames = graph.add("Ceil", [graph.add("Div", [raw, "speed"])]);
+  const flat = graph.add("Squeeze", [frames, graph.integers([0], [1])]);
+  graph.add("Cast", [flat], { to: 7 }, "durations");
+  const embedded = graph.add("Gather", [
+    graph.floats(random(symbols * channels, 0.5), [symbols, channels]),
+    "input_ids",
+  ]);
+  const style = graph.add("MatMul", ["style", graph.floats(random(256 * channels, 0.1), [256, channels])]);
+  const styled = graph.add("Add", [
+    upsample(graph, embedded, flat),
+    graph.add("Unsqueeze", [style, graph.integers([2], [1])]),
+  ]);
+  const kernel = graph.floats(window(random(channels * 1200, 0.2), 1200), [channels, 1, 1200]);
+  const wave = graph.add("ConvTranspose", [styled, kernel], { strides: [kokoroHop], pads: [300, 300] });
+  graph.add("Squeeze", [graph.add("Tanh", [wave]), graph.integers([1], [1])], {}, "waveform");
+  graph.output("waveform", "float", [1, "n"]);
+  if (durations) graph.output("durations", "int64", ["t"]);
+  return graph.bytes("tiny kokoro");
+}
+
+/** A style file: rows of 256 numbers. */
+export function kokoroStyle(seed: number, rows = 510): Buffer {
+  const table = gaussian(seed)(rows * 256, 0.3);
+  return Buffer.from(table.buffer, table.byteOffset, table.byteLength);
+}
+
+/** Layers with weights that keep the size of what goes through them. */
+class Layers {
+  readonly #graph: GraphWriter;
+  readonly #random: Random;
+
+  constructor(graph: GraphWriter, random: Random) {
+    this.#graph = graph;
+    this.#random = random;
+  }
+
+  conv(
+    x: string,
+    [from, to, kernel, dilation = 1]:
+      | (readonly number[] & { length: 3 | 4 })
+      | readonly [number, number, number, number?],
+  ): string {
+    const [inputs = 1, outputs = 1, taps = 1] = [from, to, kernel];
+    const weights = this.#graph.floats(this.#random(outputs * inputs * taps, 1 / Math.sqrt(inputs * taps)), [
+      outputs,
+      inputs,
+      taps,
+    ]);
+    const pad = ((taps - 1) * dilation) / 2;
+    return this.#graph.add("Conv", [x, weights], {
+      pads: [pad, pad],
+      dilations: [dilation],
+      kernel_shape: [taps],
+    });
+  }
+
+  feedForward(x: string, width: number, inner: number): string {
+    const hidden = this.#graph.add("Relu", [this.conv(x, [width, inner, 3])]);
+    return this.#mean(x, this.conv(hidden, [inner, width, 3]));
+  }
+
+  /** A layer of WaveNet, as VITS's flow has them. */
+  gated(x: string, width: number): string {
+    const graph = this.#graph;
+    const halves = [this.conv(x, [width, width, 5]), this.conv(x, [width, width, 5])];
+    const gate = graph.add("Mul", [
+      graph.add("Tanh", [halves[0] ?? x]),
+      graph.add("Sigmoid", [halves[1] ?? x]),
+    ]);
+    return this.#mean(x, this.conv(gate, [width, width, 1]));
+  }
+
+  /** HiFi-GAN: 256 channels, upsampled by 8, 8 and 4. */
+  decoder(latent: string, width: number): string {
+    let x = this.conv(latent, [width, 256, 7]);
+    let channels = 256;
+    for (const [stride, kernel] of [
+      [8, 16],
+      [8, 16],
+      [4, 8],
+    ] as const) {
+      x = this.#up(this.#leaky(x), channels, stride, kernel);
+      channels /= 2;
+      const blocks = [3, 5, 7].map((taps) => this.#residual(x, channels, taps));
+      x = this.#mean(this.#mean(blocks[0] ?? x, blocks[1] ?? x), blocks[2] ?? x);
+    }
+    return this.conv(this.#leaky(x), [channels, 1, 7]);
+  }
+
+  #up(x: string, channels: number, stride: number, kernel: number): string {
+    const outputs = channels / 2;
+    const scale = 1 / Math.sqrt((channels * kernel) / stride);
+    const weights = this.#graph.floats(this.#random(channels * outputs * kernel, scale), [
+      channels,
+      outputs,
+      kernel,
+    ]);
+    const pad = (kernel - stride) / 2;
+    return this.#graph.add("ConvTranspose", [x, weights], {
+      strides: [stride],
+      pads: [pad, pad],
+      kernel_shape: [kernel],
+    });
+  }
+
+  #residual(x: string, channels: number, taps: number): string {
+    const inner = this.conv(this.#leaky(x), [channels, channels, taps, 1]);
+    return this.#mean(x, this.conv(this.#leaky(inner), [channels, channels, taps, 3]));
+  }
+
+  #leaky(x: string): string {
+    return this.#graph.add("LeakyRelu", [x], { alpha: 0.1 });
+  }
+
+  #mean(a: string, b: string): string {
+    return this.#graph.add("Mul", [this.#graph.add("Add", [a, b]), this.#graph.floats([0.7], [1])]);
+  }
+}
+
+interface Random {
+  /** Normal numbers of a deviation. */
+  (count: number, deviation: number): Float32Array;
+  uniform(count: number, from: number, to: number): Float32Array;
+}
+
+/** The same numbers for the same seed (mulberry32). */
+function gaussian(seed: number): Random {
+  let state = seed;
+  const next = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  const normal = (deviation: number) =>
+    deviation * Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
+  const random = (count: number, deviation: number) =>
+    Float32Array.from({ length: count }, () => normal(deviation));
+  return Object.assign(random, {
+    uniform: (count: number, from: number, to: number) =>
+      Float32Array.from({ length: count }, () => from + (to - from) * next()),
+  });
+}
+
+/** Rounds both ends of each kernel off. */
+function window(values: Float32Array, length: number): Float32Array {
+  return values.map(
+    (value, i) => value * (0.5 - 0.5 * Math.cos((2 * Math.PI * ((i % length) + 0.5)) / length)),
+  );
+}

@@ -1,0 +1,80 @@
+import { describe, expect, it } from "vitest";
+import { createByteBudget } from "../../../server/api/byte-budget.ts";
+
+const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+describe("the memory that requests share", () => {
+  it("is held until it is freed, and freed once", async () => {
+    const budget = createByteBudget(100, 1000);
+    const mine = budget.open();
+    await mine.take(40);
+    await mine.take(40);
+    expect(budget.heldBytes()).toBe(80);
+    mine.free();
+    mine.free();
+    expect(budget.heldBytes()).toBe(0);
+  });
+
+  it("is given in the order in which it was asked for", async () => {
+    const budget = createByteBudget(100, 1000);
+    const [first, large, small] = [budget.open(), budget.open(), budget.open()];
+    await first.take(60);
+    const got: string[] = [];
+    const waiting = [
+      large.take(90).then(() => got.push("large")),
+      small.take(10).then(() => got.push("small")),
+    ];
+    await soon();
+    expect(got).toEqual([]); // the small one does not pass the large one, though it would fit
+    first.free();
+    await Promise.all(waiting);
+    expect(got).toEqual(["large", "small"]);
+    expect(budget.heldBytes()).toBe(100);
+  });
+
+  it("is refused after a bounded wait, and whoever stood behind goes on", async () => {
+    const budget = createByteBudget(100, 20);
+    const [first, late, behind] = [budget.open(), budget.open(), budget.open()];
+    await first.take(60);
+    const refused = late.take(90);
+    const served = behind.take(10);
+    await expect(refused).rejects.toMatchObject({ code: "overloaded", status: 503, retryAfterSeconds: 2 });
+    await served;
+    expect(budget.heldBytes()).toBe(70);
+  });
+
+  it("is given up by the last to come when all who hold some need more, and the others get it", async () => {
+    const budget = createByteBudget(100, 60_000);
+    const [first, second, third] = [budget.open(), budget.open(), budget.open()];
+    for (const each of [first, second, third]) await each.take(33);
+    const waiting = [first.take(30), second.take(30)];
+    await expect(third.take(30)).rejects.toMatchObject({ code: "overloaded" });
+    await waiting[0];
+    expect(budget.heldBytes()).toBe(96);
+    first.free();
+    await waiting[1];
+    expect(budget.heldBytes()).toBe(63);
+  });
+
+  it("is refused at once where no wait would help", async () => {
+    const budget = createByteBudget(100, 60_000);
+    await expect(budget.open().take(101)).rejects.toMatchObject({ code: "overloaded" });
+    const over = budget.open();
+    over.free();
+    await expect(over.take(1)).rejects.toMatchObject({ code: "overloaded" });
+  });
+
+  it("is not kept by who leaves while waiting, nor by who leaves as its turn comes", async () => {
+    const budget = createByteBudget(100, 60_000);
+    const [first, gone, lucky] = [budget.open(), budget.open(), budget.open()];
+    await first.take(100);
+    const leaving = gone.take(50);
+    gone.free();
+    await expect(leaving).rejects.toMatchObject({ code: "overloaded" });
+    const turn = lucky.take(50);
+    first.free(); // grants it
+    lucky.free(); // before it could notice
+    await turn;
+    expect(budget.heldBytes()).toBe(0);
+  });
+});

@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createOovRecorder } from "../../../server/api/oovs.ts";
+import type { ApiKey } from "../../../server/store/key.ts";
+import type { MetWord, OovStore } from "../../../server/store/oov-store.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+const key: ApiKey = { id: "k", name: "app", team: "blue", scopes: ["tts:write"] };
+
+class TestStore implements OovStore {
+  readonly batches: (readonly MetWord[])[] = [];
+  failure: Error | undefined;
+
+  async add(words: readonly MetWord[]) {
+    if (this.failure) throw this.failure;
+    this.batches.push(words);
+  }
+  async list() {
+    return [];
+  }
+}
+
+function record(store: OovStore, maxWaiting = 10) {
+  const troubles: (string | undefined)[] = [];
+  let dropped = 0;
+  const recorder = createOovRecorder({
+    store,
+    maxWaiting,
+    now: () => Date.now(),
+    onDropped: (words) => {
+      dropped += words;
+    },
+    onTrouble: (error) => troubles.push(error?.message),
+  });
+  return { recorder, troubles, dropped: () => dropped };
+}
+
+test("words are written together, each once with how often it was met", async () => {
+  const store = new TestStore();
+  const { recorder } = record(store);
+  const first = Date.now();
+  recorder.note(key, "eng", ["zorblax", "quux"]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  recorder.note(key, "eng", ["zorblax"]);
+  recorder.note(key, "nld", ["zorblax"]);
+  expect(store.batches).toEqual([]);
+  await vi.advanceTimersByTimeAsync(5_000);
+  const common = { keyId: "k", team: "blue", language: "eng", firstSeen: first };
+  expect(store.batches).toEqual([
+    [
+      { ...common, word: "zorblax", count: 2, lastSeen: first + 1_000 },
+      { ...common, word: "quux", count: 1, lastSeen: first },
+      expect.objectContaining({ word: "zorblax", language: "nld", count: 1 }),
+    ],
+  ]);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(store.batches).toHaveLength(1);
+});
+
+test("what cannot be written waits, up to a bound, and what is above it is counted", async () => {
+  const store = new TestStore();
+  const { recorder, troubles, dropped } = record(store, 3);
+  store.failure = new Error("the disk is full");
+  recorder.note(key, "eng", ["a", "b"]);
+  await vi.advanceTimersByTimeAsync(20_000);
+  recorder.note(key, "eng", ["a", "c", "d", "e"]);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(dropped()).toBe(2);
+  expect(troubles).toEqual(["the disk is full"]);
+  store.failure = undefined;
+  await recorder.close();
+  expect(store.batches.flat().map(({ word, count }) => `${word} ${count}`)).toEqual(["a 2", "b 1", "c 1"]);
+  expect(troubles).toEqual(["the disk is full", undefined]);
+});

@@ -1,0 +1,31 @@
+import { describe, expect, it } from "vitest";
+import { parseRoutingTable } from "../../../server/api/routing-table.ts";
+
+const route = { pool: "p", service: "http://demo-mist:8080", weight: 100, idle: false };
+const table = (more: object) => JSON.stringify({ version: 1, profile: "self-hosted", ...more });
+
+describe("a routing table", () => {
+  it("maps models to their routes, and without any is empty", () => {
+    expect(parseRoutingTable(table({ models: { mist: [route] } })).models).toEqual({ mist: [route] });
+    expect(parseRoutingTable(table({})).models).toEqual({});
+  });
+
+  it.each([
+    ["null", "has version 1"],
+    [table({ version: 2 }), "has version 1, this one 2"],
+    [table({ profile: "home" }), "profile must be one of"],
+    [table({ models: [] }), "models must map each model to its routes"],
+    [table({ models: null }), "models must map each model to its routes"],
+    [table({ models: { gpt: [] } }), "models.gpt is none of"],
+    [table({ models: { mist: {} } }), "models.mist must be a list"],
+    [table({ models: { mist: [null] } }), "models.mist[0] must be a route"],
+    [
+      table({ models: { mist: [{ ...route, service: "demo:8080" }] } }),
+      "models.mist[0].service must be a URL",
+    ],
+    [table({ models: { mist: [{ ...route, weight: 101 }] } }), "weight must be a number from 0 to 100"],
+    [table({ models: { mist: [{ ...route, idle: "no" }] } }), "idle must be true or false"],
+  ])("%s is refused: %s", (text, says) => {
+    expect(() => parseRoutingTable(text)).toThrow(says);
+  });
+});

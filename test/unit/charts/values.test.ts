@@ -1,0 +1,93 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { valuesSchemaOf, withoutRequired } from "../../../charts/values-schema.ts";
+import { valuesTable } from "../../../charts/values-table.ts";
+import { definitions } from "../../../crds/definitions.ts";
+
+const charts = join(import.meta.dirname, "../../../charts");
+const root = join(charts, "..");
+
+describe("the table of a chart's values", () => {
+  it("has a row for each value, with its default and its comment, maps without comments of their own as one", () => {
+    const values = `# About the file.
+
+# How many.
+replicas: 1
+image:
+  # Its name, or
+  # another | one.
+  name: ""
+# As Kubernetes has them.
+resources:
+  requests:
+    cpu: 1
+`;
+    expect(valuesTable(values).split("\n").slice(2, -1)).toEqual([
+      "| `replicas` | `1` | How many. |",
+      '| `image.name` | `""` | Its name, or another \\| one. |',
+      '| `resources` | `{"requests":{"cpu":1}}` | As Kubernetes has them. |',
+    ]);
+  });
+
+  it("is refused for a value that nothing is said about", () => {
+    expect(() => valuesTable("a:\n  # First.\n  b: 1\n  c: 2\n")).toThrow("says nothing about a.c");
+  });
+});
+
+describe("the schema of the values", () => {
+  it("refuses what it does not list, and takes what an object keeps of anything", () => {
+    const schema = valuesSchemaOf({
+      type: "object",
+      properties: {
+        a: { type: "integer", format: "int32", default: 1 },
+        any: { type: "object", "x-kubernetes-preserve-unknown-fields": true },
+        list: { type: "array", items: { type: "object", properties: {} } },
+        map: { type: "object", additionalProperties: { type: "string", default: "x" } },
+      },
+    });
+    expect(schema).toEqual({
+      type: "object",
+      additionalProperties: false,
+      properties: {
+        a: { type: "integer" },
+        any: { type: "object" },
+        list: { type: "array", items: { type: "object", properties: {}, additionalProperties: false } },
+        map: { type: "object", additionalProperties: { type: "string" } },
+      },
+    });
+  });
+
+  it("asks for nothing along the way to what the chart fills in", () => {
+    const inner = { type: "object", required: ["name", "key"], properties: { name: {}, key: {} } };
+    const schema = { type: "object", required: ["ref"], properties: { ref: inner } };
+    expect(withoutRequired(schema, ["ref", "name"])).toEqual({
+      type: "object",
+      properties: { ref: { ...inner, required: ["key"] } },
+    });
+  });
+});
+
+interface ChartFile {
+  readonly appVersion: string;
+  readonly annotations: Record<string, string>;
+}
+
+describe.each(["tts-operator", "tts-deployment"])("Chart.yaml of %s", (chart) => {
+  const read = async () => parse(await readFile(join(charts, chart, "Chart.yaml"), "utf8")) as ChartFile;
+
+  it("has the version of package.json, for its images too", async () => {
+    const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
+    const { appVersion, annotations } = await read();
+    expect(appVersion).toBe(version);
+    const images = parse(annotations["artifacthub.io/images"] ?? "") as { image: string }[];
+    for (const { image } of images) expect(image).toMatch(new RegExp(`^ghcr\\.io/svc-tts/\\w+:${version}$`));
+  });
+
+  it("tells Artifact Hub of every CRD that is in it", async () => {
+    const told = parse((await read()).annotations["artifacthub.io/crds"] ?? "[]") as { name: string }[];
+    const installed = chart === "tts-operator" ? definitions.map(({ metadata }) => metadata.name) : [];
+    expect(told.map(({ name }) => name)).toEqual(installed);
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { signedHeaders } from "../../../server/fetch/aws-signature.ts";
+import { parseSource } from "../../../server/fetch/source.ts";
+
+const digest = `sha256:${"a".repeat(64)}`;
+
+describe("a source", () => {
+  it.each([
+    ["https://host/a/b.bin?x=1", { kind: "http", url: "https://host/a/b.bin?x=1" }],
+    ["s3://bucket/a/b c.bin", { kind: "s3", bucket: "bucket", key: "a/b c.bin" }],
+    ["hf://o/r", { kind: "hf", repository: "o/r", revision: "main", path: undefined }],
+    ["hf://o/r@v1/a/b.bin", { kind: "hf", repository: "o/r", revision: "v1", path: "a/b.bin" }],
+    [
+      "oci://reg.example:5000/a/b:1.0",
+      { kind: "oci", registry: "reg.example:5000", repository: "a/b", reference: "1.0" },
+    ],
+    ["oci://reg/a", { kind: "oci", registry: "reg", repository: "a", reference: "latest" }],
+    [`oci://reg/a@${digest}`, { kind: "oci", registry: "reg", repository: "a", reference: digest }],
+  ])("%s is understood", (text, source) => {
+    expect(parseSource(text)).toEqual(source);
+  });
+
+  it.each([
+    "ftp://host/a",
+    "https://host/",
+    "s3://bucket",
+    "s3://b/dir/",
+    "hf://only",
+    "oci://reg",
+    "model.bin",
+    "",
+  ])("%s is refused with the forms that there are", (text) => {
+    expect(() => parseSource(text)).toThrow(/must be https:\/\/HOST\/PATH, s3:.*hf:.*oci:/);
+  });
+
+  it("that is refused is told without what it may hold in secret", () => {
+    expect(() => parseSource("ftp://me:secret@host/a?token=secret")).not.toThrow(/secret/);
+    expect(() => parseSource("https://me:secret@host/a")).toThrow(/no user and password.*secretRef/);
+  });
+});
+
+it("a request is signed as in Amazon's own example of GET Object", () => {
+  const headers = signedHeaders(
+    new URL("https://examplebucket.s3.amazonaws.com/test.txt"),
+    { range: "bytes=0-9" },
+    { accessKeyId: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" },
+    { region: "us-east-1", atMs: Date.parse("2013-05-24T00:00:00Z") },
+  );
+  expect(headers.authorization).toBe(
+    "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request," +
+      "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date," +
+      "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
+  );
+});

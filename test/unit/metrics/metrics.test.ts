@@ -1,0 +1,173 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Metric } from "prom-client";
+import { describe, expect, it } from "vitest";
+import { errorCodes } from "../../../server/errors.ts";
+import { BoundedLabel } from "../../../server/metrics/bounded-label.ts";
+import { toPrometheusText } from "../../../server/metrics/registry.ts";
+import { apiMetrics, modelMetrics, operatorMetrics, seriesOf } from "../../support/metrics.ts";
+
+/** What prom-client knows of a metric besides its values. */
+type Described = Metric & {
+  readonly name: string;
+  readonly help: string;
+  readonly type: string;
+  readonly labelNames: readonly string[];
+};
+
+const tiers = { API: apiMetrics(), model: modelMetrics() };
+
+function described(tier: keyof typeof tiers): readonly Described[] {
+  return tiers[tier].registry.getMetricsAsArray() as unknown as Described[];
+}
+
+/** As a row of the document says it. */
+function rows(): Map<string, string> {
+  const found = new Map<string, string>();
+  const names = (tier: keyof typeof tiers) => new Set(described(tier).map(({ name }) => name));
+  const [api, model] = [names("API"), names("model")];
+  for (const { name, help, type, labelNames } of [...described("API"), ...described("model")]) {
+    const tier = api.has(name) && model.has(name) ? "both" : api.has(name) ? "API" : "model";
+    const labels = labelNames.map((label) => `\`${label}\``).join(", ");
+    found.set(name, `| \`${name}\` | ${type} | ${labels} | ${tier} | ${help} |`);
+  }
+  return found;
+}
+
+const operatorHeading = "## Of the operator";
+
+function page(): Promise<string> {
+  return readFile(join(import.meta.dirname, "../../../docs/metrics.md"), "utf8");
+}
+
+function documentedIn(text: string): string[] {
+  return text
+    .split("\n")
+    .filter((line) => /^\| `[a-z0-9_]+` \|/.test(line))
+    .sort();
+}
+
+describe("docs/metrics.md", () => {
+  it("has one row for each metric that is exposed, and no other", async () => {
+    const [server = ""] = (await page()).split(operatorHeading);
+    expect(documentedIn(server)).toEqual([...rows().values()].sort());
+  });
+
+  it("has the same of the operator", async () => {
+    const [, operator = ""] = (await page()).split(operatorHeading);
+    const row = ({ name, help, type, labelNames }: Described) =>
+      `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
+    const metrics = operatorMetrics().getMetricsAsArray() as unknown as Described[];
+    expect(documentedIn(operator)).toEqual(metrics.map(row).sort());
+  });
+});
+
+describe("our metrics", () => {
+  const ours = [...described("API"), ...described("model")].filter(({ name }) => /^(svc|http)_/.test(name));
+
+  it.each(ours.map((metric) => [metric.name, metric] as const))(
+    "%s is named as Prometheus wants it",
+    (name, { type, help, labelNames }) => {
+      expect(name).toMatch(/^(svc_tts|http)(_[a-z]+)+$/);
+      expect(name.endsWith("_total"), "_total is for counters, and every counter has it").toBe(
+        type === "counter",
+      );
+      expect(name).not.toMatch(/_(ms|milliseconds|minutes|hours|kb|mb|percent|counter|gauge|histogram)(_|$)/);
+      expect(name).not.toMatch(/_(count|sum|bucket)$/);
+      expect(help.length).toBeGreaterThan(10);
+      for (const label of labelNames) expect(label).toMatch(/^[a-z_]+$/);
+      expect(labelNames).not.toContain("le");
+    },
+  );
+
+  it("measure time in seconds", () => {
+    const histograms = ours.filter(({ type }) => type === "histogram").map(({ name }) => name);
+    const factors = ["svc_tts_model_real_time_factor", "svc_tts_pool_real_time_factor"];
+    expect(histograms.filter((name) => !name.endsWith("_seconds")).sort()).toEqual(factors);
+  });
+});
+
+describe("labels", () => {
+  it("of pools grow with no canary: the pair not heard of for longest is shown no more", async () => {
+    const api = apiMetrics();
+    const tell = (revision: string) =>
+      api.poolStream({ pool: "p", revision, outcome: "ok", firstAudioSeconds: 1, realTimeFactor: 1 });
+    for (let i = 0; i < 100; i += 1) tell(`r${i}`);
+    const { text } = await api.exposition(undefined);
+    const shown = new Set([...text.matchAll(/revision="(\w+)"/g)].map(([, revision]) => revision));
+    expect([...shown]).toEqual(Array.from({ length: 32 }, (_, i) => `r${i + 68}`));
+  });
+
+  it("grow with no request, whatever it says", async () => {
+    const api = apiMetrics();
+    const model = modelMetrics();
+    const ask = (word: string) => {
+      for (const { answered } of [
+        { answered: api.answered.bind(api) },
+        { answered: model.answered.bind(model) },
+      ]) {
+        answered({ endpoint: undefined, method: word, status: 404, code: "not_found", seconds: 0.1 });
+      }
+      api.spoken({ model: "mist", voice: word, outcome: "ok", ranDry: false });
+    };
+    for (let i = 0; i < 600; i++) ask(`first ${i}`);
+    const before = seriesOf((await api.exposition(undefined)).text);
+    for (let i = 0; i < 10_000; i++) ask(`"}\n${i}\\ é`);
+    const after = seriesOf((await api.exposition(undefined)).text);
+    expect(after).toEqual(before);
+    const modelSeries = seriesOf((await model.exposition(undefined)).text);
+    expect([...modelSeries].filter((line) => line.startsWith("http_requests_total"))).toHaveLength(1);
+  });
+
+  it("of errors are codes of the registry", () => {
+    for (const code of errorCodes) expect(code).toMatch(/^[a-z_]+$/);
+  });
+
+  it("keep the first values and gather the others", () => {
+    const label = new BoundedLabel(2);
+    expect(["a", "b", "c", "a", "d"].map((value) => label.of(value))).toEqual([
+      "a",
+      "b",
+      "other",
+      "a",
+      "other",
+    ]);
+  });
+});
+
+describe("an exposition", () => {
+  it("is Prometheus text unless OpenMetrics is accepted by name", async () => {
+    const api = apiMetrics();
+    for (const accept of [undefined, "*/*", "text/plain;version=0.0.4", "text/html"]) {
+      const { contentType, text } = await api.exposition(accept);
+      expect(contentType).toBe("text/plain; version=0.0.4; charset=utf-8");
+      expect(text).not.toContain("# EOF");
+    }
+    const { contentType, text } = await api.exposition(
+      "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;version=0.0.4;q=0.3",
+    );
+    expect(contentType).toBe("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    expect(text.endsWith("# EOF\n")).toBe(true);
+  });
+
+  it("shows a trace beside an observation in OpenMetrics, and nothing of it in the older format", async () => {
+    const api = apiMetrics();
+    const traceId = "0af7651916cd43dd8448eb211c80319c";
+    api.firstAudio({ model: "mist", variant: "stream-wav", seconds: 0.012, traceId });
+    const { text } = await api.exposition("application/openmetrics-text");
+    expect(text).toMatch(
+      /_bucket\{le="0.015",model="mist",variant="stream-wav"\} 1 # \{trace_id="0af7651916cd43dd8448eb211c80319c"\} 0\.012 \d/,
+    );
+    const older = (await api.exposition(undefined)).text;
+    expect(older).toContain('_bucket{le="0.015",model="mist",variant="stream-wav"} 1\n');
+    expect(older).not.toContain(traceId);
+  });
+
+  it("names a counter with _total in the older format's comments, and without in OpenMetrics'", () => {
+    const text =
+      '# HELP http_requests x # {y\n# TYPE http_requests counter\nhttp_requests_total{a="b # {c} d"} 1\n# EOF\n';
+    expect(toPrometheusText(text)).toBe(
+      '# HELP http_requests_total x # {y\n# TYPE http_requests_total counter\nhttp_requests_total{a="b # {c} d"} 1\n',
+    );
+  });
+});

@@ -1,0 +1,100 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import { apiMetrics, modelMetrics, operatorMetrics } from "../../support/metrics.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const dashboards = (await readdir(join(root, "config/grafana"))).filter((name) => name.endsWith(".json"));
+
+interface Rule {
+  readonly record?: string;
+  readonly alert?: string;
+  readonly expr: string;
+  readonly annotations?: { readonly runbook_url: string; readonly summary: string };
+  readonly labels?: { readonly severity: string };
+}
+
+const rules: Rule[] = parse(
+  await readFile(join(root, "config/prometheus/rules.yaml"), "utf8"),
+).groups.flatMap((group: { rules: Rule[] }) => group.rules);
+const alerts = rules.filter(({ alert }) => alert !== undefined);
+
+/** Every series there is, with the labels that its metric has. */
+const series = new Map<string, Set<string>>();
+for (const registry of [apiMetrics().registry, modelMetrics().registry, operatorMetrics()]) {
+  const metrics = registry.getMetricsAsArray() as unknown as {
+    name: string;
+    type: string;
+    labelNames: string[];
+  }[];
+  for (const { name, type, labelNames } of metrics) {
+    const names = type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name];
+    for (const one of names)
+      series.set(one, new Set([...labelNames, ...(one.endsWith("_bucket") ? ["le"] : [])]));
+  }
+}
+for (const { record } of rules) if (record) series.set(record, new Set());
+
+/** Labels that Prometheus' own discovery adds. */
+const places = new Set(["namespace", "pod", "job", "name"]);
+const words = new Set(
+  "sum min max rate increase histogram_quantile time by on or and without group_left vector topk".split(" "),
+);
+
+/** Each selector of a query: its metric and the labels it asks for. */
+function selectors(query: string): { metric: string; labels: string[] }[] {
+  const grouped = query.replaceAll(/\b(by|on|group_left|without)\s*\([^)]*\)/g, "");
+  return [...grouped.matchAll(/([a-z_][a-z0-9_:]*)\s*(\{[^}]*\})?/g)].flatMap(
+    ([, metric = "", matchers = ""]) =>
+      words.has(metric) || /^[smhd]$/.test(metric)
+        ? []
+        : [{ metric, labels: [...matchers.matchAll(/([a-z_]+)\s*[=!]/g)].map(([, label = ""]) => label) }],
+  );
+}
+
+function expectToExist(query: string): void {
+  const found = selectors(query.replaceAll(/\[[0-9a-z]+\]/g, ""));
+  expect(found.length, query).toBeGreaterThan(0);
+  for (const { metric, labels } of found) {
+    expect([...series.keys()], query).toContain(metric);
+    for (const label of labels) {
+      if (!places.has(label))
+        expect([...(series.get(metric) ?? [])], `${metric} in ${query}`).toContain(label);
+    }
+  }
+}
+
+describe("dashboards", () => {
+  it.each(dashboards)("%s asks only for metrics and labels that there are", async (file) => {
+    const { panels } = JSON.parse(await readFile(join(root, "config/grafana", file), "utf8"));
+    const queries = panels.flatMap((panel: { targets: { expr: string }[] }) =>
+      panel.targets.map(({ expr }) => expr),
+    );
+    expect(queries.length).toBeGreaterThan(5);
+    for (const query of queries) expectToExist(query);
+  });
+
+  it("would be caught asking for what is not there", () => {
+    expect(() => expectToExist('rate(svc_tts_request_total{model="x"}[5m])')).toThrow();
+    expect(() => expectToExist('rate(svc_tts_requests_total{voices="x"}[5m])')).toThrow();
+  });
+});
+
+describe("alerts", () => {
+  it.each(rules.map((rule) => [rule.alert ?? rule.record ?? "", rule.expr]))(
+    "%s asks only for what there is",
+    (_name, expr) => {
+      expectToExist(expr);
+    },
+  );
+
+  it("have a severity and a runbook each, and every runbook an alert", async () => {
+    for (const { alert, annotations, labels } of alerts) {
+      expect(annotations?.runbook_url).toMatch(new RegExp(`/docs/runbooks/${alert}\\.md$`));
+      expect(["warning", "critical"]).toContain(labels?.severity);
+    }
+    const pages = (await readdir(join(root, "docs/runbooks"))).map((file) => file.replace(/\.md$/, ""));
+    expect(pages.toSorted()).toEqual(alerts.map(({ alert }) => alert).toSorted());
+  });
+});

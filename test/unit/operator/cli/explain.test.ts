@@ -1,0 +1,230 @@
+import { describe, expect, it } from "vitest";
+import type { Evidence } from "../../../../operator/cli/evidence.ts";
+import { explain, explanationText } from "../../../../operator/cli/explain.ts";
+import { secretReferences } from "../../../../operator/cli/references.ts";
+import type { Pod, TtsDeployment, TtsModelPool } from "../../../../operator/observed.ts";
+import { now, pod, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+
+const since = "2025-12-31T23:30:00Z";
+type Said = Record<string, readonly [status: "True" | "False" | "Unknown", reason: string, message: string]>;
+
+function conditions(said: Said) {
+  return Object.entries(said).map(([type, [status, reason, message]]) => ({
+    type,
+    status,
+    reason,
+    message,
+    observedGeneration: 1,
+    lastTransitionTime: since,
+  }));
+}
+
+function saying(said: Said, spec = {}): TtsDeployment {
+  const deployment = ttsDeployment(spec);
+  return {
+    ...deployment,
+    status: {
+      observedGeneration: 1,
+      endpoint: "http://demo-api.ns.svc:8000",
+      summary: { models: "1/1", streams: "16" },
+      conditions: conditions(said),
+      models: [],
+      license: { state: "valid" },
+    },
+  };
+}
+
+function poolSaying(said: Said): TtsModelPool {
+  const pool = ttsModelPool();
+  const metadata = { ...pool.metadata, ownerReferences: [] };
+  return {
+    ...pool,
+    metadata,
+    status: { conditions: conditions(said) } as unknown as TtsModelPool["status"] & object,
+  };
+}
+
+function evidence(deployment: TtsDeployment, more: Partial<Evidence> = {}): Evidence {
+  return {
+    now,
+    deployment,
+    pools: [],
+    workloads: [],
+    pods: [],
+    warnings: [],
+    secrets: [],
+    operators: [],
+    unseen: [],
+    ...more,
+  };
+}
+
+const stalled = (reason: string, message: string): Said => ({
+  Ready: ["False", reason, message],
+  Stalled: ["True", reason, message],
+});
+
+describe("explain", () => {
+  it("says where it is reached when it is ready, and asks for nothing", () => {
+    const found = explain(evidence(saying({ Ready: ["True", "Serving", "All serve."] })));
+    expect(found).toMatchObject({ state: "ready", blockers: [], notes: [] });
+    expect(found.summary).toBe(
+      "Ready for 30 min: 1/1 pools, up to 16 streams at once, at http://demo-api.ns.svc:8000.",
+    );
+  });
+
+  it("tells of a license in its grace although it is ready", () => {
+    const said: Said = {
+      Ready: ["True", "Serving", "All serve."],
+      LicenseValid: ["False", "Expired", "Grace ends on Friday."],
+    };
+    expect(explain(evidence(saying(said))).notes).toEqual(["License: Grace ends on Friday."]);
+  });
+
+  it("says what is wrong once, in whose words it is best told, with the commands for it", () => {
+    const message = "There is no license. Secret ns/license, key license.jwt.";
+    const deployment = saying({
+      ...stalled("Missing", message),
+      LicenseValid: ["False", "Missing", message],
+      ApiReady: ["False", "LicenseHold", "Not started: the license does not allow it, see LicenseValid."],
+    });
+    const pool = poolSaying({
+      Ready: ["False", "LicenseHold", "Not started: the license does not allow it, see LicenseValid."],
+    });
+    const secrets = [{ path: "license.secretRef", name: "license", exists: false }];
+    const found = explain(evidence(deployment, { pools: [pool], secrets }));
+    expect(found.state).toBe("blocked");
+    expect(found.blockers.map(({ about, reason }) => `${about}: ${reason}`)).toEqual([
+      "license: Missing",
+      "API: LicenseHold",
+    ]);
+    expect(found.blockers[0]?.commands.join("\n")).toContain(
+      "kubectl -n ns create secret generic license --from-file=license.jwt=license.jwt",
+    );
+  });
+
+  it("names the pod and container that the commands are about", () => {
+    const crashing: Pod = {
+      ...pod({
+        containerStatuses: [
+          {
+            name: "mist",
+            image: "i",
+            imageID: "",
+            ready: false,
+            restartCount: 4,
+            state: { waiting: { reason: "CrashLoopBackOff" } },
+            lastState: { terminated: { exitCode: 1 } },
+          },
+        ],
+      }),
+      spec: { containers: [{ name: "mist" }] },
+    };
+    const message =
+      "Container mist of pod demo-mist-1 ended with exit code 1, 4 times so far. See kubectl logs -n ns demo-mist-1 -c mist --previous.";
+    const deployment = saying({
+      Ready: ["False", "CrashLoop", message],
+      Stalled: ["False", "Progressing", ""],
+    });
+    const pool = poolSaying({ Ready: ["False", "CrashLoop", message] });
+    const { state, blockers } = explain(evidence(deployment, { pools: [pool], pods: [crashing] }));
+    expect(state).toBe("progressing");
+    expect(blockers).toHaveLength(1);
+    expect(blockers[0]).toMatchObject({ about: "pool mist", reason: "CrashLoop" });
+    expect(blockers[0]?.commands).toEqual([
+      "kubectl -n ns logs demo-mist-1 -c mist --previous",
+      "kubectl -n ns describe pod demo-mist-1",
+    ]);
+  });
+
+  it("tells of a pod whose trouble no condition tells", () => {
+    const unschedulable = pod(
+      {
+        conditions: [
+          { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/1 nodes" },
+        ],
+      },
+      "demo-api-2",
+    );
+    const deployment = saying({ Ready: ["False", "RollingOut", "Rolling out."] });
+    const { blockers } = explain(evidence(deployment, { pods: [unschedulable] }));
+    expect(blockers.map(({ about, reason }) => [about, reason])).toEqual([
+      ["pod demo-api-2", "Unschedulable"],
+    ]);
+  });
+
+  it.each([
+    ["none is there", [], "NoOperator"],
+    ["its pods are not ready", [pod({}, "op")], "OperatorNotReady"],
+    ["one runs", [pod({ conditions: [{ type: "Ready", status: "True" }] }, "op")], "OperatorElsewhere"],
+    ["they cannot be seen", undefined, "OperatorUnseen"],
+  ])("asks for the operator when no one has looked: %s", (_what, operators, reason) => {
+    const { state, blockers } = explain(evidence(ttsDeployment(), { operators }));
+    expect(state).toBe("unwatched");
+    expect(blockers.map((blocker) => blocker.reason)).toEqual([reason]);
+  });
+
+  it("tells what a deletion waits for", () => {
+    const { metadata, ...rest } = saying({ Ready: ["True", "Serving", ""] });
+    const going = { ...metadata, deletionTimestamp: since, finalizers: ["foregroundDeletion"] };
+    const { state, blockers } = explain(evidence({ ...rest, metadata: going }));
+    expect(state).toBe("deleting");
+    expect(blockers[0]?.message).toContain("foreground deletion");
+  });
+
+  it("says how to go on when it is suspended", () => {
+    const deployment = saying(
+      { Ready: ["Unknown", "Suspended", "spec.suspend is true."] },
+      { suspend: true },
+    );
+    const { state, blockers } = explain(evidence(deployment));
+    expect(state).toBe("suspended");
+    expect(blockers[0]?.commands[0]).toContain('\'{"spec":{"suspend":false}}\'');
+  });
+
+  it("tells fresh warnings, not old ones and not what is said already", () => {
+    const warning = (note: string, lastSeen: number) => ({
+      kind: "Pod",
+      name: "demo-mist-1",
+      reason: "Unhealthy",
+      note,
+      times: 3,
+      lastSeen,
+    });
+    const deployment = saying({ Ready: ["False", "PodsNotReady", "0 of 1 pods are ready."] });
+    const warnings = [warning("probe failed", now - 5_000), warning("long ago", now - 3_600_000)];
+    expect(explain(evidence(deployment, { warnings })).notes).toEqual([
+      "Pod demo-mist-1: Unhealthy: probe failed (3 times, last 5 s ago)",
+    ]);
+  });
+
+  it("prints all of it for people, and what it had no right to see", () => {
+    const deployment = saying(stalled("NameTaken", "Service ns/demo-api was not made by this operator."));
+    const text = explanationText(explain(evidence(deployment, { unseen: ["events (not allowed)"] })));
+    expect(text).toContain("TtsDeployment ns/demo: Not ready for 30 min, and nothing gets better by itself");
+    expect(text).toContain(
+      "1. spec: NameTaken (since 2025-12-31T23:30:00Z)\n   Service ns/demo-api was not made",
+    );
+    expect(text).toContain("Not seen: events (not allowed).");
+  });
+});
+
+describe("the Secrets that a spec names", () => {
+  it("are found wherever they stand, but for optional ones", () => {
+    const spec = {
+      imagePullSecrets: [{ name: "pull" }],
+      license: { secretRef: { name: "license", key: "license.jwt" } },
+      api: { keys: { secretRef: { name: "keys" } } },
+      models: [
+        { env: [{ name: "A", valueFrom: { secretKeyRef: { name: "model", key: "a" } } }] },
+        { env: [{ name: "B", valueFrom: { secretKeyRef: { name: "maybe", key: "b", optional: true } } }] },
+      ],
+    };
+    expect(secretReferences(spec).map(({ path, name }) => `${path}=${name}`)).toEqual([
+      "imagePullSecrets[0]=pull",
+      "license.secretRef=license",
+      "api.keys.secretRef=keys",
+      "models[0].env[0].valueFrom.secretKeyRef=model",
+    ]);
+  });
+});

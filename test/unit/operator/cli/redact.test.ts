@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { Redactor } from "../../../../operator/cli/redact.ts";
+
+const plain = new Redactor([]);
+
+describe("a text", () => {
+  it.each([
+    ["an API key", "key svc_0123456789abcdefghij in use", "key [redacted] in use"],
+    ["a license", "license eyJhbGciOiJFZERTQSJ9.eyJqdGkiOiIxIn0.c2ln ok", "license [redacted] ok"],
+    ["a bearer", "authorization: Bearer abc.def-123", "authorization: [redacted] [redacted]"],
+    ["the user of a URL", "valkey://user:geheim@cache:6379/0", "valkey://[redacted]@cache:6379/0"],
+    ["an assignment", "--password=hunter2 --level=info", "--password=[redacted] --level=info"],
+    ["JSON", '{"apiKey":"abcdef","level":30}', '{"apiKey":"[redacted]","level":30}'],
+    [
+      "a signed URL",
+      "https://s3/x?X-Amz-Signature=abcdef12&n=1",
+      "https://s3/x?X-Amz-Signature=[redacted]&n=1",
+    ],
+    [
+      "a private key",
+      "a\n-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\nb",
+      "a\n[redacted]\nb",
+    ],
+    ["nothing secret", "secretName: tts-keys, Secret ns/license", "secretName: tts-keys, Secret ns/license"],
+  ])("loses %s", (_what, text, clean) => {
+    expect(plain.text(text)).toBe(clean);
+  });
+
+  it("loses every value it is told of, however it is spelled", () => {
+    const value = 'first "line"\nsecond&line';
+    const redactor = new Redactor([value, "abc"]);
+    const spelled = [
+      value,
+      Buffer.from(value).toString("base64"),
+      JSON.stringify(value),
+      encodeURIComponent("second&line"),
+    ];
+    for (const text of spelled) {
+      expect(redactor.text(`a ${text} b`)).not.toMatch(/first|second|Zmlyc3Q/);
+    }
+    // too short to be told from a word
+    expect(redactor.text("abc")).toBe("abc");
+  });
+});
+
+describe("an object", () => {
+  const env = [
+    { name: "MY_SETTING", value: "who knows" },
+    { name: "SVC_TTS_LOG_LEVEL", value: "debug" },
+    { name: "SVC_TTS_API_KEY", value: "in the clear" },
+    { name: "FROM", valueFrom: { secretKeyRef: { name: "s", key: "k" } } },
+  ];
+  const cleanEnv = [
+    { name: "MY_SETTING", value: "[redacted]" },
+    { name: "SVC_TTS_LOG_LEVEL", value: "debug" },
+    { name: "SVC_TTS_API_KEY", value: "[redacted]" },
+    { name: "FROM", valueFrom: { secretKeyRef: { name: "s", key: "k" } } },
+  ];
+
+  it("keeps of variables those values that are settings of ours, wherever they stand", () => {
+    const template = { spec: { containers: [{ name: "x", env }] } };
+    const pool = { spec: { env, podTemplate: JSON.stringify(template) } };
+    expect(plain.object(pool)).toEqual({
+      spec: {
+        env: cleanEnv,
+        podTemplate: JSON.stringify({ spec: { containers: [{ name: "x", env: cleanEnv }] } }),
+      },
+    });
+  });
+
+  it("loses the copy that kubectl keeps of it, what only machines read, and fields that are called secret", () => {
+    const metadata = {
+      name: "demo",
+      managedFields: [{}],
+      annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}", note: "yes" },
+    };
+    expect(plain.object({ metadata, password: "x", secretName: "keys", replicas: 2 })).toEqual({
+      metadata: { name: "demo", annotations: { note: "yes" } },
+      password: "[redacted]",
+      secretName: "keys",
+      replicas: 2,
+    });
+  });
+
+  it("loses a pod template that cannot be read", () => {
+    expect(plain.object({ podTemplate: "{ geheim" })).toEqual({ podTemplate: "[redacted]" });
+  });
+});

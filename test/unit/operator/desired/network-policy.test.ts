@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { apiDeployment } from "../../../../operator/desired/deployment.ts";
+import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
+import { type Connection, isAllowed, type Party } from "../../../support/network-policy.ts";
+import { plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+
+const server = { image: "server:1", pullPolicy: undefined };
+const open = { held: false, replicas: 1 };
+
+/** Pods as they are labelled, not as the policies would have them. */
+const labelsOf = (child: ReturnType<typeof apiDeployment>) => child?.spec.template.metadata?.labels ?? {};
+const podAt = (ip: string, namespace: string, labels: Record<string, string>): Party => ({
+  ip,
+  pod: { namespace, labels },
+});
+const api = podAt("10.0.0.1", "ns", labelsOf(apiDeployment(ttsDeployment(), undefined, open, server)));
+const model = podAt("10.0.0.2", "ns", labelsOf(plannedDeployment(ttsModelPool(), undefined, open, server)));
+const neighbour = podAt("10.0.0.3", "ns", { app: "other" });
+const twin = podAt("10.0.0.4", "elsewhere", api.pod?.labels ?? {});
+const prometheus = podAt("10.0.0.5", "monitoring", { app: "prometheus" });
+const dns = podAt("10.0.0.6", "kube-system", { "k8s-app": "kube-dns" });
+const caller: Party = { ip: "203.0.113.9" };
+const apiServer: Party = { ip: "192.0.2.1" };
+const licenseServer: Party = { ip: "198.51.100.7" };
+
+const policiesOf = (networkPolicy: object) =>
+  networkPolicies(ttsDeployment({ networkPolicy: { enabled: true, ...networkPolicy } }));
+
+type Case = [string, boolean, Omit<Connection, "port">, number];
+
+describe("network policies", () => {
+  it.each<Case>([
+    ["a caller reaches the API", true, { from: caller, to: api }, 8000],
+    ["a pod of another namespace reaches the API", true, { from: prometheus, to: api }, 8000],
+    ["the API reaches a model", true, { from: api, to: model }, 8080],
+    ["a neighbour reaches a model", false, { from: neighbour, to: model }, 8080],
+    ["an API pod's twin elsewhere reaches a model", false, { from: twin, to: model }, 8080],
+    ["a caller reaches a model", false, { from: caller, to: model }, 8080],
+    ["Prometheus reaches a model", false, { from: prometheus, to: model }, 8080],
+    ["one model reaches another", false, { from: model, to: model }, 8080],
+    ["the API reaches another port of a model", false, { from: api, to: model }, 22],
+    ["a caller reaches another port of the API", false, { from: caller, to: api }, 22],
+    ["the API resolves names", true, { from: api, to: dns, protocol: "UDP" }, 53],
+    ["the API follows the API server", true, { from: api, to: apiServer }, 6443],
+    ["the API reaches a neighbour", false, { from: api, to: neighbour }, 8080],
+    ["a model reaches the world", false, { from: model, to: caller }, 443],
+    ["a model resolves names", false, { from: model, to: dns, protocol: "UDP" }, 53],
+    ["a neighbour reaches the world", true, { from: neighbour, to: caller }, 443],
+  ])("%s: %s", (_what, allowed, connection, port) => {
+    expect(isAllowed(policiesOf({}), { ...connection, port })).toBe(allowed);
+  });
+
+  it("let API pods reach the named API server and license server, and nothing beside them", () => {
+    const policies = policiesOf({
+      apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
+      licenseEgress: [{ cidr: "198.51.100.0/24", port: 8443 }],
+    });
+    const may = (to: Party, port: number) => isAllowed(policies, { from: api, to, port });
+    expect(may(apiServer, 6443)).toBe(true);
+    expect(may(apiServer, 443)).toBe(false);
+    expect(may(licenseServer, 8443)).toBe(true);
+    expect(may(licenseServer, 6443)).toBe(false);
+    expect(may(caller, 443)).toBe(false);
+  });
+
+  it("let the named namespaces read metrics of models", () => {
+    const policies = policiesOf({ metricsFrom: ["monitoring"] });
+    expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);
+    expect(isAllowed(policies, { from: neighbour, to: model, port: 8080 })).toBe(false);
+  });
+
+  it("are none where they are not asked for, and then everything goes", () => {
+    expect(networkPolicies(ttsDeployment())).toEqual([]);
+    expect(isAllowed([], { from: neighbour, to: model, port: 8080 })).toBe(true);
+  });
+});

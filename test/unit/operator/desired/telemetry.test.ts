@@ -1,0 +1,231 @@
+import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
+import type { ModelSpec } from "../../../../crds/tts-deployment.ts";
+import { modelSettings } from "../../../../operator/desired/deployment.ts";
+import { modelPool } from "../../../../operator/desired/model-pool.ts";
+import { monitors } from "../../../../operator/desired/monitors.ts";
+import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
+import { telemetrySecrets } from "../../../../operator/desired/telemetry.ts";
+import { isAllowed, type Party } from "../../../support/network-policy.ts";
+import { plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+
+const server = { image: "server:1", pullPolicy: undefined };
+const exporter = { endpoint: "https://backend:4317" };
+
+function poolOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana") {
+  const owner = ttsDeployment(telemetry && { telemetry }, [{ name: "voice", kind }]);
+  const { deployment, pool, ...spec } = modelPool(owner, owner.spec.models[0] as ModelSpec, true).spec;
+  return ttsModelPool({ ...spec, pool: "voice", deployment: "demo" });
+}
+
+function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana") {
+  const pod = plannedDeployment(poolOf(telemetry, kind), undefined, { held: false, replicas: 1 }, server)
+    ?.spec.template.spec;
+  const [container] = pod?.containers ?? [];
+  const variables = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
+  const [collector] = pod?.initContainers ?? [];
+  const value = collector?.env?.find(({ name }) => name === "COLLECTOR_CONFIG")?.value;
+  // what Kubernetes makes of a variable's value
+  const config = value && parse(value.replaceAll("$$", "$"));
+  return { pod, container, variables, collector, config };
+}
+
+describe("the model's own variables", () => {
+  it.each([
+    ["grpc", "http://127.0.0.1:4317"],
+    ["http/protobuf", "http://127.0.0.1:4318"],
+    ["http/json", "http://127.0.0.1:4318"],
+  ])("by %s send to the collector beside it", (protocol, endpoint) => {
+    const { variables } = podOf({ protocol, collector: { enabled: true, exporter } });
+    expect(variables).toMatchObject({
+      OTEL_COLLECTOR_PROTOCOL: protocol,
+      OTEL_COLLECTOR_ENDPOINT: endpoint,
+      GENERATOR_VLLM_PORT: "8001",
+    });
+  });
+
+  it("send to the collector that is named, without one beside it", () => {
+    const { variables, pod } = podOf({ protocol: "http/json", endpoint: "http://otel.ns:4318" });
+    expect(variables.OTEL_COLLECTOR_ENDPOINT).toBe("http://otel.ns:4318");
+    expect(pod).not.toHaveProperty("initContainers");
+  });
+
+  it("say where the pod runs and what the user says of it, percent-encoded", () => {
+    const { container, variables } = podOf({
+      resourceAttributes: { "deployment.environment.name": "a b,c=$(X)" },
+    });
+    expect(variables.OTEL_RESOURCE_ATTRIBUTES).toBe(
+      "k8s.namespace.name=$(POD_NAMESPACE),k8s.pod.name=$(POD_NAME),service.instance.id=$(POD_NAME),svc.pool=voice,deployment.environment.name=a%20b%2Cc%3D%24(X)",
+    );
+    const names = container?.env?.map(({ name }) => name) ?? [];
+    expect(names.indexOf("POD_NAME")).toBeLessThan(names.indexOf("OTEL_RESOURCE_ATTRIBUTES"));
+  });
+
+  it("are the specification's for arcana alone", () => {
+    const { variables } = podOf({ collector: { enabled: true, exporter } }, "mist");
+    expect(Object.keys(variables).filter((name) => /COLLECTOR|VLLM/.test(name))).toEqual([]);
+  });
+
+  it("give way to those of the user", () => {
+    const owner = ttsModelPool({
+      kind: "arcana",
+      telemetry: { endpoint: "http://a:1" },
+      env: [{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }],
+    });
+    const pod = plannedDeployment(owner, undefined, { held: false, replicas: 1 }, server)?.spec.template.spec;
+    const found = pod?.containers[0]?.env?.filter(({ name }) => name === "OTEL_COLLECTOR_ENDPOINT");
+    expect(found).toEqual([{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }]);
+  });
+});
+
+describe("the collector", () => {
+  it("is a native sidecar within Pod Security restricted, and no probe of it keeps the model from serving", () => {
+    const { collector } = podOf({ collector: { enabled: true, exporter } });
+    expect(collector).toMatchObject({
+      name: "collector",
+      restartPolicy: "Always",
+      args: ["--config=env:COLLECTOR_CONFIG"],
+      resources: { requests: { cpu: "50m", memory: "96Mi" }, limits: { memory: "256Mi" } },
+      securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+    });
+    expect(collector).not.toHaveProperty("readinessProbe");
+    expect(collector).not.toHaveProperty("startupProbe");
+  });
+
+  it("reads what the pod says of itself, and vLLM's own in an arcana pod", () => {
+    const targets = (kind: "mist" | "arcana") =>
+      podOf(
+        { collector: { enabled: true, exporter } },
+        kind,
+      ).config.receivers.prometheus.config.scrape_configs.map(
+        (job: { job_name: string; static_configs: { targets: string[] }[] }) => [
+          job.job_name,
+          ...(job.static_configs[0]?.targets ?? []),
+        ],
+      );
+    expect(targets("mist")).toEqual([["svc-tts-mist", "127.0.0.1:8080"]]);
+    expect(targets("arcana")).toEqual([
+      ["svc-tts-arcana", "127.0.0.1:8080"],
+      ["vllm", "127.0.0.1:8001"],
+    ]);
+  });
+
+  it("keeps a dollar of the user a dollar", () => {
+    const { config } = podOf({
+      resourceAttributes: { cost: "$(5) \u0024{env:HOME}" },
+      collector: { enabled: true, exporter },
+    });
+    expect(config.processors.resource.attributes).toContainEqual({
+      key: "cost",
+      value: "$$(5) $\u0024{env:HOME}",
+      action: "upsert",
+    });
+  });
+
+  it.each([
+    ["bearer", { bearer: { secretRef: { name: "creds" } } }, { auth: { authenticator: "bearertokenauth" } }],
+    ["basic", { basic: { secretRef: { name: "creds" } } }, { auth: { authenticator: "basicauth/client" } }],
+    [
+      "oauth2",
+      { oauth2: { tokenUrl: "https://idp/token", secretRef: { name: "creds" } } },
+      { auth: { authenticator: "oauth2client" } },
+    ],
+    [
+      "headers",
+      { headers: [{ name: "api-key", secretRef: { name: "creds", key: "k" } }] },
+      { headers: { "api-key": "\u0024{env:COLLECTOR_HEADER_0:-missing}" } },
+    ],
+  ])(
+    "makes itself known by %s, from a Secret that never keeps a pod from starting",
+    (_what, auth, expected) => {
+      const { pod, collector, config } = podOf({ collector: { enabled: true, exporter, auth } });
+      expect(config.exporters.otlp_grpc).toMatchObject({ endpoint: exporter.endpoint, ...expected });
+      const volume = pod?.volumes?.find(({ name }) => name === "telemetry-auth")?.secret;
+      const refs = (collector?.env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []);
+      const named = [...refs, ...(volume ? [{ name: volume.secretName, optional: volume.optional }] : [])];
+      expect(named.length).toBeGreaterThan(0);
+      for (const secret of named) expect(secret).toMatchObject({ name: "creds", optional: true });
+      const telemetry = ttsDeployment({ telemetry: { collector: { enabled: true, exporter, auth } } }).spec
+        .telemetry;
+      expect(telemetrySecrets(telemetry)).toEqual(["creds"]);
+    },
+  );
+
+  it("trusts the authority that is named, and packs what it sends", () => {
+    const byHttp = {
+      protocol: "http/protobuf",
+      endpoint: "https://backend/otlp",
+      caSecretRef: { name: "ca" },
+    };
+    const { pod, config } = podOf({ collector: { enabled: true, exporter: byHttp } });
+    expect(config.exporters.otlp_http).toMatchObject({
+      endpoint: "https://backend/otlp",
+      compression: "gzip",
+      tls: { ca_file: "/var/run/svc-tts/telemetry/ca/ca.crt" },
+    });
+    expect(pod?.volumes).toContainEqual(
+      expect.objectContaining({
+        secret: expect.objectContaining({ secretName: "ca", items: [{ key: "ca.crt", path: "ca.crt" }] }),
+      }),
+    );
+  });
+
+  it("rolls the pods when it changes, and a monitor rolls none", () => {
+    const settings = (telemetry: object | undefined) => modelSettings(poolOf(telemetry));
+    const enabled = { collector: { enabled: true, exporter } };
+    expect(settings(enabled)).not.toBe(settings(undefined));
+    expect(settings({ ...enabled, collector: { ...enabled.collector, scrapeIntervalSeconds: 60 } })).not.toBe(
+      settings(enabled),
+    );
+    expect(settings({ serviceMonitor: { enabled: true } })).toBe(settings(undefined));
+  });
+
+  it("may reach its backend and its tokens where the network is closed, and Prometheus may read vLLM", () => {
+    const auth = { oauth2: { tokenUrl: "https://idp:8443/token", secretRef: { name: "creds" } } };
+    const policies = networkPolicies(
+      ttsDeployment({
+        networkPolicy: { enabled: true, metricsFrom: ["monitoring"] },
+        telemetry: { collector: { enabled: true, exporter, auth } },
+      }),
+    );
+    const labels = { "tts.svc.dev/deployment": "demo", "app.kubernetes.io/component": "model" };
+    const model: Party = { ip: "10.0.0.1", pod: { namespace: "ns", labels } };
+    const outside: Party = { ip: "1.2.3.4" };
+    const scraper: Party = { ip: "10.0.0.9", pod: { namespace: "monitoring", labels: {} } };
+    const may = (from: Party, to: Party, port: number) => isAllowed(policies, { from, to, port });
+    expect([4317, 8443, 443, 8080].map((port) => may(model, outside, port))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect([8001, 8080, 13133].map((port) => may(scraper, model, port))).toEqual([true, true, false]);
+    expect(may(outside, model, 8001)).toBe(false);
+  });
+});
+
+describe("monitors", () => {
+  const of = (spec: Record<string, unknown>, kind = "mist") =>
+    monitors(ttsDeployment(spec, [{ name: "m", kind }])).map(({ kind, metadata, spec }) => ({
+      kind,
+      metadata,
+      spec,
+    }));
+
+  it("are made where they are asked for, of pods too where vLLM is in them", () => {
+    const asked = { telemetry: { serviceMonitor: { enabled: true } } };
+    expect(of({})).toEqual([]);
+    expect(of(asked).map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
+    expect(of(asked, "arcana").map(({ kind }) => kind)).toEqual(["ServiceMonitor", "PodMonitor"]);
+  });
+
+  it("carry the labels that Prometheus looks for, and stay the operator's", () => {
+    const labels = { release: "prometheus", "app.kubernetes.io/managed-by": "somebody" };
+    const [monitor] = of({ telemetry: { serviceMonitor: { enabled: true, labels, intervalSeconds: 15 } } });
+    expect(monitor?.metadata.labels).toMatchObject({
+      release: "prometheus",
+      "app.kubernetes.io/managed-by": "tts-operator",
+    });
+    expect(monitor?.spec).toMatchObject({ endpoints: [{ port: "http", interval: "15s" }] });
+  });
+});

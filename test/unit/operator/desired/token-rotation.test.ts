@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { firstToken, type RotationTerms, rotate } from "../../../../operator/desired/token-rotation.ts";
+
+const day = 86_400_000;
+const minute = 60_000;
+
+/** Terms that make the tokens t1, t2 and so on. */
+function terms(more: Partial<RotationTerms> = {}): RotationTerms {
+  let made = 0;
+  return {
+    now: 0,
+    asked: undefined,
+    everyMs: 30 * day,
+    overlapMs: 5 * minute,
+    newToken: () => `t${++made}`,
+    ...more,
+  };
+}
+
+describe("the internal token", () => {
+  it("is replaced by way of an overlap at both ends, each step as long as pods need to follow", () => {
+    const all = terms();
+    let held = firstToken(all);
+    const seen = [[0, held.token, held.accepted.join(" ")]];
+    for (let now: number | undefined = 0; now !== undefined && seen.length < 5; ) {
+      const { internal, changesAt } = rotate(held, { ...all, now });
+      if (internal.changedAt !== held.changedAt)
+        seen.push([now, internal.token, internal.accepted.join(" ")]);
+      held = internal;
+      now = changesAt;
+    }
+    expect(seen).toEqual([
+      [0, "t1", "t1"],
+      [30 * day, "t1", "t1 t2"],
+      [30 * day + 5 * minute, "t2", "t1 t2"],
+      [30 * day + 10 * minute, "t2", "t2"],
+      [60 * day + 10 * minute, "t2", "t2 t3"],
+    ]);
+  });
+
+  it("is replaced on demand, once for each demand", () => {
+    const all = terms({ everyMs: 0 });
+    const first = firstToken(all);
+    const asked = { ...all, asked: "now" };
+    const { internal, changesAt } = rotate(first, asked);
+    expect(internal).toMatchObject({ token: "t1", accepted: ["t1", "t2"], askedBy: "now" });
+    expect(changesAt).toBe(5 * minute);
+    const second = rotate(internal, { ...asked, now: 5 * minute }).internal;
+    const third = rotate(second, { ...asked, now: 10 * minute });
+    expect(third).toMatchObject({ internal: { token: "t2", accepted: ["t2"] }, changesAt: undefined });
+    expect(rotate(third.internal, { ...asked, now: day }).internal).toEqual(third.internal);
+  });
+
+  it("whose first demand was there before it is not replaced for it", () => {
+    const all = terms({ asked: "earlier" });
+    expect(rotate(firstToken(all), all).internal.accepted).toEqual(["t1"]);
+  });
+
+  it("without a date counts from now on", () => {
+    const { internal, changesAt } = rotate(
+      { token: "a", accepted: ["a"], changedAt: undefined, askedBy: undefined },
+      terms({ now: 7 }),
+    );
+    expect(internal).toMatchObject({ token: "a", changedAt: 7 });
+    expect(changesAt).toBe(7 + 30 * day);
+  });
+});

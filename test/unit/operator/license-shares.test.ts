@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { judge } from "../../../operator/judge.ts";
+import { LicenseShares } from "../../../operator/license-shares.ts";
+import type { TtsDeployment } from "../../../operator/observed.ts";
+import { licenseIssuer } from "../../support/licenses.ts";
+import { now, observed, ttsDeployment } from "../../support/observed.ts";
+
+const issuer = await licenseIssuer();
+const dates = { nbf: now / 1000 - 60, exp: now / 1000 + 3600 };
+const gpu = { accelerator: { count: 1 }, maxConcurrentStreams: 1 };
+
+function named(name: string, replicas: number): TtsDeployment {
+  const deployment = ttsDeployment({}, [{ name: "m", kind: "mist", replicas, ...gpu }]);
+  return { ...deployment, metadata: { ...deployment.metadata, name } };
+}
+
+async function judged(shares: LicenseShares, name: string, replicas: number, claims: object = {}) {
+  const licenseToken = await issuer.issue({ ...dates, maxGpus: 4, jti: "shared", ...claims });
+  const result = await judge(observed(named(name, replicas), { licenseToken }), issuer.keys, shares);
+  return { granted: result.pools.get("m")?.replicas, reason: result.reason, message: result.message };
+}
+
+describe("a license that several TtsDeployments share", () => {
+  it("counts once for all of them", async () => {
+    const shares = new LicenseShares();
+    expect(await judged(shares, "a", 3)).toMatchObject({ granted: 3, reason: "Valid" });
+    const second = await judged(shares, "b", 3);
+    expect(second).toMatchObject({ granted: 1, reason: "TooManyGpus" });
+    expect(second.message).toBe(
+      "The license allows 4 GPUs in all; other TtsDeployments that share it use 3, and 3 are asked for here. Pool m gets 1 of 3 replicas. Ask for less or for a larger license.",
+    );
+  });
+
+  it("is never given out twice by passes that run side by side", async () => {
+    const shares = new LicenseShares();
+    const names = ["a", "b", "c", "d", "e"];
+    const granted = await Promise.all(
+      names.map(async (name) => (await judged(shares, name, 2)).granted ?? 0),
+    );
+    expect(granted.reduce((sum, one) => sum + one, 0)).toBe(4);
+  });
+
+  it("is shared by its id alone", async () => {
+    const shares = new LicenseShares();
+    await judged(shares, "a", 4);
+    expect(await judged(shares, "b", 4, { jti: "another" })).toMatchObject({ granted: 4 });
+  });
+
+  it("wakes those that got too little when another gives back, goes, or takes another license", async () => {
+    const woken: string[][] = [];
+    const shares = new LicenseShares((keys) => woken.push([...keys]));
+    await judged(shares, "a", 3);
+    await judged(shares, "b", 3);
+    await judged(shares, "c", 1, { jti: "another" });
+    expect(woken).toEqual([]);
+    await judged(shares, "a", 2);
+    expect(woken).toEqual([["ns/b"]]);
+    expect(await judged(shares, "b", 3)).toMatchObject({ granted: 2 });
+    await judged(shares, "a", 2, { jti: "another" });
+    expect(woken).toHaveLength(2);
+    shares.forget("ns/c");
+    expect(woken).toHaveLength(2);
+    expect(await judged(shares, "b", 3)).toMatchObject({ granted: 3, reason: "Valid" });
+  });
+
+  it("gives a pool that grows what is left, and no more", async () => {
+    const shares = new LicenseShares();
+    await judged(shares, "a", 2);
+    await judged(shares, "b", 1);
+    const one = { gpus: 1, streams: 1 };
+    const limits = { gpus: 4, streams: 256 };
+    expect(shares.grow("ns/a", one, limits)).toBe(true);
+    expect(shares.grow("ns/b", one, limits)).toBe(false);
+    expect(shares.elsewhere("shared", "ns/b")).toEqual({ gpus: 3, streams: 3 });
+  });
+
+  it("is not freed by a license that vanishes while its pods serve on", async () => {
+    const shares = new LicenseShares();
+    await judged(shares, "a", 3);
+    await judge(observed(named("a", 3)), issuer.keys, shares);
+    expect(shares.elsewhere("shared", "ns/b")).toEqual({ gpus: 3, streams: 3 });
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, it } from "vitest";
+import type { CanaryState } from "../../../../crds/tts-model-pool.ts";
+import {
+  type CanaryFacts,
+  canaryReplicas,
+  nextCanary,
+  stepBlockedBy,
+} from "../../../../operator/rollout/canary.ts";
+import { now } from "../../../support/observed.ts";
+
+const none = new Map<number, number>();
+const figures = (streams: number, failed = 0) => ({
+  streams,
+  failed,
+  firstAudio: none,
+  realTimeFactor: none,
+});
+
+function facts(more: Partial<CanaryFacts> = {}): CanaryFacts {
+  return {
+    now,
+    spec: {
+      steps: [
+        { weight: 10, pauseSeconds: 60 },
+        { weight: 50, pauseSeconds: 120 },
+      ],
+      analysis: { intervalSeconds: 10, minRequests: 20, maxErrorPercent: 1 },
+    },
+    settings: "s1",
+    revision: "r1",
+    open: true,
+    ready: true,
+    serves: true,
+    failure: undefined,
+    deadlineMs: 900_000,
+    mayTrade: false,
+    figures: { whole: figures(100), recent: undefined },
+    orders: {},
+    ...more,
+  };
+}
+
+const started: CanaryState = {
+  phase: "Starting",
+  settings: "s1",
+  revision: "r1",
+  step: 0,
+  weight: 0,
+  traded: 0,
+  since: "2026-01-01T00:00:00Z",
+};
+const judged: CanaryState = { ...started, phase: "Analysing", weight: 10 };
+const later = (seconds: number) => now + seconds * 1000;
+const annotation = (what: string, revision = "r1") => ({ [`tts.svc.dev/canary-${what}`]: revision });
+
+describe("a canary", () => {
+  it("goes from step to step until every pod takes its settings over", () => {
+    const path: string[] = [];
+    let state: CanaryState | undefined;
+    for (let at = now; path.length < 6 && at < later(600); at += 10_000) {
+      const next = nextCanary(state, facts({ now: at }));
+      if (next !== state) path.push(`${(at - now) / 1000} s ${next?.phase} ${next?.step} ${next?.weight}%`);
+      state = next;
+    }
+    expect(path).toEqual([
+      "0 s Starting 0 0%",
+      "10 s Analysing 0 10%",
+      "70 s Starting 1 10%",
+      "80 s Analysing 1 50%",
+      "200 s Promoting 1 50%",
+    ]);
+  });
+
+  it("begins when rollouts may, and begins anew for other settings", () => {
+    expect(nextCanary(undefined, facts({ open: false }))).toBeUndefined();
+    const other = nextCanary({ ...judged, settings: "s0" }, facts());
+    expect(other).toMatchObject({ phase: "Starting", settings: "s1", weight: 0 });
+    expect(nextCanary({ ...judged, phase: "RolledBack", settings: "s0" }, facts())).toMatchObject({
+      phase: "Starting",
+    });
+  });
+
+  it.each([
+    [
+      "its figures are bad",
+      judged,
+      { figures: { whole: figures(100, 5), recent: undefined } },
+      "CanaryErrors",
+    ],
+    [
+      "its last interval was bad after many good ones",
+      judged,
+      { figures: { whole: figures(10_000, 40), recent: figures(40, 40) } },
+      "CanaryErrors",
+    ],
+    [
+      "its pods do not start",
+      started,
+      { ready: false, failure: { reason: "ImagePullFailed", message: "no such image" } },
+      "ImagePullFailed",
+    ],
+    [
+      "its pods are not ready in time",
+      started,
+      { ready: false, now: later(900) },
+      "ProgressDeadlineExceeded",
+    ],
+    ["somebody says so while it starts", started, { orders: annotation("abort") }, "CanaryAborted"],
+    ["somebody says so while it speaks", judged, { orders: annotation("abort") }, "CanaryAborted"],
+  ])("is given up when %s, and takes no stream from then on", (_what, state, more, reason) => {
+    const next = nextCanary(state, facts(more));
+    expect(next).toMatchObject({ phase: "RolledBack", weight: 0, traded: 0, reason });
+    expect(next?.message).toBeTruthy();
+    // and stays so
+    expect(nextCanary(next, facts())).toBe(next);
+  });
+
+  it.each([
+    ["its time is not up", { now: later(59) }, /next step is due at 2026-01-01T00:01:00Z/],
+    [
+      "it has spoken too little",
+      { figures: { whole: figures(3), recent: undefined } },
+      /3 of the 20 streams/,
+    ],
+    ["nobody can be asked", { figures: undefined }, /metrics of the API pods cannot be read/],
+    ["somebody holds it", { orders: annotation("pause") }, /canary-pause/],
+  ])("stays at its step while %s", (_what, more, said) => {
+    const given = facts({ now: later(3600), ...more });
+    expect(nextCanary(judged, given)).toBe(judged);
+    expect(stepBlockedBy(judged, given)).toMatch(said);
+  });
+
+  it("that is good waits for the maintenance window before every pod follows it", () => {
+    const last = { ...judged, step: 1, weight: 50 };
+    const given = facts({ now: later(3600), open: false });
+    expect(nextCanary(last, given)).toBe(last);
+    expect(stepBlockedBy(last, given)).toMatch(/maintenance window/);
+    expect(nextCanary(judged, given)).toMatchObject({ step: 1 });
+  });
+
+  it("is taken over at once when somebody says so, and by its own name alone", () => {
+    expect(nextCanary(judged, facts({ orders: annotation("promote") }))).toMatchObject({
+      phase: "Promoting",
+    });
+    for (const what of ["promote", "abort", "pause"])
+      expect(nextCanary(judged, facts({ orders: annotation(what, "r0") }))).toBe(judged);
+  });
+
+  it("takes no stream while none of its pods is ready, and goes on when one is", () => {
+    const lost = nextCanary(judged, facts({ serves: false, ready: false, now: later(30) }));
+    expect(lost).toMatchObject({ phase: "Starting", step: 0, weight: 0, since: "2026-01-01T00:00:30Z" });
+    expect(nextCanary(lost, facts({ now: later(40) }))).toMatchObject({ phase: "Analysing", weight: 10 });
+  });
+
+  it("keeps its share while the pods of its next step start", () => {
+    const next = { ...judged, phase: "Starting" as const, step: 1 };
+    expect(nextCanary(next, facts({ ready: false }))).toBe(next);
+    expect(nextCanary(next, facts({ ready: false, serves: false }))).toMatchObject({ weight: 0 });
+  });
+
+  it("has a pod of the pool go for one of its own where there is no room", () => {
+    const next = nextCanary(started, facts({ ready: false, mayTrade: true }));
+    expect(next).toEqual({ ...started, traded: 1 });
+  });
+
+  it.each([
+    [0, 1, 1],
+    [0, 10, 1],
+    [0, 11, 2],
+    [1, 3, 2],
+    [1, 1, 1],
+  ])("at step %i of a pool of %i has %i pods", (step, replicas, expected) => {
+    expect(canaryReplicas({ ...started, step }, facts().spec, replicas)).toBe(expected);
+  });
+});

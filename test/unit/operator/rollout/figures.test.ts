@@ -1,0 +1,106 @@
+import { describe, expect, it } from "vitest";
+import { judgeFigures, quantile, readFigures, since } from "../../../../operator/rollout/figures.ts";
+import { apiMetrics } from "../../../support/metrics.ts";
+
+const canary = { pool: "mist-canary", revision: "abc" };
+
+/** What an API pod says that heard of these streams. */
+async function metricsOf(
+  streams: { outcome: "ok" | "error" | "refused" | "gone"; count: number }[],
+  ms = 80,
+) {
+  const metrics = apiMetrics();
+  for (const { outcome, count } of streams) {
+    for (let i = 0; i < count; i += 1) {
+      metrics.poolStream({ ...canary, outcome, firstAudioSeconds: ms / 1000, realTimeFactor: 0.4 });
+      metrics.poolStream({ ...canary, revision: "other", outcome, firstAudioSeconds: 9, realTimeFactor: 4 });
+      metrics.poolStream({ pool: "mist", revision: "", outcome, firstAudioSeconds: 9, realTimeFactor: 4 });
+    }
+  }
+  return (await metrics.exposition(undefined)).text;
+}
+
+const bounds = { intervalSeconds: 30, minRequests: 20, maxErrorPercent: 1 };
+
+describe("the figures of a canary", () => {
+  it("are its own, summed over the API pods; streams that say nothing of its version do not count", async () => {
+    const pods = [
+      await metricsOf([
+        { outcome: "ok", count: 30 },
+        { outcome: "refused", count: 9 },
+      ]),
+      await metricsOf([
+        { outcome: "error", count: 2 },
+        { outcome: "gone", count: 5 },
+      ]),
+    ];
+    const figures = readFigures(pods, canary);
+    expect(figures).toMatchObject({ streams: 32, failed: 2 });
+    expect(quantile(figures.firstAudio, 0.95)).toBeCloseTo(0.0989, 3);
+    expect(judgeFigures(bounds, figures)).toEqual({
+      reason: "CanaryErrors",
+      message: "2 of its 32 streams failed, 6.3%; 1% is allowed",
+    });
+  });
+
+  it("are good within their bounds, and each bound that they break is named", async () => {
+    const figures = readFigures([await metricsOf([{ outcome: "ok", count: 20 }])], canary);
+    expect(judgeFigures(bounds, figures)).toBeUndefined();
+    const slow = judgeFigures({ ...bounds, maxFirstAudioMs: 75 }, figures);
+    expect(slow).toMatchObject({
+      reason: "CanaryFirstAudio",
+      message: expect.stringContaining("75 ms is allowed"),
+    });
+    expect(judgeFigures({ ...bounds, maxFirstAudioMs: 100 }, figures)).toBeUndefined();
+    const heavy = judgeFigures({ ...bounds, maxRealTimeFactorPercent: 30 }, figures);
+    expect(heavy).toMatchObject({ reason: "CanaryRealTimeFactor" });
+    expect(judgeFigures({ ...bounds, maxRealTimeFactorPercent: 50 }, figures)).toBeUndefined();
+  });
+
+  it("break no bound while they are few", async () => {
+    const figures = readFigures([await metricsOf([{ outcome: "error", count: 19 }])], canary);
+    expect(judgeFigures(bounds, figures)).toBeUndefined();
+    expect(judgeFigures({ ...bounds, minRequests: 19 }, figures)).toMatchObject({ reason: "CanaryErrors" });
+    expect(judgeFigures({ ...bounds, minRequests: 0 }, readFigures([], canary))).toBeUndefined();
+  });
+
+  it("of an interval are what came in it, unless a pod that had counted is gone", async () => {
+    const early = readFigures([await metricsOf([{ outcome: "ok", count: 100 }])], canary);
+    const late = readFigures(
+      [
+        await metricsOf([
+          { outcome: "ok", count: 100 },
+          { outcome: "error", count: 20 },
+        ]),
+      ],
+      canary,
+    );
+    expect(since(early, late)).toMatchObject({ streams: 20, failed: 20 });
+    expect(since(late, early)).toBeUndefined();
+  });
+
+  it("are read past lines that are none", () => {
+    const text =
+      'svc_tts_pool_spoken_total{pool="mist-canary",revision="abc",outcome="ok"} x\nsvc_tts_pool_\n';
+    expect(readFigures([text], canary)).toMatchObject({ streams: 0, failed: 0 });
+  });
+});
+
+describe("a quantile", () => {
+  const histogram = new Map([
+    [0.1, 50],
+    [0.2, 100],
+    [Number.POSITIVE_INFINITY, 100],
+  ]);
+
+  it.each([
+    ["inside a bucket", histogram, 0.75, 0.15],
+    ["in the first bucket", histogram, 0.25, 0.05],
+    ["beyond the last bound", new Map([...histogram, [Number.POSITIVE_INFINITY, 200]]), 0.95, 0.2],
+    ["of nothing", new Map(), 0.95, undefined],
+  ] as const)("%s", (_what, from, share, expected) => {
+    const found = quantile(from, share);
+    if (expected === undefined) expect(found).toBeUndefined();
+    else expect(found).toBeCloseTo(expected, 9);
+  });
+});

@@ -1,0 +1,106 @@
+import { describe, expect, it } from "vitest";
+import type { Deployment, Pod } from "../../../../operator/observed.ts";
+import { type TradeFacts, tradeOf } from "../../../../operator/rollout/trade.ts";
+import { now, running, ttsModelPool } from "../../../support/observed.ts";
+
+type PodSpec = NonNullable<Pod["spec"]>;
+const gpu = (count: number) => ({ requests: { "nvidia.com/gpu": String(count), cpu: "500m" } });
+const specOf = (more: Partial<PodSpec> = {}, gpus = 1): PodSpec => ({
+  containers: [{ name: "arcana", resources: gpu(gpus) }],
+  ...more,
+});
+
+function pod(revision: string, spec: PodSpec, status: Pod["status"] = {}, deletionTimestamp?: string): Pod {
+  const metadata = { name: `p-${revision}`, labels: { "tts.svc.dev/revision": revision } };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { ...metadata, ...(deletionTimestamp && { deletionTimestamp }) },
+    spec,
+    status,
+  };
+}
+
+const unschedulable = (secondsAgo: number): Pod["status"] => ({
+  conditions: [
+    {
+      type: "PodScheduled",
+      status: "False",
+      reason: "Unschedulable",
+      message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+      lastTransitionTime: new Date(now - secondsAgo * 1000).toISOString() as unknown as Date,
+    },
+  ],
+});
+
+const old = (more: Partial<PodSpec> = {}, gpus = 1) => pod("r0", specOf({ nodeName: "n", ...more }, gpus));
+const waiting = (more: Partial<PodSpec> = {}, gpus = 1) => pod("r1", specOf(more, gpus), unschedulable(60));
+
+/** Two old pods, and a third, new one. */
+function live(maxUnavailable: number, status: object = {}): Deployment {
+  const deployment = running(2, { replicas: 3, updatedReplicas: 1, ...status });
+  const strategy = { type: "RollingUpdate", rollingUpdate: { maxSurge: 1, maxUnavailable } };
+  return { ...deployment, spec: { ...deployment.spec, strategy } } as Deployment;
+}
+
+function trade(more: Partial<TradeFacts> = {}, rollout: object = {}) {
+  return tradeOf({
+    now,
+    rollout: ttsModelPool({ rollout: { ...ttsModelPool().spec.rollout, ...rollout } }).spec.rollout,
+    replicas: 2,
+    live: live(0),
+    revision: "r1",
+    pods: [old(), old(), waiting()],
+    ...more,
+  });
+}
+
+describe("a rollout where every GPU is taken", () => {
+  it("drains one old pod in exchange for a new one that finds no room", () => {
+    expect(trade().trading).toBe(true);
+  });
+
+  it("goes on with it until no old pod is left, also when the new one is placed and the operator starts again", () => {
+    const placed = pod("r1", specOf({ nodeName: "n" }));
+    expect(trade({ live: live(1), pods: [old(), placed] }).trading).toBe(true);
+    expect(trade({ live: live(1, { replicas: 2, updatedReplicas: 2 }), pods: [placed] }).trading).toBe(false);
+  });
+
+  it("gives the new pod a moment first, and says when to look again", () => {
+    const fresh = pod("r1", specOf(), unschedulable(3));
+    expect(trade({ pods: [old(), fresh] })).toEqual({ trading: false, changesAt: now + 7_000 });
+  });
+
+  it.each([
+    ["it would not fit where an old one runs: more GPUs", [old(), waiting({}, 2)]],
+    ["… another kind of node", [old(), waiting({ nodeSelector: { gpu: "h200" } })]],
+    [
+      "… another claim",
+      [old(), waiting({ resourceClaims: [{ name: "a", resourceClaimTemplateName: "b" }] })],
+    ],
+    ["no old pod runs", [pod("r0", specOf()), waiting()]],
+    ["the old one is on its way out already", [pod("r0", specOf({ nodeName: "n" }), {}, "now"), waiting()]],
+    ["it is an old pod that finds no room", [old(), pod("r0", specOf(), unschedulable(60))]],
+    ["it waits for something else", [old(), pod("r1", specOf(), { phase: "Pending" })]],
+  ])("drains none where %s", (_what, pods) => {
+    expect(trade({ pods })).toEqual({ trading: false, changesAt: undefined });
+  });
+
+  it("takes an old pod that has more than the new one needs", () => {
+    expect(trade({ pods: [old({}, 2), waiting({}, 1)] }).trading).toBe(true);
+  });
+
+  it.each([
+    ["the spec says to wait for room", {}, { whenFull: "Wait" }],
+    ["pods may be missing anyway", {}, { maxUnavailable: 1 }],
+    ["half of them may be missing anyway", {}, { maxUnavailable: "50%" }],
+    ["nothing is rolled out", { live: live(0, { replicas: 2, updatedReplicas: 2 }) }, {}],
+    ["there is no Deployment", { live: undefined }, {}],
+  ])("needs no trade where %s", (_what, more, rollout) => {
+    expect(trade(more, rollout).trading).toBe(false);
+  });
+
+  it("reads percents as the Deployment controller does: rounded down", () => {
+    expect(trade({}, { maxUnavailable: "49%" }).trading).toBe(true);
+  });
+});

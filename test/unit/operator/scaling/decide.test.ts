@@ -1,0 +1,254 @@
+import { describe, expect, it } from "vitest";
+import { ruleOf, type ScalingRule } from "../../../../operator/desired/scaling-rule.ts";
+import {
+  changed,
+  type Demand,
+  decide,
+  type Facts,
+  firstMemory,
+  type Memory,
+  type Plan,
+} from "../../../../operator/scaling/decide.ts";
+import { ttsModelPool } from "../../../support/observed.ts";
+
+type Json = { [name: string]: unknown };
+
+/** Ten streams a replica, 0 to 10 replicas; down after 60 s, as fast as may be. */
+function rule(scaling: Json = {}): ScalingRule {
+  const usual = {
+    minReplicas: 0,
+    maxReplicas: 10,
+    target: { streamsPerReplica: 10 },
+    behavior: {
+      scaleDown: {
+        stabilizationWindowSeconds: 60,
+        policies: [{ type: "Percent", value: 100, periodSeconds: 1 }],
+      },
+    },
+  };
+  const found = ruleOf(ttsModelPool({ scaling: { ...usual, ...scaling } }).spec);
+  if (found === undefined) throw new Error("no rule");
+  return found;
+}
+
+const load = (streams: number, more: Partial<Demand> = {}): Demand => ({
+  streams,
+  firstAudioMs: undefined,
+  complete: true,
+  ...more,
+});
+
+/** A pool whose replicas follow every plan at once, with a clock of its own. */
+class Pool {
+  nowMs = 1_000_000;
+  replicas: number;
+  licensed = 100;
+  readonly rule: ScalingRule;
+  #memory: Memory;
+
+  constructor(replicas: number, scaling: Json = {}) {
+    this.rule = rule(scaling);
+    this.replicas = replicas;
+    this.#memory = firstMemory(replicas, this.nowMs);
+  }
+
+  /** After so many seconds the load is this. */
+  after(seconds: number, demand: Demand, facts: Partial<Facts> = {}): Plan {
+    this.nowMs += 1000 * seconds;
+    const { nowMs, replicas, licensed } = this;
+    const plan = decide(
+      this.rule,
+      { nowMs, current: replicas, ready: replicas, licensed, demand, ...facts },
+      this.#memory,
+    );
+    this.#memory = changed(plan.memory, plan.replicas - replicas, nowMs);
+    if (plan.replicas === replicas) this.#memory = plan.memory;
+    this.replicas = plan.replicas;
+    return plan;
+  }
+}
+
+describe("what callers ask for", () => {
+  it.each([
+    ["nobody", 0, 0],
+    ["the first caller", 1, 1],
+    ["one replica's worth", 10, 1],
+    ["one more", 11, 2],
+    ["more than there may be", 500, 10],
+  ])("%s: of %i streams, %i replicas", (_who, streams, replicas) => {
+    expect(new Pool(0).after(1, load(streams)).replicas).toBe(replicas);
+  });
+
+  it("never goes below the fewest", () => {
+    const pool = new Pool(2, { minReplicas: 2 });
+    expect(pool.after(3600, load(0)).replicas).toBe(2);
+  });
+
+  it("says that there may be no more", () => {
+    expect(new Pool(0).after(1, load(500)).kind).toBe("atMost");
+  });
+
+  it("is three quarters of a replica's streams where nothing else is said", () => {
+    expect(rule({ target: {} }).streamsPerReplica).toBe(12);
+  });
+});
+
+describe("a burst", () => {
+  it("is followed at once, and remembered for the window", () => {
+    const pool = new Pool(1);
+    expect(pool.after(0, load(60)).replicas).toBe(6);
+    expect(pool.after(1, load(5)).replicas).toBe(6);
+    expect(pool.after(58, load(5)).replicas).toBe(6);
+    expect(pool.after(2, load(5)).replicas).toBe(1);
+  });
+
+  it("waits out the window of growth, where one is given", () => {
+    const pool = new Pool(1, { behavior: { scaleUp: { stabilizationWindowSeconds: 30 } } });
+    expect(pool.after(0, load(60)).replicas).toBe(1);
+    expect(pool.after(29, load(60)).replicas).toBe(1);
+    expect(pool.after(2, load(60)).replicas).toBe(6);
+  });
+
+  it("grows as fast as its policies let it, and always from zero", () => {
+    const pool = new Pool(0, {
+      behavior: { scaleUp: { policies: [{ type: "Percent", value: 100, periodSeconds: 60 }] } },
+    });
+    expect(pool.after(0, load(90)).replicas).toBe(1);
+    expect(pool.after(1, load(90)).replicas).toBe(1);
+    expect(pool.after(60, load(90)).replicas).toBe(2);
+    expect(pool.after(61, load(90)).replicas).toBe(4);
+  });
+
+  it("grows by the policy that allows most, or least", () => {
+    const policies = [
+      { type: "Pods", value: 3, periodSeconds: 60 },
+      { type: "Percent", value: 100, periodSeconds: 60 },
+    ];
+    expect(new Pool(1, { behavior: { scaleUp: { policies } } }).after(0, load(90)).replicas).toBe(4);
+    const least = { behavior: { scaleUp: { policies, selectPolicy: "Min" } } };
+    expect(new Pool(1, least).after(0, load(90)).replicas).toBe(2);
+  });
+
+  it("changes nothing where growth is switched off", () => {
+    const off = { behavior: { scaleUp: { selectPolicy: "Disabled" } } };
+    expect(new Pool(0, off).after(0, load(90)).replicas).toBe(0);
+  });
+});
+
+describe("a load that flaps", () => {
+  it("keeps the replicas of its peaks", () => {
+    const pool = new Pool(1);
+    for (let second = 0; second < 600; second += 10) pool.after(10, load(second % 20 === 0 ? 45 : 2));
+    expect(pool.replicas).toBe(5);
+    expect(pool.after(61, load(2)).replicas).toBe(1);
+  });
+
+  it("is remembered in few words, however often it changes", () => {
+    const pool = new Pool(1);
+    let longest = 0;
+    for (let step = 0; step < 5_000; step += 1) {
+      const { memory } = pool.after(0.01, load((step * 37) % 100));
+      longest = Math.max(longest, memory.peaks.length + memory.lows.length + memory.changes.length);
+    }
+    expect(longest).toBeLessThan(40);
+  });
+});
+
+describe("a decline", () => {
+  it("is slow: half of the pods a minute, once five minutes ask for fewer", () => {
+    const pool = new Pool(8, { behavior: undefined });
+    pool.after(0, load(0));
+    expect(pool.after(299, load(0)).replicas).toBe(8);
+    const seen = [];
+    for (let minute = 0; minute < 5; minute += 1) {
+      seen.push(pool.after(minute === 0 ? 2 : 61, load(0)).replicas);
+      expect(pool.after(0, load(0)).lookAgainMs).toBe(pool.replicas > 0 ? 60_000 : undefined);
+    }
+    expect(seen).toEqual([4, 2, 1, 0, 0]);
+  });
+
+  it("is looked at again when the window is over, though nothing happens", () => {
+    const pool = new Pool(3);
+    const { lookAgainMs } = pool.after(1, load(0));
+    expect(lookAgainMs).toBe(60_000);
+    expect(pool.after((lookAgainMs ?? 0) / 1000, load(0)).replicas).toBe(0);
+    expect(pool.after(1, load(0)).lookAgainMs).toBeUndefined();
+  });
+
+  it("does not come where it is switched off", () => {
+    const pool = new Pool(8, { behavior: { scaleDown: { selectPolicy: "Disabled" } } });
+    expect(pool.after(7200, load(0)).replicas).toBe(8);
+  });
+
+  it("comes no sooner because somebody new decides", () => {
+    expect(new Pool(8).after(0, load(0)).replicas).toBe(8);
+  });
+
+  it("takes back what somebody else added by hand", () => {
+    const pool = new Pool(1);
+    pool.after(120, load(5));
+    pool.replicas = 7;
+    expect(pool.after(1, load(5)).replicas).toBe(1);
+  });
+});
+
+describe("a load that is not known", () => {
+  const dark = load(0, { complete: false });
+
+  it("takes no replica away, however long it lasts", () => {
+    const pool = new Pool(4);
+    for (let hour = 0; hour < 24; hour += 1) expect(pool.after(3600, dark).replicas).toBe(4);
+    expect(pool.after(1, dark).kind).toBe("loadUnknown");
+  });
+
+  it("still lets the pool grow for what is known of it", () => {
+    expect(new Pool(1).after(0, load(35, { complete: false })).replicas).toBe(4);
+  });
+
+  it("counts as what ran: the window begins when all tell again", () => {
+    const pool = new Pool(4);
+    pool.after(600, dark);
+    expect(pool.after(59, load(0)).replicas).toBe(4);
+    expect(pool.after(61, load(0)).replicas).toBe(0);
+  });
+
+  it("keeps a pool asleep that nobody is known to ask for", () => {
+    expect(new Pool(0).after(1, dark).replicas).toBe(0);
+  });
+});
+
+describe("first audio that comes too late", () => {
+  const target = { target: { streamsPerReplica: 10, initialLatencyMs: 200 } };
+  const late = (firstAudioMs: number, streams = 5) => load(streams, { firstAudioMs });
+
+  it.each([
+    ["in time", 190, 2],
+    ["a tenth late, which is near enough", 219, 2],
+    ["half as late again", 300, 3],
+    ["very late: twice the replicas at most", 5_000, 4],
+  ])("%s: after %i ms, of two replicas %i", (_how, firstAudioMs, replicas) => {
+    expect(new Pool(2, target).after(0, late(firstAudioMs)).replicas).toBe(replicas);
+  });
+
+  it("asks for no more while those that were asked for are still starting", () => {
+    expect(new Pool(4, target).after(0, late(900), { ready: 2 }).replicas).toBe(4);
+  });
+
+  it("takes no replica away, and of nobody who speaks it means nothing", () => {
+    const pool = new Pool(4, target);
+    pool.after(61, late(205));
+    expect(pool.after(61, late(205)).replicas).toBe(4);
+    pool.after(1, late(205, 0));
+    expect(pool.after(61, late(205, 0)).replicas).toBe(0);
+  });
+});
+
+describe("a license", () => {
+  it("holds growth, and says so, and takes nothing away", () => {
+    const pool = new Pool(2);
+    pool.licensed = 3;
+    expect(pool.after(0, load(80))).toMatchObject({ replicas: 3, kind: "licenseHolds" });
+    pool.licensed = 1;
+    expect(pool.after(1, load(80))).toMatchObject({ replicas: 3, kind: "licenseHolds" });
+  });
+});

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import type { LicenseVerdict } from "../../../../config/contract/license.ts";
+import type { Judgement } from "../../../../operator/observed.ts";
+import { expiryWarning, licenseFigures } from "../../../../operator/status/license.ts";
+import { now } from "../../../support/observed.ts";
+
+const dayMs = 86_400_000;
+
+function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "l-1") {
+  const claims = { jti: id, sub: "Example GmbH", exp: (now + daysLeft * dayMs) / 1000 };
+  return licenseFigures({ verdict: { state: "valid", message: "", claims, ...verdict } } as Judgement, now);
+}
+
+/** Of a license whose end comes nearer. */
+function warnings(daysLeft: readonly number[]): (number | undefined)[] {
+  let before: ReturnType<typeof figures> | undefined;
+  return daysLeft.map((days) => {
+    // the license's end stays where it is: the time moves
+    const after = { ...figures(days), expiresAt: "2027-01-01T00:00:00Z" };
+    const warning = expiryWarning(before, after);
+    before = after;
+    return warning === undefined ? undefined : after.expiresWithinDays;
+  });
+}
+
+describe("the end of a license", () => {
+  it("is told 30, 7 and 1 days before, each once", () => {
+    expect(warnings([40, 30.1, 30, 29, 8, 7, 6.9, 2, 1, 0.5, -1])).toEqual([
+      undefined,
+      undefined,
+      30,
+      undefined,
+      undefined,
+      7,
+      undefined,
+      undefined,
+      1,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it("is told by the nearest warning alone to who was not looking", () => {
+    expect(warnings([40, 0.5])).toEqual([undefined, 1]);
+  });
+
+  it("is told again for a license that was renewed, and not by another leader", () => {
+    const before = figures(6);
+    expect(expiryWarning(before, figures(6))).toBeUndefined();
+    expect(expiryWarning(before, figures(29))).toMatch(/l-1 of Example GmbH expires at .*less than 30 days/);
+    expect(expiryWarning(before, figures(6, {}, "l-2"))).toMatch(/l-2/);
+  });
+
+  it("is followed by a countdown to the end of grace", () => {
+    const graceUntil = now + 3_600_000;
+    expect(figures(-1, { state: "grace", graceUntil })).toMatchObject({ graceUntil: "2026-01-01T01:00:00Z" });
+    expect(figures(5)).not.toHaveProperty("graceUntil");
+  });
+});

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { FairQueue } from "../../../server/model/fair-queue.ts";
+
+function filled(limit: number, callers: string): FairQueue<string> {
+  const queue = new FairQueue<string>(limit);
+  for (const [i, caller] of [...callers].entries()) queue.add(caller, `${caller}${i}`);
+  return queue;
+}
+
+function drained(queue: FairQueue<string>): string {
+  const names: string[] = [];
+  for (let next = queue.next(); next !== undefined; next = queue.next()) names.push(next);
+  return names.join(" ");
+}
+
+test("callers are served in turn, each in the order of its own requests", () => {
+  expect(drained(filled(20, "aaaabbc"))).toBe("a0 b4 c6 a1 b5 a2 a3");
+  expect(drained(filled(20, "abab"))).toBe("a0 b1 a2 b3");
+});
+
+test("a caller who comes again after its turn waits for the others' turns", () => {
+  const queue = filled(20, "aab");
+  expect(queue.next()).toBe("a0");
+  queue.add("c", "c9");
+  expect(drained(queue)).toBe("b2 a1 c9");
+});
+
+test("a full queue turns away the latest of whoever has most, for one who has less", () => {
+  const queue = filled(5, "aaaab");
+  expect(queue.add("c", "c5")).toEqual({ waits: true, turnedAway: "a3" });
+  expect(queue.add("c", "c6")).toEqual({ waits: true, turnedAway: "a2" } satisfies object);
+  expect(queue.length).toBe(5);
+  expect(drained(queue)).toBe("a0 b4 c5 a1 c6");
+});
+
+test("a full queue refuses who has as much as the others", () => {
+  const queue = filled(4, "aabb");
+  expect(queue.add("a", "a9")).toEqual({ waits: false });
+  expect(queue.add("b", "b9")).toEqual({ waits: false });
+  expect(drained(queue)).toBe("a0 b2 a1 b3");
+  expect(new FairQueue<string>(0).add("a", "a0")).toEqual({ waits: false });
+});
+
+test("who leaves is not served, and leaves no empty line behind", () => {
+  const queue = filled(9, "aab");
+  queue.remove("b", "b2");
+  queue.remove("b", "b2");
+  queue.remove("a", "a0");
+  expect(queue.length).toBe(1);
+  expect(queue.ahead("b")).toBe(1);
+  expect(drained(queue)).toBe("a1");
+});
+
+test("how many are ahead is counted in turns, not in requests", () => {
+  const queue = filled(200, `${"a".repeat(100)}bb`);
+  expect(queue.ahead("c")).toBe(2);
+  expect(queue.ahead("b")).toBe(2 + 3);
+  expect(queue.ahead("a")).toBe(102);
+});

@@ -1,0 +1,121 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { followKeys } from "../../../server/store/followed-keys.ts";
+import { digestKey } from "../../../server/store/key.ts";
+import type { KeyEntry } from "../../../server/store/key-store.ts";
+import type { KeyTable } from "../../../server/store/key-table.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+const digest = digestKey("a key");
+const entry: KeyEntry = { id: "1", name: "app", scopes: ["tts:write"], sha256: digest };
+
+class TestTable implements KeyTable {
+  keys: readonly KeyEntry[] = [entry];
+  number = 1;
+  loads = 0;
+  failure: Error | undefined;
+  isReadOnly = false;
+  readonly written: ReadonlyMap<string, number>[] = [];
+
+  async revision() {
+    if (this.failure) throw this.failure;
+    return this.number;
+  }
+  async load() {
+    this.loads++;
+    return this.keys;
+  }
+  async used(times: ReadonlyMap<string, number>) {
+    if (this.isReadOnly) throw new Error("read-only");
+    if (this.failure) throw this.failure;
+    this.written.push(times);
+  }
+}
+
+async function follow(table: TestTable, staleMs = 60_000) {
+  const troubles: (string | undefined)[] = [];
+  const unwritten: (string | undefined)[] = [];
+  const keys = followKeys({
+    table,
+    staleMs,
+    now: () => Date.now(),
+    onTrouble: (error) => troubles.push(error?.message),
+    onUnwritten: (error) => unwritten.push(error?.message),
+  });
+  await keys.start();
+  return { keys, troubles, unwritten };
+}
+
+test("a revoked key is unknown within five seconds, and nothing is read while nothing changes", async () => {
+  const table = new TestTable();
+  const { keys } = await follow(table);
+  expect(await keys.find(digest)).toMatchObject({ name: "app" });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(table.loads).toBe(1);
+  table.keys = [];
+  table.number = 2;
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(await keys.find(digest)).toBeUndefined();
+  expect(table.loads).toBe(2);
+});
+
+test("times of use that cannot be written are told once, apart from keys that can be read", async () => {
+  const table = new TestTable();
+  const { keys, troubles, unwritten } = await follow(table);
+  table.isReadOnly = true;
+  await keys.find(digest);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([troubles, unwritten]).toEqual([[], ["read-only"]]);
+  table.isReadOnly = false;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(unwritten).toEqual(["read-only", undefined]);
+  expect(table.written).toHaveLength(1);
+});
+
+test("keys count for the stated time when the table cannot be read, and no longer; it is told once", async () => {
+  const table = new TestTable();
+  const { keys, troubles } = await follow(table);
+  table.failure = new Error("the database is corrupt");
+  await vi.advanceTimersByTimeAsync(55_000);
+  expect(await keys.find(digest)).toMatchObject({ name: "app" });
+  await vi.advanceTimersByTimeAsync(10_000);
+  await expect(keys.find(digest)).rejects.toMatchObject({ code: "store_unavailable", status: 503 });
+  expect(troubles).toEqual(["the database is corrupt"]);
+  table.failure = undefined;
+  table.keys = [];
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await keys.find(digest)).toBeUndefined(); // read anew, though its number is the same
+  expect(troubles).toEqual(["the database is corrupt", undefined]);
+});
+
+test("a table that cannot be read at the start is no reason not to start", async () => {
+  const table = new TestTable();
+  table.failure = new Error("gone");
+  const { keys } = await follow(table);
+  await expect(keys.find(digest)).rejects.toMatchObject({ code: "store_unavailable" });
+  table.failure = undefined;
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(await keys.find(digest)).toMatchObject({ name: "app" });
+});
+
+test("times of use are written together, to the minute, and wait while they cannot be", async () => {
+  const table = new TestTable();
+  const { keys } = await follow(table);
+  const start = Date.now();
+  for (let i = 0; i < 100; i++) await keys.find(digest);
+  expect(table.written).toEqual([]);
+  await vi.advanceTimersByTimeAsync(10_000);
+  await keys.find(digest);
+  await vi.advanceTimersByTimeAsync(10_000);
+  const hex = digest.toString("hex");
+  expect(table.written).toEqual([new Map([[hex, start]])]);
+  await vi.advanceTimersByTimeAsync(60_000);
+  table.failure = new Error("locked");
+  await keys.find(digest);
+  const second = Date.now();
+  await vi.advanceTimersByTimeAsync(10_000);
+  table.failure = undefined;
+  await keys.close();
+  expect(table.written).toEqual([new Map([[hex, start]]), new Map([[hex, second]])]);
+});
