@@ -12,7 +12,7 @@ help: ## list these targets
 
 node_modules/.installed: package.json package-lock.json
 	@echo "==> installing npm packages (Node 24 among them)"
-	npm ci --no-fund --no-audit --loglevel=error
+	@npm ci --no-fund --no-audit --loglevel=error
 	@touch $@
 
 .PHONY: deps
@@ -53,16 +53,20 @@ test: node_modules/.installed test-deps ## every check and suite, in order, with
 test-unit: node_modules/.installed test-deps ## unit tests
 	@$(BIN)/vitest run --project unit
 
+.PHONY: fuzz
+fuzz: node_modules/.installed test-deps ## ten minutes of requests that Schemathesis makes up from /openapi.json (make test sends a few)
+	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project integration test/integration/server/schemathesis.test.ts
+
 .PHONY: clean
 clean: ## remove what was made here (not the cache of built programs, not the cluster: make down)
 	rm -rf node_modules .run coverage speech.wav
 
 .PHONY: generate
-generate: node_modules/.installed ## write the generated files: CRDs, the chart's CRDs and roles, docs/openapi.json
+generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json
 	@$(generate)
 
-generate = $(NODE) crds/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json
-generated := docs/openapi.json crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml
+generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json
+generated := docs/openapi.json docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail when a generated file differs from its source
@@ -79,12 +83,20 @@ test-integration: node_modules/.installed test-deps ## the operator against a re
 test-e2e: node_modules/.installed ## the main job on a real cluster, started here or given as KUBECONFIG=…
 	@$(BIN)/vitest run --project e2e
 
+.PHONY: test-speech
+test-speech: node_modules/.installed test-deps ## have a recognizer listen to every English voice, plain and over a telephone (6 minutes)
+	@$(BIN)/vitest run --project speech
+
+.PHONY: test-e2e-long
+test-e2e-long: node_modules/.installed ## scaling from zero and a chart upgrade, with streams, on the same cluster
+	@$(BIN)/vitest run --project e2e-long
+
 .PHONY: test-crash
 test-crash: ## kill the local cluster's programs in every way and see that up and down cope (a minute; it must be down)
 	@test/cluster/crash.sh
 
 .PHONY: bench
-bench: node_modules/.installed deps ## how fast it is here, side by side with its engines alone: docs/benchmarks.md (3 minutes)
+bench: node_modules/.installed deps ## how fast it is here, side by side with what it is made of: docs/benchmarks.md (5 minutes; SOAK=1: 15)
 	@$(NODE) test/bench/main.ts
 
 .PHONY: images
