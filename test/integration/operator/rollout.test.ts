@@ -239,7 +239,8 @@ describe("other rollouts", () => {
     await again("registry.example/svc-tts/server:0.2.0");
     // The API tier and the pool are judged in turns of their own: the condition grows by one, then the other.
     await house.until(
-      async () => /^True OperatorChanged: .*\bapi, pool mist\b/.test(await house.condition("RevisionOutdated")),
+      async () =>
+        /^True OperatorChanged: .*\bapi, pool mist\b/.test(await house.condition("RevisionOutdated")),
       "the word of it",
     );
     expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
