@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { ifThere } from "../if-there.ts";
 import { reasonOf, refusal } from "./answers.ts";
 import { FetchFailure, shown } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
@@ -65,17 +66,19 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
 /** By what was written when it was whole; reading gigabytes at each start would be slow. */
 async function isThere(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
   const known = await readKnown(stateFile);
-  const found = await stat(target).catch(() => undefined);
+  const found = await ifThere(stat(target));
   if (known?.sha256 === undefined || found?.size !== known.bytes) return false;
   return file.sha256 === undefined ? known.url === file.url : known.sha256 === file.sha256;
 }
 
 async function readKnown(stateFile: string): Promise<Known | undefined> {
+  const text = await ifThere(readFile(stateFile, "utf8"));
+  if (text === undefined) return undefined;
   try {
-    return JSON.parse(await readFile(stateFile, "utf8")) as Known;
-  } catch {
-    // Not there, or cut by a crash: then nothing is known.
-    return undefined;
+    return JSON.parse(text) as Known;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined; // cut by a crash
+    throw error;
   }
 }
 
@@ -137,7 +140,7 @@ class Part {
     const known = await readKnown(this.#stateFile);
     if (known?.url !== this.#file.url) return this.forget();
     this.#validator = known.validator;
-    const left = await stat(this.path).catch(() => undefined);
+    const left = await ifThere(stat(this.path));
     if (left === undefined) return;
     for await (const chunk of createReadStream(this.path)) this.#hash.update(chunk);
     this.#bytes = left.size;
@@ -158,6 +161,7 @@ class Part {
       return this.#explain(error, idle.signal.aborted);
     } finally {
       clearTimeout(timer);
+      idle.abort(); // lets go of an answer that was not read to its end
     }
   }
 
@@ -200,7 +204,6 @@ class Part {
       await out.sync();
     } finally {
       await out.close();
-      await response.body?.cancel().catch(() => undefined); // it has failed already, or ended
     }
   }
 

@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { ifThere } from "../if-there.ts";
+import { pause } from "../pause.ts";
 
 /**
  * One fetcher at a time in a cache that several pods share. The holder writes its lock anew every few seconds; one that stays as it is
@@ -24,15 +26,22 @@ export async function withLock<T>(
   await mkdir(dirname(path), { recursive: true });
   await acquire(path, id, { signal, onWaiting, beatMs, staleMs });
   const lost = new AbortController();
-  let beats = 0;
-  const heart = setInterval(() => {
-    beat(path, id, ++beats).catch((error: unknown) => lost.abort(error));
-  }, beatMs);
+  const done = new AbortController();
+  const heart = beatUntil(done.signal, path, id, beatMs).catch((error: unknown) => lost.abort(error));
   try {
     return await work(AbortSignal.any([signal, lost.signal]));
   } finally {
-    clearInterval(heart);
+    done.abort();
+    await heart; // a last beat would bring back what is removed here
     if (!lost.signal.aborted) await rm(path, { force: true });
+  }
+}
+
+async function beatUntil(done: AbortSignal, path: string, id: string, beatMs: number): Promise<void> {
+  for (let beats = 1; ; beats++) {
+    await pause(beatMs, done);
+    if (done.aborted) return;
+    await beat(path, id, beats);
   }
 }
 
@@ -47,7 +56,7 @@ async function acquire(path: string, id: string, options: Required<LockOptions>)
       seen = content;
       sinceMs = performance.now();
     } else if (performance.now() - sinceMs > staleMs) {
-      await rename(path, `${path}.${id}`).catch(() => undefined); // another waiter was quicker
+      await ifThere(rename(path, `${path}.${id}`)); // another waiter may have been quicker
       await rm(`${path}.${id}`, { force: true });
     }
     await delay(beatMs / 2, undefined, { signal });
@@ -69,9 +78,11 @@ async function take(path: string, id: string): Promise<boolean> {
 async function beat(path: string, id: string, count: number): Promise<void> {
   const content = await contentOf(path);
   if (!content.startsWith(`${id} `)) throw new Error("another fetcher took the lock of the cache");
-  await writeFile(path, `${id} ${count}`);
+  const next = `${path}.${id}.beat`;
+  await writeFile(next, `${id} ${count}`);
+  await rename(next, path); // whoever reads it meanwhile sees it whole
 }
 
-function contentOf(path: string): Promise<string> {
-  return readFile(path, "utf8").catch(() => "");
+async function contentOf(path: string): Promise<string> {
+  return (await ifThere(readFile(path, "utf8"))) ?? "";
 }
