@@ -1,9 +1,8 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
-import { homedir, tmpdir } from "node:os";
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -11,24 +10,13 @@ import type { V1Container } from "../../operator/manifest.ts";
 import { freePorts } from "./control-plane.ts";
 
 const run = promisify(execFile);
-const source = join(import.meta.dirname, "../collector");
-const buildLimitMs = 900_000;
+const build = join(import.meta.dirname, "../collector/build.sh");
 
-/** The OpenTelemetry Collector with what the operator's configuration names, built once and kept by its sources' hash. */
-async function collectorProgram(): Promise<string> {
-  const hash = createHash("sha256");
-  for (const file of ["go.mod", "go.sum", "main.go"]) hash.update(await readFile(join(source, file)));
-  const folder = join(homedir(), ".cache/svc-tts/collector", hash.digest("hex").slice(0, 16));
-  const program = join(folder, "otelcol");
-  if (existsSync(program)) return program;
-  process.stderr.write("==> building the OpenTelemetry Collector (3 minutes the first time)\n");
-  await mkdir(folder, { recursive: true });
-  const building = `${program}.${process.pid}`;
-  // no service discovery: it would bring in the SDKs of every cloud
-  const flags = ["-buildvcs=false", "-trimpath", "-mod=readonly", "-tags=remove_all_sd", "-ldflags=-s -w"];
-  const env = { ...process.env, CGO_ENABLED: "0" };
-  await run("go", ["build", ...flags, "-o", building, "."], { cwd: source, env, timeout: buildLimitMs });
-  await rename(building, program);
+let program: Promise<string> | undefined;
+
+/** Three minutes the first time. */
+function collectorProgram(): Promise<string> {
+  program ??= run(build, { timeout: 900_000 }).then(({ stdout }) => stdout.trim());
   return program;
 }
 
