@@ -75,7 +75,11 @@ export class ForeignKind {
     reflector.onChange(onChange);
     this.#reflector = reflector.start();
     // What a pass wrote before the first list and somebody deleted before it, too, would never be missed.
-    await reflector.synced().catch(() => undefined); // stopped, or uninstalled meanwhile: `installed` tells
+    try {
+      await reflector.synced();
+    } catch (error) {
+      if (this.#reflector === reflector && !this.#stopped) throw error; // else `installed` tells
+    }
   }
 
   /** It was uninstalled, and all its objects with it. */

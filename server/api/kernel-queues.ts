@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
+import { ifThere } from "../if-there.ts";
 
 /** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
 export type SendQueues = (socket: Socket) => number | undefined;
@@ -10,7 +11,7 @@ const row = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-
 
 /** What the kernel says now of every connection; it knows nothing where there is no such table (not Linux). */
 export async function readSendQueues(): Promise<SendQueues> {
-  const texts = await Promise.all(tables.map((path) => readFile(path, "latin1").catch(() => "")));
+  const texts = await Promise.all(tables.map((path) => ifThere(readFile(path, "latin1"))));
   return parseSendQueues(texts.join("\n"));
 }
 

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
+import { pause } from "../pause.ts";
 import { measureStream, type StreamRecord } from "./stream.ts";
 import type { Target } from "./target.ts";
 
@@ -39,7 +39,7 @@ export async function runLoad(
       const record = await measureStream(agent, target, texts(), over);
       records.push(record);
       onRecord(record);
-      if (record.outcome === "failed") await pause(over);
+      if (record.outcome === "failed") await pause(pauseAfterFailureMs, over);
     }
   };
   await Promise.all(Array.from({ length: streams }, caller));
@@ -51,8 +51,4 @@ export async function runLoad(
 function inTurn(texts: readonly string[]): () => string {
   let next = 0;
   return () => texts[next++ % texts.length] ?? "";
-}
-
-async function pause(signal: AbortSignal): Promise<void> {
-  await sleep(pauseAfterFailureMs, undefined, { signal }).catch(() => undefined); // the run is over
 }

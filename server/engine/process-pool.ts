@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { Failure } from "../errors.ts";
+import { pause } from "../pause.ts";
 import type { EngineFrame, Sounds, Utterance } from "../speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
@@ -212,7 +212,7 @@ export class ProcessPool implements Engine {
   async #startOrRetry(): Promise<void> {
     while (!this.#closing.signal.aborted) {
       const waitMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(this.#failuresInARow++, 16));
-      await sleep(waitMs, undefined, { signal: this.#closing.signal }).catch(() => undefined);
+      await pause(waitMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       try {
         return await this.#startOne();

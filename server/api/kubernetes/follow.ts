@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Dispatcher } from "undici";
+import { pause } from "../../pause.ts";
 import type { Log } from "../log.ts";
 import {
   ApiServerError,
@@ -102,7 +102,7 @@ class Follower<Kind extends Item> {
   async #wait(): Promise<void> {
     const ms = this.#backoffMs * (0.5 + this.#options.random());
     this.#backoffMs = Math.min(this.#backoffMs * 2, this.#timing.longestBackoffMs);
-    await sleep(ms, undefined, { signal: this.#signal }).catch(() => undefined); // stopping is no failure
+    await pause(ms, this.#signal);
   }
 
   async #list(agent: Dispatcher): Promise<void> {

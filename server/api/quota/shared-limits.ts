@@ -68,7 +68,7 @@ interface Scripts {
 export function connectSharedLimits(options: SharedLimitsOptions): SharedLimits {
   const { leaseSeconds = usualLeaseSeconds, prefix } = options;
   const redis = connect(options);
-  const ask = asker(redis, options);
+  const { ask, tell, close } = link(redis, options);
   const limiter = new RateLimiterRedis({
     storeClient: redis,
     keyPrefix: `${prefix}rate`,
@@ -85,16 +85,14 @@ export function connectSharedLimits(options: SharedLimitsOptions): SharedLimits 
       return taken === undefined ? undefined : taken === 1;
     },
     async release(id, lease) {
-      await tell(redis, () => redis.zrem(streams(id), lease));
+      await tell(() => redis.zrem(streams(id), lease));
     },
     async renew(leases) {
       for (const [id, held] of leases) {
-        await tell(redis, () => redis.svcRenew(streams(id), seconds, ...held));
+        await tell(() => redis.svcRenew(streams(id), seconds, ...held));
       }
     },
-    async close() {
-      redis.disconnect();
-    },
+    close,
   };
 }
 
@@ -121,8 +119,19 @@ function connect({ url, password, authority }: SharedLimitsOptions): Redis & Scr
   return redis as Redis & Scripts;
 }
 
-/** Runs a command where the server is there and answers in time; tells once when that changes. */
-function asker(redis: Redis, options: SharedLimitsOptions) {
+interface Link {
+  /** Runs a command where the server is there and answers in time. */
+  ask<Answer>(command: () => Promise<Answer>): Promise<Answer | undefined>;
+  /**
+   * Sends what nobody waits for: also while no answers are asked for, or a place that was given back would stay taken until its lease
+   * ends. What is lost with the connection ends with its lease.
+   */
+  tell(command: () => Promise<unknown>): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Logs once when the server goes away, and once when it is back. */
+function link(redis: Redis, options: SharedLimitsOptions): Link {
   const { log, onAway, answerWithinMs = usualAnswerWithinMs } = options;
   let connectionError: Error | undefined;
   redis.on("error", (error: Error) => {
@@ -137,28 +146,38 @@ function asker(redis: Redis, options: SharedLimitsOptions) {
     if (away) log.warn({ err: error }, "Valkey does not answer: limits hold for this process alone");
     else log.info({}, "Valkey answers again: limits are shared");
   };
-  return async <Answer>(command: () => Promise<Answer>): Promise<Answer | undefined> => {
-    if (performance.now() < silentUntilMs) return undefined;
-    try {
-      if (redis.status !== "ready") throw connectionError ?? new Error(`the connection is ${redis.status}`);
-      const answer = await within(answerWithinMs, command());
-      turn(false);
-      return answer;
-    } catch (error) {
-      silentUntilMs = performance.now() + askAgainAfterMs;
-      turn(true, error);
-      return undefined;
-    }
+  let closed = false;
+  const missed = (error: unknown) => {
+    if (closed) return;
+    silentUntilMs = performance.now() + askAgainAfterMs;
+    turn(true, error);
   };
-}
-
-/**
- * Sends what nobody waits for: also while no answers are asked for, or a place that was given back would stay taken until its lease
- * ends. What is lost with the connection ends with its lease.
- */
-async function tell(redis: Redis, command: () => Promise<unknown>): Promise<void> {
-  if (redis.status !== "ready") return;
-  await command().catch(() => undefined);
+  return {
+    async ask(command) {
+      if (performance.now() < silentUntilMs) return undefined;
+      try {
+        if (redis.status !== "ready") throw connectionError ?? new Error(`the connection is ${redis.status}`);
+        const answer = await within(answerWithinMs, command());
+        turn(false);
+        return answer;
+      } catch (error) {
+        missed(error);
+        return undefined;
+      }
+    },
+    async tell(command) {
+      if (redis.status !== "ready") return;
+      try {
+        await command();
+      } catch (error) {
+        missed(error);
+      }
+    },
+    async close() {
+      closed = true;
+      redis.disconnect();
+    },
+  };
 }
 
 function within<Answer>(limitMs: number, promise: Promise<Answer>): Promise<Answer> {

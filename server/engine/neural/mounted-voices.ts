@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelId } from "../../../config/contract/models.ts";
 import { findVoice } from "../../../config/contract/voices.ts";
+import { pause } from "../../pause.ts";
 import { type EngineLog, EngineMissing } from "../engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
 import { findPackages } from "./folder.ts";
@@ -173,7 +173,7 @@ export class MountedVoices {
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await sleep(this.#options.intervalMs, undefined, { signal }).catch(() => undefined);
+      await pause(this.#options.intervalMs, signal);
       if (!signal.aborted) await this.#look();
     }
   }
