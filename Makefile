@@ -23,11 +23,14 @@ deps: ## install libflite1, which speaks English (Debian and its kin, as root); 
 	else echo "==> libflite1 is missing, so English is spoken by eSpeak NG; for better English: sudo apt-get install libflite1"; fi
 
 .PHONY: test-deps
-test-deps: deps ## install FFmpeg as well, which the tests listen with
-	@if command -v ffmpeg >/dev/null; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		$(call apt-install,ffmpeg); \
-	else echo "==> ffmpeg is missing and the tests listen with it: sudo apt-get install ffmpeg"; exit 1; fi
+test-deps: deps ## install FFmpeg, which the tests listen with, and nftables, whose tables they look for
+	@export PATH="$$PATH:/sbin:/usr/sbin"; for needed in ffmpeg:ffmpeg nft:nftables; do \
+		package=$${needed#*:}; \
+		if command -v $${needed%:*} >/dev/null; then :; \
+		elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			$(call apt-install,$$package); \
+		else echo "==> $$package is missing and the tests need it: sudo apt-get install $$package"; exit 1; fi; \
+	done
 
 apt-install = echo "==> installing $(1)"; \
 	{ apt-get install -y -qq $(1) || { apt-get update -qq && apt-get install -y -qq $(1); }; } >/dev/null
