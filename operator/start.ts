@@ -1,5 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { children, labels } from "../config/contract/names.ts";
 import { Analyst } from "./analyst.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { EventRecorder } from "./cluster/events.ts";
@@ -9,8 +8,7 @@ import type { Settings } from "./desired/children.ts";
 import { LicenseShares } from "./license-shares.ts";
 import { type Clock, systemClock } from "./loop/clock.ts";
 import { type QueueObserver, WorkQueue } from "./loop/queue.ts";
-import type { Manifest } from "./manifest.ts";
-import { controllerOf, seedShares } from "./observe.ts";
+import { seedShares } from "./observe.ts";
 import type { Pod, TtsDeployment } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
 import { readApiMetrics } from "./pod-metrics.ts";
@@ -18,6 +16,7 @@ import { type Hands, reconcileDeployment, reconcilePool, untilOwnerGoes } from "
 import { Scaler } from "./scaling/scaler.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
+import { deploymentKey, keysOf, poolKey, poolKeys } from "./wake.ts";
 import { Writer } from "./write.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
@@ -161,62 +160,6 @@ function passOver(hands: Hands, key: string): Promise<Outcome> {
   return kind === "TtsModelPool"
     ? reconcilePool(hands, rest.join("/"))
     : reconcileDeployment(hands, rest.join("/"));
-}
-
-interface Change {
-  readonly kind: string;
-  readonly key: string;
-  readonly object: Manifest;
-}
-
-/** Whose pass a change calls for. */
-function keysOf(view: ClusterView, change: Change): string[] {
-  const { kind, key, object } = change;
-  switch (kind) {
-    case "TtsDeployment":
-      return [deploymentKey(key), ...poolKeys(view, key)];
-    case "TtsModelPool":
-      return withSiblings(view, object, poolKey(key));
-    case "Pod":
-      return podKeys(object);
-    case "Secret":
-      return view.followersOf(kind, key).flatMap((owner) => [deploymentKey(owner), ...poolKeys(view, owner)]);
-    case "HTTPRoute":
-      return view.followersOf(kind, key).map(deploymentKey);
-    default:
-      return ownerKeys(object);
-  }
-}
-
-function deploymentKey(key: string): string {
-  return `TtsDeployment/${key}`;
-}
-
-function poolKey(key: string): string {
-  return `TtsModelPool/${key}`;
-}
-
-function poolKeys(view: ClusterView, deployment: string): string[] {
-  return view
-    .group("TtsModelPool", deployment)
-    .map(({ metadata }) => poolKey(`${metadata.namespace}/${metadata.name}`));
-}
-
-/** Pools share one license: what one gives back another may take. */
-function withSiblings(view: ClusterView, pool: Manifest, own: string): string[] {
-  const deployment = `${pool.metadata.namespace}/${pool.metadata.labels?.[labels.deployment] ?? ""}`;
-  return [...new Set([own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
-}
-
-function podKeys({ metadata }: Manifest): string[] {
-  const { [labels.deployment]: deployment = "", [labels.pool]: pool } = metadata.labels ?? {};
-  if (pool === undefined) return [deploymentKey(`${metadata.namespace}/${deployment}`)];
-  return [poolKey(`${metadata.namespace}/${children.pool(deployment, pool)}`)];
-}
-
-function ownerKeys(child: Manifest): string[] {
-  const owner = controllerOf(child);
-  return owner === undefined ? [] : [`${owner.kind}/${child.metadata.namespace}/${owner.name}`];
 }
 
 function watchLog(log: Log): ReflectorObserver {

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { access, mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { access, mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -22,15 +22,20 @@ export async function pythonWith(packages: readonly string[]): Promise<string> {
   return python;
 }
 
-/** A half-made environment has no file `installed`; it is made anew. */
+/** One at a time. A half-made environment has no file `installed`; it is made anew. */
+const installation = `
+[ -e "$home/installed" ] && exit
+rm -rf "$home"
+python3 -m venv "$home"
+"$home/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+touch "$home/installed"`;
+
 async function install(home: string, packages: readonly string[]): Promise<void> {
-  await rm(home, { recursive: true, force: true });
-  await mkdir(home, { recursive: true });
-  await run("python3", ["-m", "venv", home], { timeout: installLimitMs });
-  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", ...packages];
-  await run(join(home, "bin", "python"), pip, { timeout: installLimitMs });
-  await writeFile(join(home, "installing"), packages.join("\n"));
-  await rename(join(home, "installing"), join(home, "installed"));
+  await mkdir(dirname(home), { recursive: true });
+  await run("flock", [`${home}.lock`, "sh", "-e", "-c", installation, "install", ...packages], {
+    timeout: installLimitMs,
+    env: { ...process.env, home },
+  });
 }
 
 async function exists(path: string): Promise<boolean> {

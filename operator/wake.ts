@@ -1,0 +1,66 @@
+import { children, labels } from "../config/contract/names.ts";
+import type { Manifest } from "./manifest.ts";
+import { controllerOf } from "./observe.ts";
+import type { ClusterView } from "./view.ts";
+
+/** What was written, made or removed, as it is now or as it was last seen. */
+interface Change {
+  readonly kind: string;
+  readonly key: string;
+  readonly object: Manifest;
+}
+
+type Known = Pick<ClusterView, "group" | "followersOf">;
+
+/** Whose pass a change calls for. */
+export function keysOf(view: Known, change: Change): string[] {
+  const { kind, key, object } = change;
+  switch (kind) {
+    case "TtsDeployment":
+      return [deploymentKey(key), ...poolKeys(view, key)];
+    case "TtsModelPool":
+      return withSiblings(view, object, poolKey(key));
+    case "Pod":
+      return podKeys(object);
+    case "Secret":
+      return view.followersOf(kind, key).flatMap((owner) => [deploymentKey(owner), ...poolKeys(view, owner)]);
+    // A canary that no stream is sent to any more is its pool's to drop.
+    case "ConfigMap":
+      return withSiblings(view, object, ...ownerKeys(object));
+    case "HTTPRoute":
+      return view.followersOf(kind, key).map(deploymentKey);
+    default:
+      return ownerKeys(object);
+  }
+}
+
+export function deploymentKey(key: string): string {
+  return `TtsDeployment/${key}`;
+}
+
+export function poolKey(key: string): string {
+  return `TtsModelPool/${key}`;
+}
+
+export function poolKeys(view: Known, deployment: string): string[] {
+  return view
+    .group("TtsModelPool", deployment)
+    .map(({ metadata }) => poolKey(`${metadata.namespace}/${metadata.name}`));
+}
+
+/** Pools share one license: what one gives back another may take. */
+function withSiblings(view: Known, { metadata }: Manifest, ...own: string[]): string[] {
+  const deployment = `${metadata.namespace}/${metadata.labels?.[labels.deployment] ?? ""}`;
+  return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
+}
+
+function podKeys({ metadata }: Manifest): string[] {
+  const { [labels.deployment]: deployment = "", [labels.pool]: pool } = metadata.labels ?? {};
+  if (pool === undefined) return [deploymentKey(`${metadata.namespace}/${deployment}`)];
+  return [poolKey(`${metadata.namespace}/${children.pool(deployment, pool)}`)];
+}
+
+function ownerKeys(child: Manifest): string[] {
+  const owner = controllerOf(child);
+  return owner === undefined ? [] : [`${owner.kind}/${child.metadata.namespace}/${owner.name}`];
+}
