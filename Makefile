@@ -80,7 +80,7 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 .PHONY: test-integration
 test-integration: node_modules/.installed test-deps ## the operator against a real API server (programs are built once: 12 minutes)
 	@for built in cluster/tools.sh judges/build.sh collector/build.sh; do test/$$built >/dev/null || exit; done
-	@$(BIN)/vitest run --project integration
+	@$(BIN)/vitest run --project integration --project cluster
 
 .PHONY: test-e2e
 test-e2e: node_modules/.installed ## the main job on a real cluster, started here or given as KUBECONFIG=…

@@ -12,9 +12,23 @@ export default defineConfig({
       {
         test: {
           name: "integration",
-          include: ["test/integration/**/*.test.ts"],
+          include: ["test/integration/{server,contract}/**/*.test.ts"],
           globalSetup: ["test/support/integration-setup.ts"],
-          fileParallelism: false,
+          // they measure time and memory: one after the other
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: "cluster",
+          include: ["test/integration/{chart,cluster,crds,monitoring,operator}/**/*.test.ts"],
+          globalSetup: ["test/support/integration-setup.ts"],
+          // each file has namespaces of its own and waits for the API server most of the time
+          maxWorkers: 3,
+          sequence: { groupOrder: 2 },
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

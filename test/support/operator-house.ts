@@ -1,4 +1,5 @@
 import { inject, vi } from "vitest";
+import type { RoutingTable } from "../../config/contract/routing.ts";
 import { ApiError } from "../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../operator/cluster/client.ts";
 import { resourceOf } from "../../operator/cluster/resources.ts";
@@ -108,6 +109,16 @@ export class OperatorHouse implements AsyncDisposable {
 
   async workload(name: string): Promise<Deployment> {
     return (await this.mustGet("Deployment", name)) as Deployment;
+  }
+
+  async replicas(name: string): Promise<number | undefined> {
+    const { spec } = ((await this.get("Deployment", name)) ?? {}) as Partial<Deployment>;
+    return spec?.replicas;
+  }
+
+  async routing(): Promise<RoutingTable> {
+    const { data } = await this.mustGet("ConfigMap", "demo-routing");
+    return JSON.parse((data as Record<string, string>)["routing.json"] ?? "");
   }
 
   /** One condition as `Status Reason: message`. */

@@ -4,13 +4,17 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
+import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
-import { installMonitorCrds, removeMonitorCrds } from "../../support/prometheus-operator.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-beforeAll(() => installMonitorCrds(inject("controlPlane")));
-afterAll(() => removeMonitorCrds(inject("controlPlane")));
+let monitors: ForeignKinds;
+beforeAll(async () => {
+  monitors = await ForeignKinds.hold(inject("controlPlane"), "prometheusOperator");
+  await monitors.install();
+});
+afterAll(() => monitors[Symbol.asyncDispose]());
 
 async function rendered(...flags: string[]): Promise<string> {
   const helm = join(inject("controlPlane").binDirectory, "helm");

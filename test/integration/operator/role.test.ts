@@ -1,23 +1,23 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { rulesOf } from "../../../operator/permissions.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { installGatewayApi, removeGatewayApi } from "../../support/gateway-api.ts";
-import { installKedaCrd, removeKedaCrd } from "../../support/keda.ts";
+import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
-import { installMonitorCrds, removeMonitorCrds } from "../../support/prometheus-operator.ts";
+
+const held: ForeignKinds[] = [];
 
 beforeAll(async () => {
   await installCrds(inject("controlPlane"));
-  await installGatewayApi(inject("controlPlane"));
-  await installMonitorCrds(inject("controlPlane"));
-  await installKedaCrd(inject("controlPlane"));
+  for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) {
+    const kinds = await ForeignKinds.hold(inject("controlPlane"), product);
+    held.push(kinds);
+    await kinds.install();
+  }
 });
 
 afterAll(async () => {
-  await removeGatewayApi(inject("controlPlane"));
-  await removeMonitorCrds(inject("controlPlane"));
-  await removeKedaCrd(inject("controlPlane"));
+  for (const kinds of held) await kinds[Symbol.asyncDispose]();
 });
 
 const hostnames = ["tts.example.com"];

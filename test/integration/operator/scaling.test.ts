@@ -3,8 +3,8 @@ import { labels } from "../../../config/contract/names.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { ApiPod } from "../../support/api-pods.ts";
+import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { startHpaController } from "../../support/hpa-controller.ts";
-import { installKedaCrd, removeKedaCrd } from "../../support/keda.ts";
 import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
@@ -311,6 +311,7 @@ describe("who scales", () => {
   });
 
   it("is KEDA only where it is there: else a condition says so, and the pool keeps its replicas", async () => {
+    await using keda = await ForeignKinds.hold(inject("controlPlane"), "keda");
     await house.ready({}, [mist({ provider: "KEDA", minReplicas: 1 })]);
     await house.until(
       async () => (await house.condition("ScalingReady")).startsWith("False KedaMissing"),
@@ -318,7 +319,7 @@ describe("who scales", () => {
     );
     expect(await house.condition("Ready")).toMatch(/^True/);
     expect(await replicas()).toBe(1);
-    await installKedaCrd(inject("controlPlane"));
+    await keda.install();
     await house.until(
       async () => (await house.get("ScaledObject", "demo-mist")) !== undefined,
       "a ScaledObject",
@@ -349,6 +350,5 @@ describe("who scales", () => {
     await quiet();
     await house.putDeployment({}, [mist({})]);
     await house.until(async () => (await house.get("ScaledObject", "demo-mist")) === undefined, "its end");
-    await removeKedaCrd(inject("controlPlane"));
   });
 });

@@ -1,11 +1,17 @@
-import { afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import type { V1Container } from "../../../operator/manifest.ts";
+import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
-import { installMonitorCrds, removeMonitorCrds } from "../../support/prometheus-operator.ts";
 
-beforeAll(() => installCrds(inject("controlPlane")));
-afterEach(() => removeMonitorCrds(inject("controlPlane")));
+let monitors: ForeignKinds;
+
+beforeAll(async () => {
+  await installCrds(inject("controlPlane"));
+  monitors = await ForeignKinds.hold(inject("controlPlane"), "prometheusOperator");
+});
+afterEach(() => monitors.remove());
+afterAll(() => monitors[Symbol.asyncDispose]());
 
 const monitored = { telemetry: { serviceMonitor: { enabled: true, labels: { release: "prometheus" } } } };
 const arcana = [{ name: "arcana", kind: "arcana" }];
@@ -16,7 +22,7 @@ async function monitorOf(house: OperatorHouse, kind: "ServiceMonitor" | "PodMoni
 
 describe("monitors for the Prometheus operator", () => {
   it("are made as its own schema wants them, and taken back", async () => {
-    await installMonitorCrds(inject("controlPlane"));
+    await monitors.install();
     await using house = await OperatorHouse.open();
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^True Configured/);
@@ -37,7 +43,7 @@ describe("monitors for the Prometheus operator", () => {
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
     expect(await house.condition("Ready")).toMatch(/^True/);
-    await installMonitorCrds(inject("controlPlane"));
+    await monitors.install();
     await house.until(
       async () => (await monitorOf(house, "ServiceMonitor")) !== undefined,
       "the monitor",
@@ -50,10 +56,10 @@ describe("monitors for the Prometheus operator", () => {
   });
 
   it("go with its CRDs, and the operator goes on", async () => {
-    await installMonitorCrds(inject("controlPlane"));
+    await monitors.install();
     await using house = await OperatorHouse.open();
     await house.ready(monitored, arcana);
-    await removeMonitorCrds(inject("controlPlane"));
+    await monitors.remove();
     await house.until(
       async () => (await house.condition("TelemetryReady")).startsWith("False MonitorsNotInstalled"),
       "the condition",
