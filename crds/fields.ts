@@ -12,7 +12,7 @@ const quantityPattern = "^[+]?([0-9]+|[0-9]+\\.[0-9]*|\\.[0-9]+)([KMGTPE]i|[mkMG
 export const dnsLabelPattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const secretNamePattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
 /** Of a Secret or ConfigMap; it becomes a file's name, so `.` and `..` are none. */
-export const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
+const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
 const labelValuePattern = "^([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?$";
 
 /** Map keys have no pattern of their own in a structural schema. */
@@ -22,11 +22,18 @@ export const qualifiedNames = (field: string, of: "labels" | "annotations") =>
     message: `the keys of ${field} must be names of ${of}, as example.com/name`,
   });
 
+/** A key in a Secret. */
+export const Key = (description: string, otherwise?: string) =>
+  Type.String({
+    minLength: 1,
+    maxLength: 253,
+    pattern: keyPattern,
+    description,
+    ...(otherwise !== undefined && { default: otherwise }),
+  });
+
 export const ObjectName = (description: string) =>
   Type.String({ minLength: 1, maxLength: 253, pattern: secretNamePattern, description });
-
-const KeyName = (description: string) =>
-  Type.String({ minLength: 1, maxLength: 253, pattern: keyPattern, description });
 
 const Quantity = Type.Union([
   Type.Integer({ minimum: 0 }),
@@ -79,7 +86,7 @@ const KeyRef = (what: string) =>
   Type.Object(
     {
       name: ObjectName(`Name of the ${what}.`),
-      key: KeyName(`Key in the ${what}.`),
+      key: Key(`Key in the ${what}.`),
       optional: Type.Optional(Type.Boolean({ description: "Start although it is missing." })),
     },
     { description: `A key of a ${what} in the same namespace.` },

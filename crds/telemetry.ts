@@ -1,17 +1,8 @@
 import { Type } from "typebox";
-import { Image, keyPattern, ObjectName, qualifiedNames, Resources } from "./fields.ts";
+import { Image, Key, ObjectName, qualifiedNames, Resources } from "./fields.ts";
 import { atomicList, mapList, rules } from "./keywords.ts";
 
 /** How metrics leave: pushed by OpenTelemetry (specification 6.3, 6.4), or read by Prometheus. */
-
-const Key = (description: string, otherwise?: string) =>
-  Type.String({
-    minLength: 1,
-    maxLength: 253,
-    pattern: keyPattern,
-    description,
-    ...(otherwise !== undefined && { default: otherwise }),
-  });
 
 const secretName = { name: ObjectName("Name of the Secret.") };
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from "typebox";
 import { profiles } from "../config/contract/models.ts";
+import { Api } from "./api-tier.ts";
 import {
   Accelerator,
   Cache,
@@ -10,15 +11,14 @@ import {
   Env,
   Image,
   ImagePullSecrets,
+  Key,
   Kind,
-  keyPattern,
   MaxConcurrentStreams,
   ObjectName,
   PodTemplate,
   PoolName,
   PriorityClassName,
   Probes,
-  qualifiedNames,
   ReplicaCounts,
   Resources,
   Rollout,
@@ -32,112 +32,12 @@ import { Telemetry } from "./telemetry.ts";
 
 /** What a user writes: one text-to-speech service. Type, check and YAML all come from here. */
 
-const Service = Type.Object(
-  {
-    type: Type.Enum(["ClusterIP", "NodePort", "LoadBalancer"], {
-      default: "ClusterIP",
-      description: "How the API's Service is reached.",
-    }),
-    annotations: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
-      maxProperties: 32,
-      default: {},
-      description: "Annotations of the Service, for a load balancer's settings.",
-      ...qualifiedNames("api.service.annotations", "annotations"),
-    }),
-  },
-  { default: {}, description: "The Service of the API tier." },
-);
-
-const Route = Type.Object(
-  {
-    hostnames: Type.Array(
-      Type.String({
-        minLength: 1,
-        maxLength: 253,
-        pattern: "^(\\*\\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        description: "A host name, as `tts.example.com` or `*.example.com`.",
-      }),
-      { minItems: 1, maxItems: 16, ...setList, description: "Host names that lead to the API." },
-    ),
-    gatewayRef: Type.Optional(
-      Type.Object(
-        {
-          name: ObjectName("Name of the Gateway."),
-          namespace: Type.Optional(ObjectName("Its namespace; absent: the one of the TtsDeployment.")),
-          sectionName: Type.Optional(ObjectName("One of its listeners; absent: all that fit.")),
-        },
-        { description: "The Gateway that an HTTPRoute joins (Gateway API)." },
-      ),
-    ),
-    ingress: Type.Optional(
-      Type.Object(
-        {
-          className: Type.Optional(ObjectName("IngressClass; absent: the cluster's default.")),
-          annotations: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
-            maxProperties: 32,
-            default: {},
-            description:
-              "Annotations for the ingress controller. Streams need one that passes bytes on at once and waits long enough for the next.",
-            ...qualifiedNames("api.route.ingress.annotations", "annotations"),
-          }),
-          tlsSecretName: Type.Optional(
-            ObjectName(
-              "Secret with the certificate of the host names; absent: plain HTTP, or the controller's own.",
-            ),
-          ),
-        },
-        { description: "The Ingress that is made; `{}` is one of the cluster's default class." },
-      ),
-    ),
-  },
-  {
-    description: "How callers outside the cluster reach the API. Absent: by the Service alone.",
-    ...rules({
-      rule: "has(self.gatewayRef) != has(self.ingress)",
-      message: "api.route must have exactly one of gatewayRef and ingress",
-    }),
-  },
-);
-
-const Api = Type.Object(
-  {
-    image: Type.Optional(Image("Image of the API container; the operator's own version when absent.")),
-    replicas: Type.Integer({ minimum: 1, maximum: 1000, default: 1, description: "API pods." }),
-    resources: Resources("Resources of the API container.", { cpu: "100m", memory: "128Mi" }),
-    priorityClassName: Type.Optional(PriorityClassName),
-    podTemplate: Type.Optional(PodTemplate),
-    drain: Drain,
-    service: Service,
-    route: Type.Optional(Route),
-    keys: Type.Optional(
-      Type.Object(
-        {
-          secretRef: Type.Object(
-            {
-              name: ObjectName("Name of the Secret; key `keys.yaml` holds the digests."),
-            },
-            { description: "A Secret in the same namespace." },
-          ),
-        },
-        { description: "API keys that callers may use. Absent: no caller is let in." },
-      ),
-    ),
-  },
-  { default: {}, description: "The API tier: what callers talk to." },
-);
-
 const License = Type.Object(
   {
     secretRef: Type.Object(
       {
         name: ObjectName("Name of the Secret."),
-        key: Type.String({
-          minLength: 1,
-          maxLength: 253,
-          pattern: keyPattern,
-          default: "license.jwt",
-          description: "Key in the Secret.",
-        }),
+        key: Key("Key in the Secret.", "license.jwt"),
       },
       { description: "The Secret in the same namespace that holds the license." },
     ),

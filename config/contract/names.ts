@@ -90,6 +90,8 @@ export const paths = {
   license: "/var/run/svc-tts/license",
   licenseKeys: "/etc/svc-tts/license-keys",
   keys: "/var/run/svc-tts/keys",
+  valkey: "/var/run/svc-tts/valkey",
+  valkeyCa: "/var/run/svc-tts/valkey-ca",
   models: "/var/lib/svc-tts/models",
   /** Credentials of the collector beside a model. */
   telemetryAuth: "/var/run/svc-tts/telemetry/auth",

@@ -35,6 +35,7 @@ import {
   volumesOf,
 } from "./pod.ts";
 import { overridden, parseOverride } from "./pod-template.ts";
+import { limitMounts, limitVariables } from "./rate-limit.ts";
 import { collectorMounts, collectorSidecar, telemetryVariables } from "./telemetry.ts";
 
 /** What the operator brings along itself; it is in no user's spec. */
@@ -226,6 +227,7 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
     [env.licenseKeysFile]: `${paths.licenseKeys}/${jwksKey}`,
     [env.licenseGraceSeconds]: String(durationSeconds(spec.license.gracePeriod)),
     ...(spec.api.keys && { [env.keysFile]: `${paths.keys}/${keysKey}` }),
+    ...limitVariables(metadata, spec.api.rateLimit),
     [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),
   };
 }
@@ -250,6 +252,7 @@ function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
       mount: { name: "license-keys", mountPath: paths.licenseKeys, readOnly: true },
     },
     ...(keys === undefined ? [] : [secretMount("keys", paths.keys, { secretName: keys, optional: true })]),
+    ...limitMounts(spec.api.rateLimit),
     temporaryMount,
   ];
 }

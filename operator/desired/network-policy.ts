@@ -9,6 +9,7 @@ import type { TtsDeployment } from "../observed.ts";
 import { fetchPorts } from "./cache.ts";
 import { apiSelector } from "./deployment.ts";
 import { type Child, childMetadata } from "./metadata.ts";
+import { limitPorts } from "./rate-limit.ts";
 import { telemetryPorts } from "./telemetry.ts";
 
 /** The client library calls `from` by another name, since it is a word of other languages. */
@@ -39,6 +40,7 @@ function apiPolicy(owner: TtsDeployment): Policy {
         { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },
         toNetworks(apiServer.cidrs, apiServer.ports),
         ...licenseEgress.map(({ cidr, port }) => toNetworks([cidr], [port])),
+        ...limitPorts(owner.spec.api.rateLimit).map((port) => toNetworks([], [port])),
       ],
     },
   };

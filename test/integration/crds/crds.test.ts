@@ -408,6 +408,18 @@ describe("the CRDs", () => {
       /sources\[0\]\.url.*should match/,
     ],
     [
+      "a password in the open",
+      { api: { rateLimit: { valkey: { url: "redis://me:pw@valkey" } } } },
+      {},
+      /api\.rateLimit\.valkey\.url.*should match/,
+    ],
+    [
+      "a key that may ask nothing",
+      { api: { rateLimit: { streams: 0 } } },
+      {},
+      /streams.*greater than or equal to 1/,
+    ],
+    [
       "a route to nowhere",
       { api: { route: { hostnames: ["a"] } } },
       {},

@@ -168,6 +168,57 @@ describe("pods of the API", () => {
   });
 });
 
+describe("limits of keys", () => {
+  const podOfApi = (rateLimit: object) => {
+    const wish = ttsDeployment({ api: { rateLimit } });
+    const { template } = apiDeployment(wish, undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
+    const env = template?.spec?.containers[0]?.env ?? [];
+    const own = env.filter(({ name }) => /VALKEY|KEY_/.test(name)).map(({ name, value }) => [name, value]);
+    return { env: Object.fromEntries(own), volumes: template?.spec?.volumes };
+  };
+
+  it("are each pod's own without a Valkey", () => {
+    expect(podOfApi({ requestsPerMinute: 60, streams: 4 }).env).toEqual({
+      SVC_TTS_KEY_REQUESTS_PER_MINUTE: "60",
+      SVC_TTS_KEY_STREAMS: "4",
+    });
+  });
+
+  it("are shared through a Valkey, under the deployment's name; a missing Secret keeps no pod from starting", () => {
+    const { env, volumes } = podOfApi({
+      valkey: {
+        url: "rediss://limits@valkey.infra:6380/2",
+        secretRef: { name: "v" },
+        caSecretRef: { name: "ca", key: "tls.crt" },
+      },
+    });
+    expect(env).toEqual({
+      SVC_TTS_VALKEY_URL: "rediss://limits@valkey.infra:6380/2",
+      SVC_TTS_VALKEY_PREFIX: "svc-tts:ns/demo:",
+      SVC_TTS_VALKEY_PASSWORD_FILE: "/var/run/svc-tts/valkey/password",
+      SVC_TTS_VALKEY_CA_FILE: "/var/run/svc-tts/valkey-ca/ca.crt",
+    });
+    expect(volumes).toContainEqual({
+      name: "valkey",
+      secret: {
+        secretName: "v",
+        optional: true,
+        items: [{ key: "password", path: "password" }],
+        defaultMode: 0o440,
+      },
+    });
+    expect(volumes).toContainEqual({
+      name: "valkey-ca",
+      secret: {
+        secretName: "ca",
+        optional: true,
+        items: [{ key: "tls.crt", path: "ca.crt" }],
+        defaultMode: 0o440,
+      },
+    });
+  });
+});
+
 /** Settings that the first release could express, with the hashes that it gave them. */
 const firstReleaseApi = {
   imagePullSecrets: [{ name: "z" }],

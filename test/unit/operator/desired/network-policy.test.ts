@@ -63,6 +63,16 @@ describe("network policies", () => {
     expect(may(caller, 443)).toBe(false);
   });
 
+  it.each([
+    ["redis://valkey.infra", 6379],
+    ["rediss://valkey.infra:6380/1", 6380],
+  ])("let API pods reach the Valkey at %s, and models do not", (url, port) => {
+    const wish = ttsDeployment({ networkPolicy: { enabled: true }, api: { rateLimit: { valkey: { url } } } });
+    expect(isAllowed(networkPolicies(wish), { from: api, to: neighbour, port })).toBe(true);
+    expect(isAllowed(networkPolicies(wish), { from: model, to: neighbour, port })).toBe(false);
+    expect(isAllowed(policiesOf({}), { from: api, to: neighbour, port })).toBe(false);
+  });
+
   it("let the named namespaces read metrics of models", () => {
     const policies = policiesOf({ metricsFrom: ["monitoring"] });
     expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);
