@@ -58,7 +58,7 @@ test-unit: node_modules/.installed test-deps ## unit tests
 
 .PHONY: fuzz
 fuzz: node_modules/.installed test-deps ## ten minutes of requests that Schemathesis makes up from /openapi.json (make test sends a few)
-	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project integration test/integration/server/schemathesis.test.ts
+	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/schemathesis.test.ts
 
 .PHONY: clean
 clean: ## remove what was made here (not the cache of built programs, not the cluster: make down)
@@ -80,7 +80,7 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 .PHONY: test-integration
 test-integration: node_modules/.installed test-deps ## the operator against a real API server (programs are built once: 12 minutes)
 	@for built in cluster/tools.sh judges/build.sh collector/build.sh; do test/$$built >/dev/null || exit; done
-	@$(BIN)/vitest run --project integration --project cluster
+	@$(BIN)/vitest run --project load --project server --project cluster
 
 .PHONY: test-e2e
 test-e2e: node_modules/.installed ## the main job on a real cluster, started here or given as KUBECONFIG=…

@@ -11,10 +11,9 @@ export default defineConfig({
       { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 30_000 } },
       {
         test: {
-          name: "integration",
-          include: ["test/integration/{server,contract}/**/*.test.ts"],
-          globalSetup: ["test/support/integration-setup.ts"],
-          // they measure time and memory: one after the other
+          name: "load",
+          include: ["test/integration/load/**/*.test.ts"],
+          // time and memory are looked at: one after the other
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           testTimeout: 60_000,
@@ -23,12 +22,22 @@ export default defineConfig({
       },
       {
         test: {
+          name: "server",
+          include: ["test/integration/{server,contract}/**/*.test.ts"],
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 },
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: "cluster",
           include: ["test/integration/{chart,cluster,crds,monitoring,operator}/**/*.test.ts"],
-          globalSetup: ["test/support/integration-setup.ts"],
+          globalSetup: ["test/support/cluster-setup.ts"],
           // each file has namespaces of its own and waits for the API server most of the time
           maxWorkers: 3,
-          sequence: { groupOrder: 2 },
+          sequence: { groupOrder: 3 },
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

@@ -1,6 +1,6 @@
 /**
  * A real API server with its etcd, alone: no node, no root, on free ports of 127.0.0.1. One serves a whole suite
- * (`integration-setup.ts` starts it); a test that breaks its API server starts its own.
+ * (`cluster-setup.ts` starts it); a test that breaks its API server starts its own.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";

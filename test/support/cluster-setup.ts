@@ -1,5 +1,5 @@
 /**
- * One API server for the whole integration suite. A test reaches it by `inject("controlPlane")` of vitest and keeps to a
+ * One API server for the tests of what runs in a cluster. A test reaches it by `inject("controlPlane")` of vitest and keeps to a
  * namespace of its own.
  */
 import type { TestProject } from "vitest/node";
