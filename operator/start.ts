@@ -16,7 +16,7 @@ import { type Hands, reconcileDeployment, reconcilePool, untilOwnerGoes } from "
 import { Scaler } from "./scaling/scaler.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
-import { deploymentKey, keysOf, poolKey, poolKeys } from "./wake.ts";
+import { deploymentKey, deploymentOf, keysOf, poolKey, poolKeys } from "./wake.ts";
 import { Writer } from "./write.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
@@ -106,6 +106,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const queue: WorkQueue = new WorkQueue({
     clock,
     workers: options.workers ?? defaultWorkers,
+    groupOf: (key) => deploymentOf(view, key),
     pass: (key) => untilOwnerGoes(passOver(hands, key)),
     observer: queueLog(log, options.queueObserver),
   });

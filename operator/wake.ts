@@ -1,6 +1,7 @@
 import { children, labels } from "../config/contract/names.ts";
 import type { Manifest } from "./manifest.ts";
 import { controllerOf } from "./observe.ts";
+import type { TtsModelPool } from "./observed.ts";
 import type { ClusterView } from "./view.ts";
 
 /** What was written, made or removed, as it is now or as it was last seen. */
@@ -32,6 +33,17 @@ export function keysOf(view: Known, change: Change): string[] {
     default:
       return ownerKeys(object);
   }
+}
+
+/**
+ * The TtsDeployment that a key is about: passes over it and its pools take turns. A pass that is under way writes what it saw before,
+ * and beside another it could send streams to a canary that the other has just dropped.
+ */
+export function deploymentOf(view: Pick<ClusterView, "get">, key: string): string {
+  const [kind, namespace, name] = key.split("/");
+  if (kind === "TtsDeployment") return key;
+  const pool = view.get("TtsModelPool", `${namespace}/${name}`) as TtsModelPool | undefined;
+  return pool === undefined ? key : deploymentKey(`${namespace}/${pool.spec.deployment}`);
 }
 
 export function deploymentKey(key: string): string {

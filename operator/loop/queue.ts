@@ -21,11 +21,19 @@ export type QueueObserver = {
 export type QueueOptions = {
   pass: Pass;
   workers: number;
+  /** Keys of one group have no two passes at once; each key is its own group unless this is given. */
+  groupOf?: (key: string) => string;
   clock: Clock;
   random?: () => number;
   backoff?: BackoffPolicy;
   observer?: QueueObserver;
 };
+
+interface Taken {
+  readonly key: string;
+  readonly group: string;
+  readonly waitedMs: number;
+}
 
 const defaultBackoff: BackoffPolicy = { baseMs: 5, capMs: 5 * 60_000, jitter: 0.2 };
 
@@ -43,6 +51,7 @@ export class WorkQueue {
   readonly #waiting: Record<Priority, Map<string, number>> = { change: new Map(), resync: new Map() };
   readonly #again = new Map<string, Priority>();
   readonly #running = new Map<string, Promise<void>>();
+  readonly #busyGroups = new Set<string>();
   readonly #wakeups = new Map<string, { dueMs: number; cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   readonly #abort = new AbortController();
@@ -124,21 +133,27 @@ export class WorkQueue {
     while (this.#state === "running" && this.#running.size < this.#options.workers) {
       const next = this.#take();
       if (next === undefined) break;
-      this.#running.set(next.key, this.#work(next.key, next.waitedMs));
+      this.#busyGroups.add(next.group);
+      this.#running.set(next.key, this.#work(next));
     }
     this.#tellDepth();
   }
 
-  #take(): { key: string; waitedMs: number } | undefined {
-    const keys = this.#waiting.change.size > 0 ? this.#waiting.change : this.#waiting.resync;
-    for (const [key, sinceMs] of keys) {
-      keys.delete(key);
-      return { key, waitedMs: this.#options.clock.monotonicMs() - sinceMs };
+  /** The first that no pass of its group holds back. */
+  #take(): Taken | undefined {
+    const { groupOf = (key) => key, clock } = this.#options;
+    for (const keys of [this.#waiting.change, this.#waiting.resync]) {
+      for (const [key, sinceMs] of keys) {
+        const group = groupOf(key);
+        if (this.#busyGroups.has(group)) continue;
+        keys.delete(key);
+        return { key, group, waitedMs: clock.monotonicMs() - sinceMs };
+      }
     }
     return undefined;
   }
 
-  async #work(key: string, waitedMs: number): Promise<void> {
+  async #work({ key, group, waitedMs }: Taken): Promise<void> {
     const { clock, observer, pass } = this.#options;
     const startMs = clock.monotonicMs();
     observer?.started?.(key, waitedMs);
@@ -153,6 +168,7 @@ export class WorkQueue {
       observer?.finished?.(key, "failed", clock.monotonicMs() - startMs);
       this.#retry(key, error);
     } finally {
+      this.#busyGroups.delete(group);
       this.#release(key);
     }
   }

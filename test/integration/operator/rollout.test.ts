@@ -154,6 +154,22 @@ describe("a canary", () => {
     expect(await state()).toBeUndefined();
   });
 
+  it("that is given up while its share is still being written is sent no stream after its end", async () => {
+    await begin();
+    house.proxy.rule = ({ method, path }) =>
+      method === "PATCH" && path.includes("/configmaps/") ? { kind: "delay", ms: 2_000 } : undefined;
+    await house.putDeployment({}, mist(changed));
+    await reached("Starting");
+    await house.serve("demo-mist-canary");
+    counted = { ok: 15, error: 5 };
+    await reached("RolledBack");
+    await gone();
+    expect(await shares()).toBe("mist 100");
+    await house.settled(2_500);
+    expect(await shares()).toBe("mist 100");
+    house.proxy.rule = () => undefined;
+  });
+
   it("is held, taken over and given up by kubectl annotate", async () => {
     await begin();
     await house.putDeployment({}, mist(changed));

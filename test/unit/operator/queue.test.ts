@@ -51,6 +51,19 @@ describe("a queue of keys", () => {
     expect(begun).toHaveLength(2);
   });
 
+  test("never runs two passes of one group at once; others go first, and the held one follows", async () => {
+    const { queue, begun, end } = handHeld({ workers: 2, groupOf: (key) => key.charAt(0) });
+    queue.start();
+    for (const key of ["a1", "a2", "b1"]) queue.add(key);
+    queue.add("c1", "resync");
+    await settle();
+    expect(begun).toEqual(["a1", "b1"]);
+    await end("b1");
+    expect(begun).toEqual(["a1", "b1", "c1"]);
+    await end("a1");
+    expect(begun).toEqual(["a1", "b1", "c1", "a2"]);
+  });
+
   test("runs as many passes at once as it has workers", async () => {
     const { queue, begun, end } = handHeld({ workers: 2 });
     queue.start();

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { keysOf } from "../../../operator/wake.ts";
+import { deploymentOf, keysOf } from "../../../operator/wake.ts";
 
 const owner = {
   apiVersion: "tts.svc.dev/v1alpha1",
@@ -41,4 +41,15 @@ it.each([
   ["an object of somebody else", object("Service", "other"), []],
 ])("wakes who is concerned by %s", (_what, found, keys) => {
   expect(wakes(found)).toEqual(keys);
+});
+
+it.each([
+  ["TtsDeployment/ns/demo", "TtsDeployment/ns/demo"],
+  ["TtsModelPool/ns/demo-mist", "TtsDeployment/ns/demo"],
+  ["TtsModelPool/ns/unknown", "TtsModelPool/ns/unknown"],
+])("%s takes turns with %s", (key, group) => {
+  const pool = { ...object("TtsModelPool", "demo-mist"), spec: { deployment: "demo" } };
+  const get = (kind: string, name: string) =>
+    `${kind}/${name}` === "TtsModelPool/ns/demo-mist" ? pool : undefined;
+  expect(deploymentOf({ get }, key)).toBe(group);
 });
