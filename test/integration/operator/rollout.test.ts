@@ -164,9 +164,9 @@ describe("a canary", () => {
     counted = { ok: 15, error: 5 };
     await reached("RolledBack");
     await gone();
-    expect(await shares()).toBe("mist 100");
-    await house.settled(2_500);
-    expect(await shares()).toBe("mist 100");
+    const seen = new Set<string>();
+    for (const until = Date.now() + 2_500; Date.now() < until; ) seen.add(await shares());
+    expect([...seen]).toEqual(["mist 100"]);
     house.proxy.rule = () => undefined;
   });
 
