@@ -10,8 +10,35 @@ import {
   Resources,
 } from "./fields.ts";
 import { rules, setList } from "./keywords.ts";
+import { Behavior } from "./scaling.ts";
 
 /** `spec.api`: what callers talk to. */
+
+const ApiScaling = Type.Object(
+  {
+    maxReplicas: Type.Integer({
+      minimum: 1,
+      maximum: 1000,
+      description: "Most API pods; api.replicas is the fewest.",
+    }),
+    target: Type.Object(
+      {
+        streamsPerReplica: Type.Integer({
+          minimum: 1,
+          maximum: 10_000,
+          default: 100,
+          description: "Streams, spoken or waiting, per API pod.",
+        }),
+      },
+      { default: {}, description: "What an API pod is to bear." },
+    ),
+    behavior: Type.Optional(Behavior),
+  },
+  {
+    description:
+      "API pods follow the streams of all models together, counted by the operator. A pod that goes first finishes its streams.",
+  },
+);
 
 const Service = Type.Object(
   {
@@ -135,7 +162,13 @@ const RateLimit = Type.Object(
 export const Api = Type.Object(
   {
     image: Type.Optional(Image("Image of the API container; the operator's own version when absent.")),
-    replicas: Type.Integer({ minimum: 1, maximum: 1000, default: 1, description: "API pods." }),
+    replicas: Type.Integer({
+      minimum: 1,
+      maximum: 1000,
+      default: 1,
+      description: "API pods; with scaling, the fewest.",
+    }),
+    scaling: Type.Optional(ApiScaling),
     resources: Resources("Resources of the API container.", { cpu: "100m", memory: "128Mi" }),
     priorityClassName: Type.Optional(PriorityClassName),
     podTemplate: Type.Optional(PodTemplate),
@@ -157,5 +190,13 @@ export const Api = Type.Object(
     ),
     rateLimit: Type.Optional(RateLimit),
   },
-  { default: {}, description: "The API tier: what callers talk to." },
+  {
+    default: {},
+    description: "The API tier: what callers talk to.",
+    ...rules({
+      rule: "!has(self.scaling) || self.replicas <= self.scaling.maxReplicas",
+      message: "api.replicas must not exceed api.scaling.maxReplicas",
+      fieldPath: ".replicas",
+    }),
+  },
 );

@@ -37,10 +37,10 @@ const Direction = (description: string) =>
     { default: {}, description },
   );
 
-const Behavior = Type.Object(
+export const Behavior = Type.Object(
   {
-    scaleUp: Direction("How the pool grows."),
-    scaleDown: Direction("How the pool shrinks."),
+    scaleUp: Direction("How the number grows."),
+    scaleDown: Direction("How the number shrinks."),
   },
   { description: "How fast replicas follow, as in a HorizontalPodAutoscaler." },
 );

@@ -114,8 +114,7 @@ function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
   return coming.length > 0 ? Math.min(...coming) : undefined;
 }
 
-function grantApi({ deployment, api }: ObservedDeployment, open: boolean): Grant {
-  const asked = deployment.spec.api.replicas;
+function grantApi({ apiReplicas: asked, api }: ObservedDeployment, open: boolean): Grant {
   return open ? { held: false, replicas: asked } : heldAt(asked, api.deployment?.spec?.replicas ?? 0);
 }
 

@@ -65,6 +65,7 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     keysSecretExists: keys === undefined ? undefined : keysSecret !== undefined,
     telemetry: await observeTelemetry(eyes, deployment),
     api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
+    apiReplicas: api.replicas,
     pools: poolsOf(eyes.view, deployment),
   };
 }

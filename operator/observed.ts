@@ -46,6 +46,8 @@ export interface ObservedDeployment {
   readonly keysSecretExists: boolean | undefined;
   readonly telemetry: ObservedTelemetry;
   readonly api: Workload;
+  /** API pods that there shall be. */
+  readonly apiReplicas: number;
   readonly pools: readonly ObservedPool[];
 }
 

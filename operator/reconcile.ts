@@ -74,10 +74,11 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
     await tell(hands, deployment, suspendedStatus({ deployment, now: hands.clock.nowMs() }));
     return settled;
   }
-  const observed = await observeDeployment(hands, deployment);
-  const judgement = await judge(observed, hands.settings.licenseKeys, hands.shares);
+  const found = await observeDeployment(hands, deployment);
   const { internal, changesAt: tokenChangesAt } = await hands.tokens.tokenOf(deployment);
-  hands.scaler.follow(key, deployment, observed.api.pods, internal.accepted);
+  hands.scaler.follow(key, deployment, found.api.pods, internal.accepted);
+  const observed = hands.scaler.withApiReplicas(key, found);
+  const judgement = await judge(observed, hands.settings.licenseKeys, hands.shares);
   const token = tokenSecret(deployment, internal);
   const rendered = deploymentChildren(observed, judgement, hands.settings);
   const children = [token, ...rendered.children];

@@ -71,6 +71,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const scaler = new Scaler({
     clock,
     wake: (key) => queue.add(poolKey(key)),
+    wakeDeployment: (key) => queue.add(deploymentKey(key)),
     onTrouble: (deployment, pod, error) =>
       log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
   });

@@ -134,7 +134,7 @@ function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec
 export function apiSettings(owner: TtsDeployment): string {
   const { spec } = owner;
   const { api, license, imagePullSecrets, availability } = spec;
-  const { replicas, service, route, ...settings } = api;
+  const { replicas, scaling, service, route, ...settings } = api;
   const { topologySpread } = availability;
   const spreading = topologySpread && { availability: { topologySpread } };
   const wish = { api: settings, license, imagePullSecrets, ...spreading };

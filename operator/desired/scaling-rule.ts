@@ -1,3 +1,4 @@
+import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 
 /** `spec.scaling` of a pool with what it leaves out. */
@@ -38,6 +39,20 @@ export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): Sca
     most: maxReplicas,
     streamsPerReplica: target?.streamsPerReplica ?? Math.ceil(shareOfCapacity * maxConcurrentStreams),
     initialLatencyMs: target?.initialLatencyMs,
+    up: paceOf(behavior?.scaleUp, 0, []),
+    down: paceOf(behavior?.scaleDown, downSeconds, downPolicies),
+  };
+}
+
+/** The same for the API tier. */
+export function apiRuleOf({ replicas, scaling }: TtsDeploymentSpec["api"]): ScalingRule | undefined {
+  if (scaling === undefined) return undefined;
+  const { maxReplicas, target, behavior } = scaling;
+  return {
+    fewest: replicas,
+    most: maxReplicas,
+    streamsPerReplica: target.streamsPerReplica,
+    initialLatencyMs: undefined,
     up: paceOf(behavior?.scaleUp, 0, []),
     down: paceOf(behavior?.scaleDown, downSeconds, downPolicies),
   };

@@ -108,6 +108,16 @@ export class LoadBoard {
     };
   }
 
+  /** Streams on all pools, spoken or waiting, over the pods that tell. */
+  streams(key: string): number {
+    const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
+      this.#isFresh(followed),
+    );
+    return loads
+      .flatMap(({ load }) => Object.values(load?.pools ?? {}))
+      .reduce((sum, { streams, waiting }) => sum + streams + waiting, 0);
+  }
+
   #isFresh({ load, heardMs }: Followed): boolean {
     return load !== undefined && this.#options.clock.monotonicMs() - heardMs < staleMs;
   }

@@ -1,6 +1,7 @@
 import { ruleOf, type ScalingRule } from "../desired/scaling-rule.ts";
 import type { Clock } from "../loop/clock.ts";
-import type { Pod, ScalingView, TtsDeployment, TtsModelPool } from "../observed.ts";
+import type { ObservedDeployment, Pod, ScalingView, TtsDeployment, TtsModelPool } from "../observed.ts";
+import { ApiScaler } from "./api-scaler.ts";
 import { changed, decide, type Facts, firstMemory, type Memory, type Plan } from "./decide.ts";
 import { LoadBoard, type Teller } from "./load-board.ts";
 
@@ -8,6 +9,8 @@ export interface ScalerOptions {
   readonly clock: Clock;
   /** Asks for a pass over the pool of this key. */
   readonly wake: (poolKey: string) => void;
+  /** Asks for a pass over the TtsDeployment of this key. */
+  readonly wakeDeployment: (key: string) => void;
   readonly onTrouble: (deploymentKey: string, pod: string, error: unknown) => void;
 }
 
@@ -36,6 +39,7 @@ interface Known {
 export class Scaler {
   readonly #options: ScalerOptions;
   readonly #board: LoadBoard;
+  readonly #apiTiers: ApiScaler;
   readonly #known = new Map<string, Known>();
 
   constructor(options: ScalerOptions) {
@@ -45,17 +49,28 @@ export class Scaler {
       onTrouble: options.onTrouble,
       onChange: (deployment) => this.#lookAt(deployment),
     });
+    this.#apiTiers = new ApiScaler({
+      clock: options.clock,
+      board: this.#board,
+      wake: options.wakeDeployment,
+    });
   }
 
-  /** Listens to the API pods of a deployment as long as a pool of it has `scaling`. */
+  /** Listens to the API pods of a deployment as long as a part of it has `scaling`. */
   follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
-    if (spec.models.some(({ scaling }) => scaling !== undefined))
+    if ([spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined))
       this.#board.follow(key, tellersOf(apiPods), tokens);
     else this.forget(key);
   }
 
+  /** With the number of API pods that there shall be, for the pass of the deployment. */
+  withApiReplicas(key: string, observed: ObservedDeployment): ObservedDeployment {
+    return { ...observed, apiReplicas: this.#apiTiers.replicasOf(key, observed) };
+  }
+
   forget(key: string): void {
     this.#board.forget(key);
+    this.#apiTiers.forget(key);
     for (const [pool, known] of this.#known) if (known.deployment === key) this.forgetPool(pool);
   }
 
@@ -66,6 +81,7 @@ export class Scaler {
 
   async stop(): Promise<void> {
     for (const key of [...this.#known.keys()]) this.forgetPool(key);
+    this.#apiTiers.stop();
     await this.#board.stop();
   }
 
@@ -116,6 +132,7 @@ export class Scaler {
   }
 
   #lookAt(deployment: string): void {
+    this.#apiTiers.lookAt(deployment);
     for (const [key, known] of this.#known) if (known.deployment === deployment) this.#look(key, known);
   }
 

@@ -124,8 +124,8 @@ function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | 
 }
 
 function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadState {
-  const { deployment, api, keysSecretExists } = observed;
-  const wish = { replicas: deployment.spec.api.replicas, settings: apiSettings(deployment) };
+  const { deployment, api, apiReplicas, keysSecretExists } = observed;
+  const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
   const state = workloadState(api, judgement.api, wish);
   if (state.kind !== "ready" || keysSecretExists !== false) return state;
   const secret = `${deployment.metadata.namespace}/${deployment.spec.api.keys?.secretRef.name}`;

@@ -67,6 +67,7 @@ export function observed(
     keysSecretExists: undefined,
     telemetry: { missingSecrets: [], monitorsMissing: false },
     api: { deployment: undefined, pods: [] },
+    apiReplicas: deployment.spec.api.replicas,
     pools: [],
     ...more,
   };

@@ -408,6 +408,12 @@ describe("the CRDs", () => {
       /sources\[0\]\.url.*should match/,
     ],
     [
+      "fewer API pods at most than at least",
+      { api: { replicas: 3, scaling: { maxReplicas: 2 } } },
+      {},
+      /api\.replicas must not exceed api\.scaling\.maxReplicas/,
+    ],
+    [
       "a password in the open",
       { api: { rateLimit: { valkey: { url: "redis://me:pw@valkey" } } } },
       {},

@@ -1,6 +1,5 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { ApiPod } from "../../support/api-pods.ts";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
@@ -59,19 +58,12 @@ const putApiPod = (name = "demo-api-1", port = api.port) =>
 const putModelPod = (name: string, podIP: string) =>
   putPod(name, { [labels.deployment]: "demo", [labels.pool]: "mist" }, { name: "mist" }, podIP);
 
-async function replicas(): Promise<number | undefined> {
-  const { spec } = await house.workload("demo-mist");
-  return spec?.replicas;
-}
+const replicas = () => house.replicas("demo-mist");
 
 const scaledTo = (count: number) =>
   house.until(async () => (await replicas()) === count, `${count} replicas`);
 
-async function route() {
-  const { data } = await house.mustGet("ConfigMap", "demo-routing");
-  const table = JSON.parse((data as Record<string, string>)["routing.json"] ?? "") as RoutingTable;
-  return table.models.mist?.[0];
-}
+const route = async () => (await house.routing()).models.mist?.[0];
 
 /** Nothing more is written. */
 async function quiet(): Promise<void> {
@@ -89,6 +81,47 @@ async function scaled(scaling: Json, count: number): Promise<void> {
   await house.until(async () => api.readers === 1, "the operator listens");
   await scaledTo(count);
 }
+
+describe("the API tier", () => {
+  const scaling = { maxReplicas: 3, target: { streamsPerReplica: 10 }, behavior: quick };
+  const apiPods = (count: number) =>
+    house.until(async () => (await house.replicas("demo-api")) === count, `${count} API pods`);
+
+  it("follows the streams of all models together, between api.replicas and the most, and costs no write at rest", async () => {
+    await house.ready({ api: { scaling } });
+    const { generation } = (await house.workload("demo-mist")).metadata;
+    await putApiPod();
+    await house.until(async () => api.readers === 1, "the operator listens");
+    api.tell("mist", { streams: 11 });
+    await apiPods(2);
+    api.tell("other", { streams: 7, waiting: 70 });
+    await apiPods(3);
+    await house.serve("demo-api");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await quiet();
+    api.tell("mist", {});
+    api.tell("other", {});
+    await apiPods(1);
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
+    await house.putDeployment({ api: { replicas: 2 } });
+    await apiPods(2);
+    api.tell("mist", { streams: 30 });
+    await quiet();
+    expect(await house.replicas("demo-api")).toBe(2);
+  });
+
+  it("keeps its pods while one of them does not tell", async () => {
+    await house.ready({ api: { replicas: 1, scaling } });
+    await putApiPod();
+    await house.until(async () => api.readers === 1, "the operator listens");
+    api.tell("mist", { streams: 21 });
+    await apiPods(3);
+    await putApiPod("demo-api-2", 9);
+    api.tell("mist", {});
+    await quiet();
+    expect(await house.replicas("demo-api")).toBe(3);
+  });
+});
 
 describe("a pool that scales itself", () => {
   it("begins at zero, is ready so, wakes for the first caller, and sleeps again", async () => {

@@ -1,0 +1,97 @@
+import { apiRuleOf, type ScalingRule } from "../desired/scaling-rule.ts";
+import type { Clock } from "../loop/clock.ts";
+import type { ObservedDeployment } from "../observed.ts";
+import { changed, decide, firstMemory, type Memory, type Plan } from "./decide.ts";
+import type { LoadBoard } from "./load-board.ts";
+
+export interface ApiScalerOptions {
+  readonly clock: Clock;
+  readonly board: LoadBoard;
+  /** Asks for a pass over the TtsDeployment of this key. */
+  readonly wake: (key: string) => void;
+}
+
+/** An API tier as the last pass saw it. */
+interface Known {
+  readonly uid: string | undefined;
+  readonly rule: ScalingRule;
+  readonly current: number;
+  readonly ready: number;
+  memory: Memory;
+  cancel: () => void;
+}
+
+/** Plans how many API pods there shall be where `api.scaling` asks for it, by the streams of all models together. */
+export class ApiScaler {
+  readonly #options: ApiScalerOptions;
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: ApiScalerOptions) {
+    this.#options = options;
+  }
+
+  /** For the pass of a deployment, which then writes that number. */
+  replicasOf(key: string, { deployment, api }: ObservedDeployment): number {
+    const rule = apiRuleOf(deployment.spec.api);
+    if (rule === undefined) {
+      this.forget(key);
+      return deployment.spec.api.replicas;
+    }
+    const { uid } = deployment.metadata;
+    const current = api.deployment?.spec?.replicas ?? rule.fewest;
+    const before = this.#known.get(key);
+    const known: Known = {
+      uid,
+      rule,
+      current,
+      ready: api.deployment?.status?.readyReplicas ?? 0,
+      memory: before?.uid === uid ? this.#since(before, current) : firstMemory(current, this.#nowMs()),
+      cancel: before?.cancel ?? (() => undefined),
+    };
+    this.#known.set(key, known);
+    return this.#plan(key, known).replicas;
+  }
+
+  /** The load of the deployment has changed. */
+  lookAt(key: string): void {
+    const known = this.#known.get(key);
+    if (known !== undefined && this.#plan(key, known).replicas !== known.current) this.#options.wake(key);
+  }
+
+  forget(key: string): void {
+    this.#known.get(key)?.cancel();
+    this.#known.delete(key);
+  }
+
+  stop(): void {
+    for (const key of [...this.#known.keys()]) this.forget(key);
+  }
+
+  /** What was planned has been written since, or somebody else wrote another number. */
+  #since({ memory, current: earlier }: Known, current: number): Memory {
+    return current === earlier ? memory : changed(memory, current - earlier, this.#nowMs());
+  }
+
+  #plan(key: string, known: Known): Plan {
+    const { rule, current, ready, memory } = known;
+    const { board, clock } = this.#options;
+    const demand = {
+      streams: board.streams(key),
+      firstAudioMs: undefined,
+      complete: board.silent(key)?.length === 0,
+    };
+    const facts = { nowMs: this.#nowMs(), current, ready, licensed: Number.POSITIVE_INFINITY, demand };
+    const plan = decide(rule, facts, memory);
+    known.memory = plan.memory;
+    known.cancel();
+    known.cancel =
+      plan.lookAgainMs === undefined
+        ? () => undefined
+        : clock.after(plan.lookAgainMs, () => this.lookAt(key));
+    return plan;
+  }
+
+  #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+}
