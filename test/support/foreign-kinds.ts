@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { ControlPlaneAddress } from "./control-plane.ts";
-import { kubectlOrThrow } from "./kubectl.ts";
+import { established, kubectlOrThrow } from "./kubectl.ts";
 
 /** CRDs of other products, as their Go modules carry them: what objects of ours must satisfy. */
 const products = {
@@ -52,8 +52,7 @@ export class ForeignKinds implements AsyncDisposable {
   async install(): Promise<void> {
     const crds = await this.#crds();
     await kubectlOrThrow(this.#address, ["apply", "--server-side", "--force-conflicts", ...crds]);
-    const established = "--for=jsonpath={.status.conditions[?(@.type=='Established')].status}=True";
-    await kubectlOrThrow(this.#address, ["wait", established, "--timeout=30s", ...crds]);
+    await established(this.#address, crds);
   }
 
   async remove(): Promise<void> {

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import type { ControlPlaneAddress } from "./control-plane.ts";
 
 export interface KubectlResult {
@@ -48,7 +49,22 @@ export async function kubectlOrThrow(
 export async function installCrds(address: ControlPlaneAddress): Promise<void> {
   const crds = join(import.meta.dirname, "../../crds");
   await kubectlOrThrow(address, ["apply", "--server-side", "-f", crds]);
-  // by path: by condition kubectl gives up on a CRD so new that it has no conditions yet
-  const established = `jsonpath={.status.conditions[?(@.type=="Established")].status}=True`;
-  await kubectlOrThrow(address, ["wait", `--for=${established}`, "--timeout=30s", "-f", crds]);
+  await established(address, ["-f", crds]);
+}
+
+/** Resolves when the API server takes objects of these CRDs. Not by `kubectl wait`, which fails on a CRD so new that it has no status. */
+export async function established(address: ControlPlaneAddress, crds: readonly string[]): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (!(await areEstablished(address, crds))) {
+    if (Date.now() > deadline) throw new Error(`these CRDs were not established in time: ${crds.join(" ")}`);
+    await delay(50);
+  }
+}
+
+async function areEstablished(address: ControlPlaneAddress, crds: readonly string[]): Promise<boolean> {
+  const found = JSON.parse(await kubectlOrThrow(address, ["get", "-o", "json", ...crds]));
+  const items: { status?: { conditions?: { type: string; status: string }[] } }[] = found.items ?? [found];
+  return items.every(({ status }) =>
+    status?.conditions?.some((one) => one.type === "Established" && one.status === "True"),
+  );
 }

@@ -104,8 +104,10 @@ describe("a canary", () => {
     await reached("Analysing");
     await house.until(async () => (await shares()) === "mist 80, mist-canary 20", "the first shares");
     expect([await streamsOf("demo-mist"), await streamsOf("demo-mist-canary")]).toEqual(["16", "4"]);
-    expect(await house.condition("RolloutHealthy")).toMatch(
-      /^True Canary: .*20% of the streams, step 1 of 2/,
+    await house.until(
+      async () =>
+        /^True Canary: .*20% of the streams, step 1 of 2/.test(await house.condition("RolloutHealthy")),
+      "the word of it",
     );
     counted = { ok: 40, error: 1 };
     await reached("Starting", 1);
