@@ -184,6 +184,9 @@ function isTimeout(error: unknown, code: unknown): boolean {
   );
 }
 
+/** One for all: the default reason of an abort takes the stack's trace each time, and every stream ends with one. */
+const overOrUnwanted = new Error("the stream is over, or nobody listens any more");
+
 async function speakOn(
   caller: Caller,
   replica: Replica,
@@ -195,7 +198,7 @@ async function speakOn(
   const stop = new AbortController();
   const span = context.span.child("POST /invocations", replicaAttributes(replica), "client");
   const close = () => {
-    stop.abort();
+    stop.abort(overOrUnwanted);
     span.end();
     context.signal.removeEventListener("abort", close);
     for (const free of places) free();

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import type { Tier } from "../../config/contract/models.ts";
 import { env as names, ports } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
+import { smallNursery } from "../nursery.ts";
 import { type Command, type Shell, UsageError } from "./command.ts";
 import type { Environment } from "./environment.ts";
 import { prepareRunFiles, type RunFiles } from "./run-files.ts";
@@ -96,7 +97,10 @@ class RunningPart {
     this.died = promise;
     this.#tellDeath = resolve;
     this.#start = () =>
-      spawn(runtime, [...rest, part], { env: environment, stdio: ["ignore", "inherit", "inherit", "ipc"] });
+      spawn(runtime, [smallNursery, ...rest, part], {
+        env: environment,
+        stdio: ["ignore", "inherit", "inherit", "ipc"],
+      });
     this.#child = this.#start();
     this.#exited = this.#watch(this.#child);
   }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Message } from "../framing.ts";
+import { smallNursery } from "../nursery.ts";
 import type { EngineFrame, Sounds, TokenTime, Utterance } from "../speech.ts";
 import { EngineMissing } from "./engine.ts";
 import {
@@ -76,7 +77,7 @@ export class EngineProcess {
   private constructor({ file, args = [] }: EngineCommand) {
     this.#child = spawn(
       process.execPath,
-      ["--max-old-space-size=256", "--disable-warning=ExperimentalWarning", file, ...args],
+      ["--max-old-space-size=256", smallNursery, "--disable-warning=ExperimentalWarning", file, ...args],
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
         env: {},

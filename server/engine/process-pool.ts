@@ -15,7 +15,18 @@ export interface EngineProgram extends EngineCommand {
   readonly name: string;
   /** Hz. */
   readonly rate: number;
+  /**
+   * Arguments of one of the processes in place of `args`: it speaks while no other does, so that it may use what they leave, and is asked
+   * last while others do.
+   */
+  readonly argsAlone?: readonly string[];
 }
+
+interface Role {
+  readonly isSoloist: boolean;
+}
+
+const oneOfMany: Role = { isSoloist: false };
 
 interface Waiting {
   readonly dueAtMs: number;
@@ -27,10 +38,12 @@ export class ProcessPool implements Engine {
   readonly name: string;
   readonly rate: number;
   readonly capacity: number;
-  readonly #command: EngineCommand;
+  readonly #program: EngineProgram;
   readonly #log: EngineOptions["log"];
   readonly #processes = new Set<EngineProcess>();
   readonly #free: EngineProcess[] = [];
+  /** The one with `argsAlone`, while it lives. */
+  #soloist: EngineProcess | undefined;
   readonly #waiting: Waiting[] = [];
   readonly #restarts = new Set<Promise<void>>();
   readonly #closing = new AbortController();
@@ -42,7 +55,7 @@ export class ProcessPool implements Engine {
     this.name = program.name;
     this.rate = program.rate;
     this.capacity = Math.max(1, options.processes);
-    this.#command = program;
+    this.#program = program;
     this.#log = options.log;
   }
 
@@ -50,7 +63,7 @@ export class ProcessPool implements Engine {
   static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
     const pool = new ProcessPool(program, options);
     try {
-      await pool.#startOne(); // alone: what is missing is said once, and the file cache is warm for the others
+      await pool.#startOne({ isSoloist: program.argsAlone !== undefined }); // alone: what is missing is said once, and the file cache is warm for the others
     } catch (cause) {
       if (cause instanceof EngineMissing) throw cause;
       throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
@@ -142,7 +155,7 @@ export class ProcessPool implements Engine {
 
   /** A free process, whose listener runs dry first served first; undefined when the signal aborts first. */
   #take(signal: AbortSignal, dueAtMs = performance.now()): Promise<EngineProcess | undefined> {
-    for (let free = this.#free.shift(); free; free = this.#free.shift()) {
+    for (let free = this.#takeFree(); free; free = this.#takeFree()) {
       if (!free.dead) return Promise.resolve(free);
     }
     return new Promise((resolve) => {
@@ -162,6 +175,13 @@ export class ProcessPool implements Engine {
     });
   }
 
+  /** The soloist where nothing is spoken; else whichever was free first, the soloist last. */
+  #takeFree(): EngineProcess | undefined {
+    const isSilent = this.#free.length === this.#processes.size;
+    const place = this.#free.findIndex((process) => (process === this.#soloist) === isSilent);
+    return this.#free.splice(Math.max(0, place), 1)[0];
+  }
+
   #giveBack(process: EngineProcess): void {
     if (process.dead) return; // its replacement is under way
     const next = this.#nextWaiting();
@@ -178,9 +198,11 @@ export class ProcessPool implements Engine {
     return this.#waiting.splice(first, 1)[0];
   }
 
-  async #startOne(): Promise<void> {
-    const process = await EngineProcess.start(this.#command);
+  async #startOne({ isSoloist }: Role): Promise<void> {
+    const { file, args = [], argsAlone = args } = this.#program;
+    const process = await EngineProcess.start({ file, args: isSoloist ? argsAlone : args });
     if (this.#closing.signal.aborted) return process.close();
+    if (isSoloist) this.#soloist = process;
     const startedAt = performance.now();
     this.#processes.add(process);
     this.#withoutProcessSince = undefined;
@@ -191,10 +213,10 @@ export class ProcessPool implements Engine {
   /** @throws EngineMissing when the process says that it cannot run; one that died on the way is tried again. */
   async #startAnother(): Promise<void> {
     try {
-      await this.#startOne();
+      await this.#startOne(oneOfMany);
     } catch (error) {
       if (error instanceof EngineMissing) throw error;
-      await this.#startOrRetry();
+      await this.#startOrRetry(oneOfMany);
     }
   }
 
@@ -205,17 +227,19 @@ export class ProcessPool implements Engine {
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
     if (livedMs >= provenAfterMs) this.#failuresInARow = 0;
     this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
-    const restart = this.#startOrRetry().finally(() => this.#restarts.delete(restart));
+    const restart = this.#startOrRetry({ isSoloist: dead === this.#soloist }).finally(() =>
+      this.#restarts.delete(restart),
+    );
     this.#restarts.add(restart);
   }
 
-  async #startOrRetry(): Promise<void> {
+  async #startOrRetry(role: Role): Promise<void> {
     while (!this.#closing.signal.aborted) {
       const waitMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(this.#failuresInARow++, 16));
       await pause(waitMs, this.#closing.signal);
       if (this.#closing.signal.aborted) return;
       try {
-        return await this.#startOne();
+        return await this.#startOne(role);
       } catch (error) {
         this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start");
       }

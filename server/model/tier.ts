@@ -46,6 +46,8 @@ const defaultQueueDeadlineMs = 5_000;
 const maxCallerLength = 200;
 /** Each holds its own copy of the model; what cores are left are threads of theirs. */
 const mostProcessesPerModel = 4;
+/** The work of one phrase comes in pieces too small for more. */
+const mostThreadsPerPhrase = 8;
 
 /** Starts a model tier: it listens at once, and is ready when its engines have spoken. */
 export async function startModelTier(options: ModelTierOptions): Promise<RunningTier> {
@@ -131,7 +133,7 @@ class ModelTier {
       folder: voices.folder,
       models: modelsOfTier(tier),
       processes,
-      runtime: { providers: voices.providers, threads },
+      runtime: { providers: voices.providers, threads, threadsAlone: Math.min(cores, mostThreadsPerPhrase) },
       intervalMs: voices.intervalMs ?? 1_000,
     };
   }
@@ -268,10 +270,13 @@ function whenClosed({ raw }: FastifyReply, over: () => void): void {
   else raw.once("close", over);
 }
 
+/** One for all: the default reason of an abort takes the stack's trace each time, and every answer ends with one. */
+const closedConnection = new Error("the answer is over, or its caller gone");
+
 /** Aborts when the caller hangs up. */
 function closed(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
+  reply.raw.once("close", () => gone.abort(closedConnection));
   return gone.signal;
 }
 

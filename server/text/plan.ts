@@ -34,8 +34,9 @@ const englishPartStarts = new Set(
     /\s+/u,
   ),
 );
-/** The first phrase is short, so that the first audio leaves early. */
+/** The first phrase is short, so that the first audio leaves early; a sentence that is hardly longer stays whole. */
 const maxFirstPhraseTokens = 12;
+const maxStumpTokens = 4;
 const quickFirstPhrase = { least: 4, most: 10 };
 
 const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sentence: 350, paragraph: 600 };
@@ -80,20 +81,22 @@ type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
 interface PhraseLimits {
   readonly most: number;
+  /** A sentence that goes on for so few tokens more is not cut: they would be spoken as if they stood alone. */
+  readonly stump: number;
   /** The very first ends at its first comma already. */
   readonly first: boolean;
   /** It may end before this word, the so manieth, where it would grow too long. */
   beginsPart(text: string, place: number): boolean;
 }
 
-const laterLimits: PhraseLimits = { most: maxPhraseTokens, first: false, beginsPart: () => false };
+const laterLimits: PhraseLimits = { most: maxPhraseTokens, stump: 0, first: false, beginsPart: () => false };
 
 function firstLimits({ quickStart, language }: PlanOptions): PhraseLimits {
-  if (!quickStart) return { ...laterLimits, most: maxFirstPhraseTokens, first: true };
+  if (!quickStart) return { ...laterLimits, most: maxFirstPhraseTokens, stump: maxStumpTokens, first: true };
   const { least, most } = quickFirstPhrase;
   const beginsPart = (text: string, place: number) =>
     language === "eng" && place >= least && englishPartStarts.has(text);
-  return { most, first: true, beginsPart };
+  return { ...laterLimits, most, first: true, beginsPart };
 }
 
 /** Tokens gathered until they make an utterance. */
@@ -124,10 +127,11 @@ class Phrase {
   }
 
   isFull(): boolean {
-    return this.length > this.#limits.most || (this.#characters > maxPhraseCharacters && this.length > 1);
+    const { most, stump } = this.#limits;
+    return this.length > most + stump || (this.#characters > maxPhraseCharacters && this.length > 1);
   }
 
-  /** Everything when it is done; else up to its last comma, before a word that begins a part, or all but the last word. */
+  /** Everything when it is done; else up to its last comma, before a word that begins a part, or as much as it may have. */
   cut(): { segment: PhraseSegment; rest: Phrase } {
     const at = this.isFull() ? this.#cutPlace() : this.length;
     const rest = new Phrase();
@@ -146,7 +150,7 @@ class Phrase {
     const comma = this.#boundaries.findLastIndex((boundary, i) => boundary !== "none" && i < this.length - 1);
     if (comma >= 0) return comma + 1;
     const part = this.#tokens.findIndex(({ text }, i) => this.#limits.beginsPart(text, i));
-    return part > 0 ? part : this.length - 1;
+    return part > 0 ? part : Math.min(this.#limits.most, this.length - 1);
   }
 }
 

@@ -33,7 +33,14 @@ export class NeuralEngine implements Engine {
     readings: readonly Reading[],
     { reader, ...options }: EngineOptions & { readonly reader: Reader | undefined },
   ): Promise<NeuralEngine> {
-    const program = { name: spec.kind, rate: spec.rate, file, args: [JSON.stringify(spec)] };
+    const alone = { ...spec, runtime: { ...spec.runtime, threads: spec.runtime.threadsAlone } };
+    const program = {
+      name: spec.kind,
+      rate: spec.rate,
+      file,
+      args: [JSON.stringify(spec)],
+      ...(alone.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(alone)] }),
+    };
     return new NeuralEngine(await ProcessPool.open(program, options), reader, readings);
   }
 

@@ -35,13 +35,25 @@ export interface RuntimeOptions {
   readonly providers: readonly string[];
   /** For one phrase. */
   readonly threads: number;
+  /** For one phrase while nothing else is spoken. */
+  readonly threadsAlone: number;
 }
 
+/**
+ * How long a thread that has nothing to do looks for the next piece of work before it sleeps: the pieces of one phrase follow each other in
+ * less, and the cores are for the other processes again soon after it.
+ */
+const spinMicroseconds = "100";
+
 /** Settings of ONNX Runtime that hold for every model. */
-export function sessionOptions({ providers, threads }: RuntimeOptions): InferenceSession.SessionOptions {
+export function sessionOptions({
+  providers,
+  threads,
+}: Pick<RuntimeOptions, "providers" | "threads">): InferenceSession.SessionOptions {
   return {
     executionProviders: [...providers],
     intraOpNumThreads: threads,
+    extra: { session: { intra_op: { spin_duration_us: spinMicroseconds } } },
     interOpNumThreads: 1,
     enableMemPattern: false, // a pattern is kept for every length of a phrase, and no two are alike
     logSeverityLevel: 3,

@@ -326,6 +326,30 @@ test("where Flite is missing, eSpeak NG speaks English; where both are, a voice 
   }
 });
 
+test("a phrase that nobody else's runs beside is spoken by the process that may use all cores, others by the others", async () => {
+  const file = fileURLToPath(new URL("../../support/telling-engine.ts", import.meta.url));
+  const telling = { name: "telling", rate: 8_000, file, args: ["1"], argsAlone: ["2"] };
+  const pool = await ProcessPool.open(telling, { processes: 3, log: quiet });
+  try {
+    const once = async () => (await hear(pool.speak(utterance(flite, "once"), never))).samples[0];
+    expect([await once(), await once(), await once(), await once()]).toEqual([2, 2, 2, 2]);
+    const over = new AbortController();
+    const on = pool.speak(utterance(flite, "on"), over.signal);
+    expect((await on.next()).value?.samples[0]).toBe(2);
+    const other = pool.speak(utterance(flite, "on"), over.signal);
+    expect((await other.next()).value?.samples[0]).toBe(1);
+    expect([await once(), await once()]).toEqual([1, 1]);
+    over.abort();
+    await expect.poll(once).toBe(2);
+    for (const pid of pool.pids()) process.kill(pid, "SIGKILL");
+    await expect.poll(() => pool.restarts).toBe(3);
+    await expect.poll(() => pool.pids().length, { timeout: 30_000 }).toBe(3);
+    expect(await once()).toBe(2);
+  } finally {
+    await pool.close();
+  }
+});
+
 test("an engine whose library is absent says what to install", async () => {
   const file = fileURLToPath(new URL("../../support/absent-engine.ts", import.meta.url));
   const opening = ProcessPool.open({ name: "absent", rate: 1, file }, { processes: 2, log: quiet });

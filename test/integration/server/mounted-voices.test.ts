@@ -49,7 +49,7 @@ async function mount(path: string, log: EngineLog = quiet): Promise<MountedVoice
     folder: path,
     models: ["mist", "mistv2"],
     processes: 1,
-    runtime: { providers: ["cpu"], threads: 1 },
+    runtime: { providers: ["cpu"], threads: 1, threadsAlone: 1 },
     log,
     reader,
     intervalMs: 50,

@@ -91,6 +91,18 @@ test("a quick start breaks a long first sentence before a part of it, and leaves
   expect(plan("They came home late in the evening.", { quickStart: true })).toHaveLength(1);
 });
 
+test("a first sentence that is hardly longer than a first phrase stays whole, so that no stump of it is spoken by itself", () => {
+  const words = (count: number) => `${"word ".repeat(count - 1)}end.`;
+  const lengths = (text: string, more: Partial<PlanOptions> = {}) =>
+    [...planSpeech(text, { ...plain, ...more })].map((part) =>
+      part.kind === "phrase" ? part.tokens.length : 0,
+    );
+  expect(lengths(words(16))).toEqual([16]);
+  expect(lengths(words(16).replace(".", ""))).toEqual([16]);
+  expect(lengths(words(17))).toEqual([12, 5]);
+  expect(lengths(words(16), { quickStart: true })).toEqual([10, 6]);
+});
+
 test("a sentence without any comma is cut before it grows too long for memory", () => {
   const phrases = [...planSpeech(`${"word ".repeat(200)}.`, plain)];
   const lengths = phrases.map((phrase) => (phrase.kind === "phrase" ? phrase.tokens.length : 0));
