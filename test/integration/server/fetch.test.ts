@@ -82,7 +82,7 @@ describe("a file by HTTP", () => {
     server.cuts.push(120_000);
     const stopped = new AbortController();
     const dying = run(`${server.url}/model.bin`, { signal: stopped.signal, pauseMs: 60_000 });
-    await vi.waitFor(() => expect(lines.join()).toContain("broken off"));
+    await vi.waitFor(() => expect(lines.join()).toContain("broken off"), { timeout: 15_000 });
     stopped.abort();
     await expect(dying).rejects.toThrow();
     expect(existsSync(join(folder, "model.bin"))).toBe(false);
@@ -136,7 +136,7 @@ describe("a file by HTTP", () => {
     server.cuts.push(100_000);
     const stopped = new AbortController();
     const dying = run(`${server.url}/model.bin`, { signal: stopped.signal, pauseMs: 60_000 });
-    await vi.waitFor(() => expect(lines.join()).toContain("broken off"));
+    await vi.waitFor(() => expect(lines.join()).toContain("broken off"), { timeout: 15_000 });
     stopped.abort();
     await expect(dying).rejects.toThrow();
     await writeFile(partial(), randomBytes((await stat(partial())).size));

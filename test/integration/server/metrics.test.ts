@@ -166,7 +166,7 @@ describe("whatever 10,000 requests say", () => {
     await client.close();
     const ours = (series: Set<string>) => [...series].filter((line) => /^(http|svc)_/.test(line)).sort();
     expect(ours(seriesOf(await exposition(api.url)))).toEqual(ours(before));
-  });
+  }, 240_000);
 });
 
 describe("an exposition of either tier", () => {

@@ -122,12 +122,16 @@ describe("a spoken answer", () => {
     });
     const answer = await api.post(arcana, { accept: "audio/wav" });
     let before = -1;
-    await eventually("the model waits", async () => {
-      const still = sent === before;
-      before = sent;
-      await new Promise((resolve) => setTimeout(resolve, 200));
-      return still && sent === before;
-    });
+    await eventually(
+      "the model waits",
+      async () => {
+        const still = sent === before;
+        before = sent;
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        return still && sent === before;
+      },
+      20_000,
+    );
     expect(sent).toBeLessThan(500);
     await answer.body?.cancel();
   });
