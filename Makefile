@@ -82,6 +82,11 @@ test-integration: node_modules/.installed test-deps ## the operator against a re
 	@for built in cluster/tools.sh judges/build.sh collector/build.sh; do test/$$built >/dev/null || exit; done
 	@$(BIN)/vitest run --project load --project server --project cluster
 
+.PHONY: test-operator-faults
+test-operator-faults: node_modules/.installed ## stop the operator dead after each single write of a create, an update and a delete (make test tries every eleventh)
+	@test/cluster/tools.sh >/dev/null
+	@CRASH_STEP=1 $(BIN)/vitest run --project integration test/integration/operator/crash.test.ts
+
 .PHONY: test-e2e
 test-e2e: node_modules/.installed ## the main job on a real cluster, started here or given as KUBECONFIG=…
 	@$(BIN)/vitest run --project e2e

@@ -2,6 +2,7 @@ import { Compile } from "typebox/compile";
 import { children } from "../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../crds/tts-model-pool.ts";
+import { sortFields } from "../crds/unknown-fields.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { resourceOf } from "./cluster/resources.ts";
 import { keyOf } from "./cluster/watch.ts";
@@ -35,19 +36,53 @@ export interface Eyes {
 const deploymentSpec = Compile(TtsDeploymentSpecSchema);
 const poolSpec = Compile(TtsModelPoolSpecSchema);
 
-/** `undefined` when there is none. Throws when the cluster's CRD and this operator disagree about its form. */
-export function findDeployment(view: ClusterView, key: string): TtsDeployment | undefined {
-  const found = view.get("TtsDeployment", key);
-  if (found !== undefined && !deploymentSpec.Check(found.spec))
-    throw misunderstood(found, deploymentSpec.Errors(found.spec));
-  return found as TtsDeployment | undefined;
+/** The cluster's CRD and this operator disagree about an object's form. */
+export class Unreadable extends Error {
+  override readonly name = "Unreadable";
+  readonly object: TtsDeployment | TtsModelPool;
+  /** The first field that is wrong, and why. */
+  readonly detail: string;
+
+  constructor(object: Manifest, detail: string) {
+    super(`${object.kind} ${keyOf(object)} is not as this operator knows it (${detail})`);
+    this.object = object as TtsDeployment | TtsModelPool;
+    this.detail = detail;
+  }
 }
 
+/** `undefined` when there is none. Fields that this operator does not know are left out. @throws Unreadable */
+export function findDeployment(view: ClusterView, key: string): TtsDeployment | undefined {
+  const found = view.get("TtsDeployment", key);
+  if (found === undefined) return undefined;
+  assertReadable(found);
+  const { known, unknown } = sortFields(TtsDeploymentSpecSchema, found.spec);
+  return (unknown.length === 0 ? found : { ...found, spec: known }) as TtsDeployment;
+}
+
+/** @throws Unreadable */
 export function findPool(view: ClusterView, key: string): TtsModelPool | undefined {
   const found = view.get("TtsModelPool", key);
-  if (found !== undefined && !poolSpec.Check(found.spec))
-    throw misunderstood(found, poolSpec.Errors(found.spec));
+  if (found !== undefined) assertReadable(found);
   return found as TtsModelPool | undefined;
+}
+
+function assertReadable(object: Manifest): void {
+  const [first] = faultsOf(object);
+  if (first !== undefined) throw new Unreadable(object, `spec${first.instancePath}: ${first.message}`);
+}
+
+function faultsOf({ kind, spec }: Manifest): { instancePath: string; message: string }[] {
+  const form = kind === "TtsDeployment" ? deploymentSpec : poolSpec;
+  return form.Check(spec) ? [] : form.Errors(spec);
+}
+
+/** Whether the API server now tells an object in a form that can be read: after an upgrade of the CRDs no watch tells of it. */
+export async function readAgain({ client, view }: Eyes, { object }: Unreadable): Promise<boolean> {
+  const { apiVersion, kind, metadata } = object;
+  const now = await client.get({ apiVersion, kind, namespace: metadata.namespace, name: metadata.name });
+  if (now === undefined || faultsOf(now).length > 0) return false;
+  view.readAgain(now);
+  return true;
 }
 
 export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): Promise<ObservedDeployment> {
@@ -67,6 +102,11 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
     apiReplicas: api.replicas,
     pools: poolsOf(eyes.view, deployment),
+    unknownFields: sortFields(
+      TtsDeploymentSpecSchema,
+      eyes.view.get("TtsDeployment", keyOf(deployment))?.spec,
+    ).unknown,
+    clockAheadMs: eyes.client.clockAheadMs,
   };
 }
 
@@ -189,16 +229,6 @@ function workloadOf(
 function entryOf(secret: Manifest | undefined, key: string): string | undefined {
   const encoded = (secret?.data as Record<string, string> | undefined)?.[key];
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
-}
-
-function misunderstood(
-  { kind, metadata }: Manifest,
-  errors: Iterable<{ instancePath: string; message: string }>,
-): Error {
-  const [first] = errors;
-  return new Error(
-    `${kind} ${metadata.namespace}/${metadata.name} is not as this operator knows it (spec${first?.instancePath}: ${first?.message}); install the CRDs of the operator's own version`,
-  );
 }
 
 /** What stands now, for who begins to work: the passes to come tell of their own TtsDeployment, but need to know of all others. */

@@ -49,6 +49,10 @@ export interface ObservedDeployment {
   /** API pods that there shall be. */
   readonly apiReplicas: number;
   readonly pools: readonly ObservedPool[];
+  /** Fields of the spec that a newer CRD has and this operator does not know. */
+  readonly unknownFields?: readonly string[];
+  /** How far this machine's clock is ahead of the API server's; negative: behind. */
+  readonly clockAheadMs?: number;
 }
 
 export interface ObservedTelemetry {

@@ -23,7 +23,9 @@ import {
   observeDeployment,
   observePool,
   parentOf,
+  readAgain,
   routeRef,
+  Unreadable,
 } from "./observe.ts";
 import type {
   ClusterGifts,
@@ -38,10 +40,12 @@ import type { RolloutFacts } from "./rollout/plan.ts";
 import { markVictims, type ScaledPool, scalePool } from "./scaling/pass.ts";
 import type { Scaler } from "./scaling/scaler.ts";
 import { canaryNews, type News } from "./status/canary.ts";
+import { isOff } from "./status/clock.ts";
 import { transitions } from "./status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "./status/deployment.ts";
 import { expiryWarning } from "./status/license.ts";
 import { poolStatus } from "./status/pool.ts";
+import { unreadableStatus } from "./status/schema.ts";
 import type { TokenKeeper } from "./token.ts";
 import { OwnerGone, type WriteResult, type Writer } from "./write.ts";
 
@@ -95,8 +99,16 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
     deploymentStatus(withApplied(observed, result), judgement, problem, rendered.apiOutdated),
   );
   if (result.failure !== undefined) throw result.failure;
-  const lookAgainAt = observed.telemetry.monitorsMissing ? observed.now + findAgainMs : undefined;
-  return outcomeOf(observed.now, [judgement.changesAt, tokenChangesAt, lookAgainAt], problem);
+  const times = [judgement.changesAt, tokenChangesAt, ...lookAgainAt(observed)];
+  return outcomeOf(observed.now, times, problem);
+}
+
+/** When to look at what nobody tells of. */
+function lookAgainAt({ now, telemetry, clockAheadMs }: ObservedDeployment): number[] {
+  return [
+    ...(telemetry.monitorsMissing ? [now + findAgainMs] : []),
+    ...(isOff(clockAheadMs) ? [now + clockAgainMs] : []),
+  ];
 }
 
 /** A pass over one TtsModelPool: the same steps, under its TtsDeployment's license. */
@@ -165,6 +177,23 @@ async function figuresOf(hands: Hands, pool: TtsModelPool, { api }: ObservedDepl
   const { canary: state } = pool.status ?? {};
   if (spec === undefined || state?.phase !== "Analysing") return undefined;
   return hands.analyst.figuresOf(pool, names.canary(pool.spec.pool), state, spec, api.pods);
+}
+
+/**
+ * An object that cannot be read is told so, and looked at again: the operator cannot do more for it. A pool whose TtsDeployment cannot be
+ * read leaves the word to that.
+ */
+export async function untilReadable(hands: Hands, kind: string, pass: Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await pass;
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    const { object, detail, message: reason } = error;
+    if (object.kind !== kind) return { kind: "waiting", afterMs: schemaAgainMs, reason };
+    if (await readAgain(hands, error)) return { kind: "waiting", afterMs: 1, reason: "it can be read now" };
+    await tell(hands, object, unreadableStatus(object, detail, hands.clock.nowMs()));
+    return { kind: "waiting", afterMs: schemaAgainMs, reason };
+  }
 }
 
 /** A pass that finds its owner going ends there: foreground deletion recreates nothing. */
@@ -236,7 +265,9 @@ async function tell(
 
 /** Nobody tells us when a foreign object goes away or a kind is installed, so these are looked at again. */
 const lookedAtAgain = new Set(["NameTaken", "GatewayApiMissing"]);
+const schemaAgainMs = 10_000;
 const lookAgainMs = 30_000;
+const clockAgainMs = 60_000;
 const childRetryMs = 1_000;
 /** A date far ahead is looked at again before a timer could drift or overflow. */
 const longestWaitMs = 3_600_000;

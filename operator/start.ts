@@ -12,7 +12,13 @@ import { seedShares } from "./observe.ts";
 import type { Pod, TtsDeployment } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
 import { readApiMetrics } from "./pod-metrics.ts";
-import { type Hands, reconcileDeployment, reconcilePool, untilOwnerGoes } from "./reconcile.ts";
+import {
+  type Hands,
+  reconcileDeployment,
+  reconcilePool,
+  untilOwnerGoes,
+  untilReadable,
+} from "./reconcile.ts";
 import { Scaler } from "./scaling/scaler.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
@@ -159,9 +165,11 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
 
 function passOver(hands: Hands, key: string): Promise<Outcome> {
   const [kind = "", ...rest] = key.split("/");
-  return kind === "TtsModelPool"
-    ? reconcilePool(hands, rest.join("/"))
-    : reconcileDeployment(hands, rest.join("/"));
+  const pass =
+    kind === "TtsModelPool"
+      ? reconcilePool(hands, rest.join("/"))
+      : reconcileDeployment(hands, rest.join("/"));
+  return untilReadable(hands, kind, pass);
 }
 
 function watchLog(log: Log): ReflectorObserver {

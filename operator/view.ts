@@ -117,6 +117,12 @@ export class ClusterView {
     this.#store(key, object);
   }
 
+  /** The same object as it is read now: its form may have changed while its version did not. */
+  readAgain(object: Manifest): void {
+    const key = `${object.kind}/${keyOf(object)}`;
+    if (!isNewer(this.#objects.get(key) ?? object, object)) this.#store(key, object);
+  }
+
   /** Watches the named objects for as long as `follower` names them. Of Secrets only metadata is fetched. */
   followNamed(follower: string, refs: readonly Ref[]): void {
     if (this.#stopped) return;

@@ -8,8 +8,10 @@ import { autoscaler } from "./desired/autoscaler.ts";
 import { foreignKinds, optionalKinds } from "./desired/children.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 import { controllerOf, isOwnedBy } from "./observe.ts";
-import type { ObservedPool, Problem, TtsModelPool } from "./observed.ts";
+import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "./observed.ts";
+import { isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
 import { deletionCost, type Mark } from "./scaling/victims.ts";
+import { type LostFields, withoutLost } from "./status/schema.ts";
 import type { ClusterView } from "./view.ts";
 
 /** What pods run by: none may start on what is somebody else's. */
@@ -17,6 +19,10 @@ const footing = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "Con
 
 /** A feature of the API server changes with a restart of it. */
 const askZeroMs = 600_000;
+/** CRDs are upgraded by hand: a field that they had not is offered again after so long. */
+const askSchemaMs = 300_000;
+
+type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
 
 /** How far a pass came with its children. */
 export interface WriteResult {
@@ -37,6 +43,8 @@ export class Writer {
   readonly #view: ClusterView;
   readonly #applier: Applier;
   #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
+  /** By kind. */
+  readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
   /** TtsDeployments that are known to have no child of those followed by name. */
   readonly #without = new Set<string>();
 
@@ -137,8 +145,29 @@ export class Writer {
     }
   }
 
-  /** One status write, and only when something changed. True when it was written. */
-  async ensureStatus(owner: Manifest, status: object): Promise<boolean> {
+  /**
+   * One status write a pass, and only when something changed. True when it was written. What a CRD older than this operator has no field
+   * for is left out, and said.
+   */
+  async ensureStatus(owner: TtsDeployment | TtsModelPool, status: AnyStatus): Promise<boolean> {
+    const lost = this.#lostOf(owner.kind);
+    try {
+      return await this.#writeStatus(owner, withoutLost(owner, status, lost, Date.now()));
+    } catch (error) {
+      const more = undeclaredFields(error).filter((field) => !lost.includes(field));
+      if (more.length === 0) throw error;
+      this.#lost.set(owner.kind, { fields: [...lost, ...more], sinceMs: performance.now() });
+      return this.ensureStatus(owner, status);
+    }
+  }
+
+  #lostOf(kind: string): LostFields {
+    const known = this.#lost.get(kind);
+    if (known === undefined || performance.now() - known.sinceMs > askSchemaMs) return [];
+    return known.fields;
+  }
+
+  async #writeStatus(owner: Manifest, status: object): Promise<boolean> {
     const { apiVersion, kind, metadata } = owner;
     const { name, namespace, uid } = metadata;
     const desired = {
@@ -238,40 +267,5 @@ function claimProblem(owner: Manifest, live: Manifest): Problem | undefined {
     reason: "NameTaken",
     message: `${what} ${whose} and is left alone. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
     stalled: true,
-  };
-}
-
-/** The object itself is wrong. A field that this Kubernetes does not have is told as 500, alas (server-side apply, typed conversion). */
-function isRefused({ status, message }: ApiError): boolean {
-  return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
-}
-
-/** Only a Gateway's kinds may be missing: an operator whose own are could do nothing. */
-function isMissingKind({ kind }: Manifest, failure: unknown): boolean {
-  return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
-}
-
-function problemOf(child: Manifest, failure: unknown): Problem {
-  const what = `${child.kind} ${child.metadata.name}`;
-  if (!(failure instanceof ApiError)) {
-    return {
-      reason: "ApplyFailed",
-      message: `${what} could not be written: ${String(failure)}.`,
-      stalled: false,
-    };
-  }
-  if (isMissingKind(child, failure)) {
-    const message = `${what} cannot be made: this cluster has no ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
-    return { reason: "GatewayApiMissing", message, stalled: true };
-  }
-  if (isRefused(failure)) {
-    const message = `The API server takes ${what} not as it is wished for: ${failure.message}. Change the field, or what podTemplate makes of it.`;
-    return { reason: "Invalid", message, stalled: true };
-  }
-  const quota = failure.status === 403 && /exceeded quota/i.test(failure.message);
-  return {
-    reason: quota ? "QuotaExceeded" : "ApplyFailed",
-    message: `${what} could not be written: ${failure.message}`,
-    stalled: false,
   };
 }

@@ -75,6 +75,11 @@ const commands: Readonly<Record<string, Commands>> = {
   PodsRefused: (about) => [
     `${inNamespace(about)} describe deployment -l tts.svc.dev/deployment=${about.deployment.metadata.name}`,
   ],
+  AdmissionDenied: () => [
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations,validatingadmissionpolicies",
+  ],
+  WebhookUnreachable: () => ["kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"],
+  CrdMismatch: () => ["kubectl apply --server-side -f crds/"],
   Suspended: (about) => [
     `${inNamespace(about)} patch ttsd ${about.deployment.metadata.name} --type=merge -p '{"spec":{"suspend":false}}'`,
   ],

@@ -4,6 +4,7 @@ import { type BackoffPolicy, backoffMs } from "../loop/backoff.ts";
 import { type Clock, sleep, systemClock } from "../loop/clock.ts";
 import type { Manifest, Ref } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
+import { ClockSkew } from "./clock-skew.ts";
 import type { Connection } from "./connect.ts";
 import { intentOf } from "./intent.ts";
 import { pathOf, resourceOf } from "./resources.ts";
@@ -77,14 +78,21 @@ export class ClusterClient {
   readonly #observer: CallObserver | undefined;
   readonly #timeoutMs: number;
   readonly #attempts: number;
+  readonly #skew = new ClockSkew();
 
   constructor(connection: Connection, options: ClientOptions = {}) {
-    this.#transport = new Transport(connection, options);
     this.#clock = options.clock ?? systemClock;
+    const onDate = (date: string) => this.#skew.tell(date, this.#clock.nowMs());
+    this.#transport = new Transport(connection, { ...options, onDate });
     this.#random = options.random ?? Math.random;
     this.#observer = options.observer;
     this.#timeoutMs = options.timeoutMs ?? 30_000;
     this.#attempts = options.attempts ?? 4;
+  }
+
+  /** How far this machine's clock is ahead of the API server's, in milliseconds, to a few seconds; negative: behind. */
+  get clockAheadMs(): number {
+    return this.#skew.aheadMs;
   }
 
   /** `undefined` when there is no such object (404), and also where its kind is not installed. */

@@ -30,6 +30,8 @@ export type TransportOptions = {
   maxSockets?: number;
   maxBodyBytes?: number;
   userAgent?: string;
+  /** Told the `Date` of every answer. */
+  onDate?: (date: string) => void;
 };
 
 /**
@@ -40,6 +42,7 @@ export class Transport {
   readonly #maxSockets: number;
   readonly #maxBodyBytes: number;
   readonly #userAgent: string;
+  readonly #onDate: ((date: string) => void) | undefined;
   #sockets: Sockets | undefined;
 
   constructor(connection: Connection, options: TransportOptions = {}) {
@@ -47,6 +50,7 @@ export class Transport {
     this.#maxSockets = options.maxSockets ?? 32;
     this.#maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
     this.#userAgent = options.userAgent ?? "tts-operator";
+    this.#onDate = options.onDate;
   }
 
   /** The answer's JSON. */
@@ -106,7 +110,9 @@ export class Transport {
     const onAbort = () => end("Aborted");
     call.signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      return await read(await responseOf(request, body));
+      const response = await responseOf(request, body);
+      if (response.headers.date !== undefined) this.#onDate?.(response.headers.date);
+      return await read(response);
     } catch (error) {
       request.destroy();
       throw explained(error, call, stop.why);

@@ -10,10 +10,12 @@ import type {
   TtsDeployment,
   TtsModelPool,
 } from "../observed.ts";
+import { clockFinding } from "./clock.ts";
 import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
 import type { Diagnosis } from "./pods.ts";
 import { gatheredScaling } from "./scaling.ts";
+import { schemaFinding } from "./schema.ts";
 import { telemetryFinding } from "./telemetry.ts";
 import { type WorkloadState, workloadState } from "./workload.ts";
 
@@ -44,6 +46,8 @@ export function deploymentStatus(
         ...findings(judgement, apiState(observed, judgement), states, problem),
         ...gatheredScaling(pools),
         ...telemetryFinding(observed),
+        ...schemaFinding(observed),
+        ...clockFinding(observed),
         ageFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),

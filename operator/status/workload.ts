@@ -1,5 +1,6 @@
 import { isRenderedFrom } from "../desired/pinned.ts";
 import type { Deployment, Grant, Workload } from "../observed.ts";
+import { admissionProblem } from "../refusal.ts";
 import { type Diagnosis, diagnosePods, fetchingPod } from "./pods.ts";
 
 /** Where the pods of one Deployment stand. `problem` says why they are not all serving the current template. */
@@ -101,6 +102,8 @@ function deadline({ spec, metadata }: Deployment): Diagnosis {
 }
 
 function replicaFailure(message = "no further details"): Diagnosis {
+  const admission = admissionProblem("A pod", message);
+  if (admission !== undefined) return { reason: admission.reason, message: admission.message };
   const quota = /exceeded quota/i.test(message);
   return {
     reason: quota ? "QuotaExceeded" : "PodsRefused",

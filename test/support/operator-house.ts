@@ -3,6 +3,7 @@ import type { RoutingTable } from "../../config/contract/routing.ts";
 import { ApiError } from "../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../operator/cluster/client.ts";
 import { resourceOf } from "../../operator/cluster/resources.ts";
+import { systemClock } from "../../operator/loop/clock.ts";
 import type { Manifest } from "../../operator/manifest.ts";
 import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/observed.ts";
 import { type Operator, startOperator } from "../../operator/start.ts";
@@ -22,7 +23,12 @@ interface StartOptions {
   readonly tokenOverlapMs?: number;
   /** What every API pod says at `/metrics`. */
   readonly metrics?: () => string;
+  /** Of the operator's own clock, before the API server's. */
+  readonly clockAheadMs?: number;
 }
+
+/** Stops a play. */
+type Curtain = () => Promise<void>;
 
 /**
  * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached under the chart's own role through a
@@ -58,13 +64,22 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   async startOperator(options: StartOptions = {}): Promise<void> {
-    const { image = serverImage, client, elected = false, tokenOverlapMs, metrics } = options;
+    const {
+      image = serverImage,
+      client,
+      elected = false,
+      tokenOverlapMs,
+      metrics,
+      clockAheadMs = 0,
+    } = options;
+    const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
       this.lines.push(`${message} ${JSON.stringify(fields)}`);
     };
-    this.#client = client ?? new ClusterClient(this.proxy.connection());
+    this.#client = client ?? new ClusterClient(this.proxy.connection(), { clock });
     this.#operator = await startOperator({
       client: this.#client,
+      clock,
       settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
       namespaces: [this.namespace],
       instance: "test",
@@ -142,11 +157,15 @@ export class OperatorHouse implements AsyncDisposable {
     return this.admin.remove({ apiVersion, kind, namespace: this.namespace, name });
   }
 
-  async putDeployment(spec: Json = {}, models: Json[] = [{ name: "mist", kind: "mist" }]): Promise<void> {
+  async putDeployment(
+    spec: Json = {},
+    models: Json[] = [{ name: "mist", kind: "mist" }],
+    name = "demo",
+  ): Promise<void> {
     await this.#replaceOrCreate({
       apiVersion: "tts.svc.dev/v1alpha1",
       kind: "TtsDeployment",
-      metadata: { name: "demo", namespace: this.namespace },
+      metadata: { name, namespace: this.namespace },
       spec: { license: { secretRef: { name: "license" } }, models, ...spec },
     });
   }
@@ -155,16 +174,35 @@ export class OperatorHouse implements AsyncDisposable {
   async serve(...names: string[]): Promise<void> {
     for (const name of names) {
       const live = await vi.waitFor(() => this.workload(name), { timeout: 10_000 });
-      const replicas = live.spec?.replicas ?? 0;
-      await this.setStatus(live, {
-        observedGeneration: live.metadata.generation,
-        replicas,
-        updatedReplicas: replicas,
-        readyReplicas: replicas,
-        availableReplicas: replicas,
-        conditions: [],
-      });
+      await this.setStatus(live, served(live));
     }
+  }
+
+  /** Serves whatever Deployment there is, again and again, until the curtain. */
+  play(): Curtain {
+    let playing = true;
+    const act = async () => {
+      while (playing) {
+        for (const live of await this.admin.list("Deployment", { namespace: this.namespace })) {
+          const { metadata, status } = live as Deployment;
+          if (status?.observedGeneration !== metadata.generation) await this.#serveIfThere(metadata.name);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 40));
+      }
+    };
+    const acting = act();
+    return () => {
+      playing = false;
+      return acting;
+    };
+  }
+
+  async #serveIfThere(name: string): Promise<void> {
+    const live = (await this.get("Deployment", name)) as Deployment | undefined;
+    if (live === undefined || live.metadata.deletionTimestamp !== undefined) return;
+    await this.setStatus(live, served(live)).catch((error: unknown) => {
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
+    });
   }
 
   async setStatus(object: Manifest, status: Json): Promise<void> {
@@ -222,4 +260,17 @@ export class OperatorHouse implements AsyncDisposable {
       }
     }
   }
+}
+
+/** What the Deployment controller says once every pod of the current template is ready. */
+function served({ metadata, spec }: Deployment): Json {
+  const replicas = spec?.replicas ?? 0;
+  return {
+    observedGeneration: metadata.generation,
+    replicas,
+    updatedReplicas: replicas,
+    readyReplicas: replicas,
+    availableReplicas: replicas,
+    conditions: [],
+  };
 }

@@ -1,16 +1,12 @@
-import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it, vi } from "vitest";
 import { collectorSidecar } from "../../../operator/desired/telemetry.ts";
 import type { V1Container } from "../../../operator/manifest.ts";
+import { selfSigned } from "../../support/certificate.ts";
 import { CollectorPod } from "../../support/collector.ts";
 import { ttsModelPool } from "../../support/observed.ts";
 
@@ -210,21 +206,7 @@ describe("the collector beside a model", () => {
   });
 
   it("sends by gRPC over TLS to a backend whose authority it was told, with its token", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "svc-tts-grpc-"));
-    const file = (name: string) => join(folder, name);
-    const days = ["-days", "1", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
-    const subject = ["-subj", "/CN=backend", "-addext", "subjectAltName=IP:127.0.0.1"];
-    await promisify(execFile)("openssl", [
-      "req",
-      "-x509",
-      ...days,
-      ...subject,
-      "-keyout",
-      file("key"),
-      "-out",
-      file("crt"),
-    ]);
-    const [key, cert] = [await readFile(file("key")), await readFile(file("crt"))];
+    const { key, cert } = await selfSigned();
     const received: string[] = [];
     const server = createSecureServer({ key, cert });
     server.on("stream", async (stream, headers) => {
@@ -257,7 +239,6 @@ describe("the collector beside a model", () => {
       expect(received[0]).toContain("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
     } finally {
       server.close();
-      await rm(folder, { recursive: true, force: true });
     }
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { LeaderElection } from "../../../operator/cluster/lease.ts";
 import { microTime } from "../../../operator/cluster/micro-time.ts";
+import type { Clock } from "../../../operator/loop/clock.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
@@ -47,7 +48,7 @@ function leaseStore() {
   return store;
 }
 
-function candidate(store: ReturnType<typeof leaseStore>, clock: FakeClock, identity: string) {
+function candidate(store: ReturnType<typeof leaseStore>, clock: Clock, identity: string) {
   const history: string[] = [];
   const election = new LeaderElection({
     client: store.client(identity),
@@ -92,6 +93,28 @@ describe("a leader election", () => {
     expect(neverTwo).toBe(true);
     expect(one.history).toEqual(["leading", "the lease could not be renewed for 10000 ms"]);
   });
+
+  test.each([-5, 5])(
+    "does not go by wall clocks: %i hours between them take no lease, and hold up no failover",
+    async (hours) => {
+      const clock = new FakeClock();
+      const store = leaseStore();
+      const elsewhere: Clock = {
+        nowMs: () => clock.nowMs() + hours * 3_600_000,
+        monotonicMs: () => clock.monotonicMs(),
+        after: (delayMs, callback) => clock.after(delayMs, callback),
+      };
+      const [one, two] = [candidate(store, clock, "one"), candidate(store, elsewhere, "two")];
+      one.election.start();
+      await clock.advance(1);
+      two.election.start();
+      await clock.advance(5 * 60_000);
+      expect([one.election.leading, two.election.leading]).toEqual([true, false]);
+      store.cutOff.add("one");
+      await clock.advance(20_000);
+      expect([one.election.leading, two.election.leading]).toEqual([false, true]);
+    },
+  );
 
   test("passes the lease on at the next try when its holder stops", async () => {
     const clock = new FakeClock();

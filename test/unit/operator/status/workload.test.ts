@@ -82,6 +82,21 @@ describe("a workload", () => {
       /^failing PodsRefused: .*violates PodSecurity/,
     ],
     [
+      "is refused by another product's webhook",
+      told(
+        running(
+          2,
+          conditions(
+            "ReplicaFailure",
+            "True",
+            "FailedCreate",
+            'admission webhook "g.example" denied the request: no',
+          ),
+        ),
+      ),
+      /^failing AdmissionDenied: A pod was refused by the admission webhook g\.example.*no\./,
+    ],
+    [
       "is held back in number",
       told(running(1), [], { held: false, replicas: 1 }),
       /^stalled LicenseHold: 1 of 2 replicas/,

@@ -1,0 +1,45 @@
+import type { TSchema } from "typebox";
+
+type Node = {
+  properties?: Record<string, TSchema>;
+  items?: TSchema;
+  "x-kubernetes-preserve-unknown-fields"?: boolean;
+};
+
+export interface Sorted {
+  /** The value with what the schema names alone. */
+  readonly known: unknown;
+  /** Places of the rest, as `models[0].voice`. */
+  readonly unknown: readonly string[];
+}
+
+/** Parts a value into what this schema knows and what another version of it may know. */
+export function sortFields(schema: TSchema | undefined, value: unknown, place = ""): Sorted {
+  const node = (schema ?? {}) as Node;
+  if (Array.isArray(value)) return sortItems(node.items, value, place);
+  const isOpen = node["x-kubernetes-preserve-unknown-fields"] === true || node.properties === undefined;
+  if (isOpen || typeof value !== "object" || value === null) return { known: value, unknown: [] };
+  return sortProperties(node.properties ?? {}, value, place);
+}
+
+function sortItems(items: TSchema | undefined, value: readonly unknown[], place: string): Sorted {
+  const parts = value.map((item, index) => sortFields(items, item, `${place}[${index}]`));
+  return { known: parts.map(({ known }) => known), unknown: parts.flatMap(({ unknown }) => unknown) };
+}
+
+function sortProperties(properties: Record<string, TSchema>, value: object, place: string): Sorted {
+  const known: Record<string, unknown> = {};
+  const unknown: string[] = [];
+  for (const [name, child] of Object.entries(value)) {
+    const where = place === "" ? name : `${place}.${name}`;
+    const schema = properties[name];
+    if (schema === undefined) {
+      unknown.push(where);
+      continue;
+    }
+    const sorted = sortFields(schema, child, where);
+    known[name] = sorted.known;
+    unknown.push(...sorted.unknown);
+  }
+  return { known, unknown };
+}

@@ -1,0 +1,82 @@
+import { ApiError } from "./cluster/api-error.ts";
+import type { Manifest } from "./manifest.ts";
+import type { Problem } from "./observed.ts";
+
+/** What the API server's refusal of a child means, and who can do something about it. */
+
+/** The object itself is wrong. A field that this Kubernetes does not have is told as 500, alas (server-side apply, typed conversion). */
+export function isRefused({ status, message }: ApiError): boolean {
+  return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
+}
+
+/** Only a Gateway's kinds may be missing: an operator whose own are could do nothing. */
+export function isMissingKind({ kind }: Manifest, failure: unknown): boolean {
+  return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
+}
+
+/** Fields that the cluster's schema of the kind does not have, as `.status.license.id`. */
+export function undeclaredFields(error: unknown): string[] {
+  if (!(error instanceof ApiError)) return [];
+  if (!error.message.includes("field not declared in schema")) return [];
+  const named = [...error.message.matchAll(/(\.[A-Za-z][^\s:]*): field not declared in schema/g)];
+  return [...new Set(named.map(([, field = ""]) => field))];
+}
+
+export function problemOf(child: Manifest, failure: unknown): Problem {
+  const what = `${child.kind} ${child.metadata.name}`;
+  if (!(failure instanceof ApiError)) {
+    return applyFailed(`${what} could not be written: ${String(failure)}.`);
+  }
+  if (isMissingKind(child, failure)) {
+    const message = `${what} cannot be made: this cluster has no ${child.apiVersion}. Install the CRDs of the Gateway API, or use api.route.ingress.`;
+    return { reason: "GatewayApiMissing", message, stalled: true };
+  }
+  const said = admissionProblem(what, failure.message) ?? schemaProblem(what, child, failure);
+  return (
+    said ?? quotaProblem(what, failure) ?? applyFailed(`${what} could not be written: ${failure.message}`)
+  );
+}
+
+/** Another product's admission control: what it says is repeated, since it alone knows why. */
+export function admissionProblem(what: string, said: string): Problem | undefined {
+  const [, webhook, policy] =
+    /admission webhook "([^"]+)" denied|(ValidatingAdmissionPolicy '[^']+')/.exec(said) ?? [];
+  const who = webhook === undefined ? policy : `the admission webhook ${webhook}`;
+  if (who !== undefined) {
+    const message = `${what} was refused by ${who}, which is not part of svc-tts: ${sentence(said)} Do as it asks (podTemplate changes pods), or have whoever runs it exempt this namespace.`;
+    return { reason: "AdmissionDenied", message, stalled: true };
+  }
+  const [, away] = /failed (?:calling|to call) webhook "([^"]+)"/.exec(said) ?? [];
+  if (away === undefined) return undefined;
+  const message = `${what} waits for the admission webhook ${away}, which is not part of svc-tts and does not answer: ${sentence(said)} Have whoever runs it look; it is tried again.`;
+  return { reason: "WebhookUnreachable", message, stalled: false };
+}
+
+/** The cluster's CRDs are of an earlier version than this operator. */
+export function crdMismatch(what: string): Problem {
+  const message = `${what} The CRDs in this cluster are not those of this operator's version: install its own (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
+  return { reason: "CrdMismatch", message, stalled: true };
+}
+
+function schemaProblem(what: string, { kind }: Manifest, failure: ApiError): Problem | undefined {
+  if (!isRefused(failure)) return undefined;
+  const fields = undeclaredFields(failure);
+  if (kind.startsWith("Tts") && fields.length > 0)
+    return crdMismatch(`${what} cannot be written: its CRD has no ${fields.join(", ")}.`);
+  const message = `The API server takes ${what} not as it is wished for: ${failure.message}. Change the field, or what podTemplate makes of it.`;
+  return { reason: "Invalid", message, stalled: true };
+}
+
+function quotaProblem(what: string, { status, message: said }: ApiError): Problem | undefined {
+  if (status !== 403 || !/exceeded quota/i.test(said)) return undefined;
+  const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota or ask for less; it is tried again.`;
+  return { reason: "QuotaExceeded", message, stalled: false };
+}
+
+function applyFailed(message: string): Problem {
+  return { reason: "ApplyFailed", message, stalled: false };
+}
+
+function sentence(text: string): string {
+  return `${text.replace(/[.\s]+$/, "")}.`;
+}

@@ -1,0 +1,26 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+export interface Certificate {
+  readonly key: Buffer;
+  /** PEM; also its own authority. */
+  readonly cert: Buffer;
+}
+
+/** For servers on 127.0.0.1, good for a day, signed by itself. */
+export async function selfSigned(): Promise<Certificate> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-certificate-"));
+  const [key, cert] = [join(folder, "key"), join(folder, "crt")];
+  const kind = ["-days", "1", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
+  const subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const files = ["-keyout", key, "-out", cert];
+  try {
+    await promisify(execFile)("openssl", ["req", "-x509", ...kind, ...subject, ...files]);
+    return { key: await readFile(key), cert: await readFile(cert) };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
