@@ -53,8 +53,32 @@ const License = Type.Object(
         message: "license.gracePeriod must be at most 2160h (90 days)",
       }),
     }),
+    endpoint: Type.Optional(
+      Type.String({
+        maxLength: 1024,
+        pattern: "^https://[^\\s@]+$",
+        description:
+          "Where the license's issuer is asked whether it was revoked, as `https://licenses.example.com/v1/status`. Only the license's id is sent, by the API pods. Absent: nobody is ever asked.",
+        ...rules({ rule: "isURL(self)", message: "license.endpoint must be an https URL" }),
+      }),
+    ),
+    checkInterval: Type.String({
+      minLength: 2,
+      maxLength: 16,
+      pattern: "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
+      default: "24h",
+      description:
+        "How long an answer of the issuer counts: it is asked again before. When it cannot be asked, grace counts from there.",
+      ...rules({
+        rule: "duration(self) >= duration('1m') && duration(self) <= duration('720h')",
+        message: "license.checkInterval must be from 1m to 720h (30 days)",
+      }),
+    }),
   },
-  { description: "The license, judged offline before anything starts." },
+  {
+    description:
+      "The license, judged offline before anything starts; with `endpoint`, its issuer is asked too.",
+  },
 );
 
 const Model = Type.Object(
@@ -268,6 +292,20 @@ export const TtsDeploymentStatusSchema = Type.Object(
             format: "date-time",
             maxLength: 64,
             description: "When it turned missing or invalid while serving; grace counts from here.",
+          }),
+        ),
+        lastCheckTime: Type.Optional(
+          Type.String({
+            format: "date-time",
+            maxLength: 64,
+            description: "When its issuer last answered; only with license.endpoint.",
+          }),
+        ),
+        checkSince: Type.Optional(
+          Type.String({
+            format: "date-time",
+            maxLength: 64,
+            description: "Since when a first answer of its issuer is awaited.",
           }),
         ),
       },

@@ -65,7 +65,10 @@ export const TtsModelPoolSpecSchema = Type.Object(
     drain: Drain,
     probes: Probes,
   },
-  { description: "What the pool should run. Written by the operator, replicas aside." },
+  {
+    description:
+      "What the pool should run. Written by the operator, replicas aside; for a pool that somebody writes by hand nothing runs.",
+  },
 );
 
 export const TtsModelPoolStatusSchema = Type.Object(

@@ -7,6 +7,7 @@ import {
   mayServe,
   warningTimes,
 } from "../config/contract/license.ts";
+import { newestAnswer, type OnlineCheck, readAnswer } from "../config/contract/license-check.ts";
 import { modelsOfTier } from "../config/contract/models.ts";
 import type { ModelSpec } from "../crds/tts-deployment.ts";
 import { keyOf } from "./cluster/watch.ts";
@@ -20,7 +21,7 @@ export async function judge(
   keys: JSONWebKeySet,
   shares = new LicenseShares(),
 ): Promise<Judgement> {
-  const { verdict, failedAt } = await verdictOf(observed, keys);
+  const { verdict, failedAt, check } = await verdictOf(observed, keys);
   // from here on without a pause: another pass must not take the same rest of the license
   const claims = mayServe(verdict) ? leftOver(observed, verdict, shares) : undefined;
   const pools = grantPools(observed, claims);
@@ -28,6 +29,7 @@ export async function judge(
   return {
     verdict,
     failedAt,
+    check,
     ...explain(observed, verdict, claims, pools),
     api: grantApi(observed, claims !== undefined),
     pools: new Map(pools.map(({ model, grant }) => [model.name, grant])),
@@ -81,21 +83,46 @@ export function useOf(
   };
 }
 
-async function verdictOf(
-  observed: ObservedDeployment,
-  keys: JSONWebKeySet,
-): Promise<{ verdict: LicenseVerdict; failedAt: number | undefined }> {
+interface Verdict {
+  readonly verdict: LicenseVerdict;
+  readonly failedAt: number | undefined;
+  readonly check: Judgement["check"];
+}
+
+async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Promise<Verdict> {
   const { now, deployment, licenseToken: token } = observed;
+  const online = await onlineCheck(observed, keys);
   const question = {
     token,
     keys,
     now,
     gracePeriodSeconds: durationSeconds(deployment.spec.license.gracePeriod),
+    check: online,
   };
   const verdict = await judgeLicense({ ...question, failedAt: undefined });
-  if (verdict.claims !== undefined) return { verdict, failedAt: undefined };
+  const check = online && checkOf(online, verdict);
+  if (verdict.claims !== undefined && verdict.cause !== "revoked")
+    return { verdict, failedAt: undefined, check };
   const failedAt = failedSince(observed);
-  return { verdict: await judgeLicense({ ...question, failedAt }), failedAt };
+  return { verdict: await judgeLicense({ ...question, failedAt }), failedAt, check };
+}
+
+/** Undefined where the issuer is not asked. */
+async function onlineCheck(
+  { now, deployment, licenseAnswers = [] }: ObservedDeployment,
+  keys: JSONWebKeySet,
+): Promise<OnlineCheck | undefined> {
+  const { endpoint, checkInterval } = deployment.spec.license;
+  if (endpoint === undefined) return undefined;
+  const read = await Promise.allSettled(licenseAnswers.map((text) => readAnswer(text, keys, now)));
+  const answers = read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const awaited = deployment.status?.license?.checkSince;
+  const since = awaited === undefined ? now : Date.parse(awaited);
+  return { intervalSeconds: durationSeconds(checkInterval), since, answers };
+}
+
+function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): Judgement["check"] {
+  return { answer: claims && newestAnswer(answers, claims.jti), since };
 }
 
 /** Grace counts from the last good verdict: a license that had expired before it vanished gains nothing by that. */
@@ -103,13 +130,20 @@ function failedSince({ deployment, now }: ObservedDeployment): number | undefine
   const last = deployment.status?.license;
   if (last?.failedAt !== undefined) return Date.parse(last.failedAt);
   if (last?.state === "valid") return now;
-  return last?.state === "grace" && last.expiresAt !== undefined ? Date.parse(last.expiresAt) : undefined;
+  if (last?.state !== "grace" || last.expiresAt === undefined) return undefined;
+  return Math.min(now, Date.parse(last.expiresAt));
 }
 
 function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
-  const { claims, graceUntil } = verdict;
+  const { claims, graceUntil, confirmedUntil } = verdict;
   const expiresAt = claims && claims.exp * 1000;
-  const times = [graceUntil, claims && claims.nbf * 1000, expiresAt, ...warningTimes(expiresAt)];
+  const times = [
+    graceUntil,
+    confirmedUntil,
+    claims && claims.nbf * 1000,
+    expiresAt,
+    ...warningTimes(expiresAt),
+  ];
   const coming = times.filter((time) => time !== undefined && time > now) as number[];
   return coming.length > 0 ? Math.min(...coming) : undefined;
 }
@@ -244,6 +278,10 @@ function explainRefusal(
 ): Explanation {
   const { name, key } = deployment.spec.license.secretRef;
   const where = `Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
+  if (verdict.cause !== undefined) {
+    const reason = verdict.cause === "revoked" ? "Revoked" : "Unconfirmed";
+    return refused(reason, `${verdict.message} ${where}`);
+  }
   if (verdict.claims !== undefined && verdict.state !== "invalid")
     return refused("Expired", `${verdict.message} ${where}`);
   if (licenseToken?.trim()) return refused("Invalid", `${verdict.message} ${where}`);

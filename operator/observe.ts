@@ -6,7 +6,7 @@ import { sortFields } from "../crds/unknown-fields.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { resourceOf } from "./cluster/resources.ts";
 import { keyOf } from "./cluster/watch.ts";
-import { isRouted } from "./desired/config-map.ts";
+import { answerIn, isRouted } from "./desired/config-map.ts";
 import { telemetrySecrets } from "./desired/telemetry.ts";
 import { useOf } from "./judge.ts";
 import type { LicenseShares } from "./license-shares.ts";
@@ -23,6 +23,7 @@ import type {
   Workload,
 } from "./observed.ts";
 import type { RolloutFacts } from "./rollout/plan.ts";
+import type { Scaler } from "./scaling/scaler.ts";
 import type { ClusterView } from "./view.ts";
 
 /** From the cluster to one plain value: everything a pass will judge by. */
@@ -31,6 +32,8 @@ export interface Eyes {
   readonly client: ClusterClient;
   readonly view: ClusterView;
   readonly clock: Clock;
+  /** What API pods tell. */
+  readonly scaler: Pick<Scaler, "licenseAnswers">;
 }
 
 const deploymentSpec = Compile(TtsDeploymentSpecSchema);
@@ -97,6 +100,7 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     now: eyes.clock.nowMs(),
     deployment,
     licenseToken: entryOf(licenseSecret, license.secretRef.key),
+    licenseAnswers: license.endpoint === undefined ? [] : answersOf(eyes, deployment),
     keysSecretExists: keys === undefined ? undefined : keysSecret !== undefined,
     telemetry: await observeTelemetry(eyes, deployment),
     api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
@@ -108,6 +112,12 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     ).unknown,
     clockAheadMs: eyes.client.clockAheadMs,
   };
+}
+
+function answersOf({ view, scaler }: Eyes, deployment: TtsDeployment): string[] {
+  const { namespace, name } = deployment.metadata;
+  const kept = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
+  return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(keyOf(deployment))];
 }
 
 async function observeTelemetry(

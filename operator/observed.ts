@@ -1,4 +1,5 @@
 import type { LicenseVerdict } from "../config/contract/license.ts";
+import type { LicenseAnswer } from "../config/contract/license-check.ts";
 import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../crds/tts-model-pool.ts";
 import type { Manifest, ManifestMetadata, V1Deployment, V1Pod } from "./manifest.ts";
@@ -42,6 +43,8 @@ export interface ObservedDeployment {
   readonly deployment: TtsDeployment;
   /** Content of the license Secret; never leaves the pass. */
   readonly licenseToken: string | undefined;
+  /** What the license's issuer is said to have answered: by API pods, and by the routing table. Nobody has checked it yet. */
+  readonly licenseAnswers?: readonly string[];
   /** Whether the Secret with API keys is there; `undefined` when the spec names none. */
   readonly keysSecretExists: boolean | undefined;
   readonly telemetry: ObservedTelemetry;
@@ -99,6 +102,8 @@ export interface Judgement {
   readonly message: string;
   /** When it turned missing or invalid while serving, milliseconds since the epoch. */
   readonly failedAt: number | undefined;
+  /** Where the license's issuer is asked: what it last said, or since when that is awaited, milliseconds since the epoch. */
+  readonly check?: { readonly answer: LicenseAnswer | undefined; readonly since: number } | undefined;
   readonly api: Grant;
   /** By name of the pool. */
   readonly pools: ReadonlyMap<string, Grant>;

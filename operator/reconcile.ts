@@ -15,6 +15,7 @@ import type { LicenseShares } from "./license-shares.ts";
 import type { Manifest } from "./manifest.ts";
 import {
   belongsTo,
+  controllerOf,
   type Eyes,
   findDeployment,
   findPool,
@@ -46,6 +47,7 @@ import { deploymentStatus, suspendedStatus } from "./status/deployment.ts";
 import { expiryWarning } from "./status/license.ts";
 import { poolStatus } from "./status/pool.ts";
 import { unreadableStatus } from "./status/schema.ts";
+import { standstill } from "./status/standstill.ts";
 import type { TokenKeeper } from "./token.ts";
 import { OwnerGone, type WriteResult, type Writer } from "./write.ts";
 
@@ -118,6 +120,10 @@ export async function reconcilePool(hands: Hands, key: string): Promise<Outcome>
     hands.scaler.forgetPool(key);
     return settled;
   }
+  if (controllerOf(found) === undefined) {
+    await tell(hands, found, standstill(found, unmanaged, hands.clock.nowMs()));
+    return settled;
+  }
   const deployment = findDeployment(hands.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!deployment || isGoing(deployment) || deployment.spec.suspend) return settled;
   if (!belongsTo(hands.view, found, deployment)) return settled;
@@ -147,6 +153,13 @@ export async function reconcilePool(hands: Hands, key: string): Promise<Outcome>
   const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problem);
 }
+
+/** Of a pool that somebody wrote by hand. */
+const unmanaged = {
+  reason: "NotManaged",
+  message:
+    "No TtsDeployment made this pool, so nothing runs for it: pools come from spec.models of a TtsDeployment. Name the model there, and delete this object.",
+};
 
 /** What the cluster has for the scaler that the pool asks for; nothing is asked of it otherwise. */
 async function observeGifts({ writer, view }: Hands, pool: TtsModelPool): Promise<ClusterGifts> {

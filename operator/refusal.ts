@@ -1,6 +1,7 @@
 import { ApiError } from "./cluster/api-error.ts";
 import type { Manifest } from "./manifest.ts";
 import type { Problem } from "./observed.ts";
+import { admissionProblem, crdMismatch, sentence } from "./status/obstacles.ts";
 
 /** What the API server's refusal of a child means, and who can do something about it. */
 
@@ -37,27 +38,6 @@ export function problemOf(child: Manifest, failure: unknown): Problem {
   );
 }
 
-/** Another product's admission control: what it says is repeated, since it alone knows why. */
-export function admissionProblem(what: string, said: string): Problem | undefined {
-  const [, webhook, policy] =
-    /admission webhook "([^"]+)" denied|(ValidatingAdmissionPolicy '[^']+')/.exec(said) ?? [];
-  const who = webhook === undefined ? policy : `the admission webhook ${webhook}`;
-  if (who !== undefined) {
-    const message = `${what} was refused by ${who}, which is not part of svc-tts: ${sentence(said)} Do as it asks (podTemplate changes pods), or have whoever runs it exempt this namespace.`;
-    return { reason: "AdmissionDenied", message, stalled: true };
-  }
-  const [, away] = /failed (?:calling|to call) webhook "([^"]+)"/.exec(said) ?? [];
-  if (away === undefined) return undefined;
-  const message = `${what} waits for the admission webhook ${away}, which is not part of svc-tts and does not answer: ${sentence(said)} Have whoever runs it look; it is tried again.`;
-  return { reason: "WebhookUnreachable", message, stalled: false };
-}
-
-/** The cluster's CRDs are of an earlier version than this operator. */
-export function crdMismatch(what: string): Problem {
-  const message = `${what} The CRDs in this cluster are not those of this operator's version: install its own (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
-  return { reason: "CrdMismatch", message, stalled: true };
-}
-
 function schemaProblem(what: string, { kind }: Manifest, failure: ApiError): Problem | undefined {
   if (!isRefused(failure)) return undefined;
   const fields = undeclaredFields(failure);
@@ -75,8 +55,4 @@ function quotaProblem(what: string, { status, message: said }: ApiError): Proble
 
 function applyFailed(message: string): Problem {
   return { reason: "ApplyFailed", message, stalled: false };
-}
-
-function sentence(text: string): string {
-  return `${text.replace(/[.\s]+$/, "")}.`;
 }

@@ -1,4 +1,5 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
+import { newestAnswer, type OnlineCheck } from "./license-check.ts";
 
 /** Public claims of a license (design, part 4). Times are seconds since the epoch, as in RFC 7519. */
 export interface LicenseClaims {
@@ -25,6 +26,11 @@ export interface LicenseVerdict {
   readonly claims?: LicenseClaims;
   /** When serving ends, milliseconds since the epoch; present in state `grace`. */
   readonly graceUntil?: number;
+  /** Why a license that is good by itself is not: its issuer took it back, or could not be asked. */
+  readonly cause?: "revoked" | "unconfirmed";
+  /** When the issuer last spoke, and until when that counts, milliseconds since the epoch; only where it is asked. */
+  readonly checkedAt?: number;
+  readonly confirmedUntil?: number;
 }
 
 export interface LicenseQuestion {
@@ -38,6 +44,8 @@ export interface LicenseQuestion {
   readonly gracePeriodSeconds: number;
   /** When a license that was good turned invalid or missing, milliseconds since the epoch. */
   readonly failedAt: number | undefined;
+  /** Present where the issuer is asked too. */
+  readonly check?: OnlineCheck | undefined;
 }
 
 const dayMs = 86_400_000;
@@ -64,17 +72,66 @@ export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
 /** Operator and API container judge by this one function. Serving is allowed in states `valid` and `grace`. */
 export async function judgeLicense(question: LicenseQuestion): Promise<LicenseVerdict> {
   const read = await readLicense(question);
-  if ("claims" in read) return judgeDates(read.claims, question);
-  const graceUntil =
-    question.failedAt === undefined ? undefined : question.failedAt + question.gracePeriodSeconds * 1000;
-  if (graceUntil !== undefined && question.now < graceUntil) {
-    return {
-      state: "grace",
-      message: `${read.message} Serving goes on until ${iso(graceUntil)}; put a good license back before then.`,
-      graceUntil,
-    };
+  if (!("claims" in read)) return failing(read, question, question.gracePeriodSeconds * 1000);
+  const verdict = judgeDates(read.claims, question);
+  return question.check && mayServe(verdict)
+    ? judgeChecked(verdict, read.claims, question.check, question)
+    : verdict;
+}
+
+/** What was good once serves on for its grace. */
+function failing(
+  verdict: LicenseVerdict,
+  { now, failedAt }: LicenseQuestion,
+  graceMs: number,
+): LicenseVerdict {
+  const graceUntil = failedAt === undefined ? undefined : failedAt + graceMs;
+  if (graceUntil === undefined || now >= graceUntil) return verdict;
+  return {
+    ...verdict,
+    state: "grace",
+    message: `${verdict.message} Serving goes on until ${iso(graceUntil)}; put a good license back before then.`,
+    graceUntil,
+  };
+}
+
+/** Of a license that has no answer yet: the issuer may be asked a few times first. */
+const firstAnswerMs = 300_000;
+
+/** A license that is good by itself, as its issuer sees it. */
+function judgeChecked(
+  verdict: LicenseVerdict,
+  claims: LicenseClaims,
+  { answers, since, intervalSeconds }: OnlineCheck,
+  question: LicenseQuestion,
+): LicenseVerdict {
+  const answer = newestAnswer(answers, claims.jti);
+  const checked = answer && { checkedAt: answer.iat * 1000 };
+  const graceMs = graceOf(claims, question);
+  if (answer?.status === "revoked") {
+    const why = answer.reason === undefined ? "" : `: ${answer.reason}`;
+    const message = `The license was revoked by its issuer${why}. Ask for another and update the license Secret.`;
+    return failing({ state: "invalid", message, claims, cause: "revoked", ...checked }, question, graceMs);
   }
-  return read;
+  const intervalMs = intervalSeconds * 1000;
+  const confirmedUntil = answer
+    ? answer.iat * 1000 + intervalMs
+    : since + Math.min(intervalMs, firstAnswerMs);
+  if (question.now < confirmedUntil) return { ...verdict, ...checked, confirmedUntil };
+  const graceUntil = Math.min(confirmedUntil + graceMs, verdict.graceUntil ?? Number.POSITIVE_INFINITY);
+  const asked = answer ? `since ${iso(answer.iat * 1000)}` : "yet";
+  const unconfirmed = `The license's issuer could not be asked ${asked}`;
+  const cause = "unconfirmed" as const;
+  if (question.now < graceUntil) {
+    const message = `${unconfirmed}; serving goes on until ${iso(graceUntil)}. Let API pods reach license.endpoint.`;
+    return { state: "grace", message, claims, graceUntil, cause, ...checked };
+  }
+  const message = `${unconfirmed}, and its grace is over. Let API pods reach license.endpoint.`;
+  return { state: "invalid", message, claims, cause, ...checked };
+}
+
+function graceOf({ graceDays }: LicenseClaims, { gracePeriodSeconds }: LicenseQuestion): number {
+  return Math.min(graceDays * dayMs, gracePeriodSeconds * 1000);
 }
 
 export function mayServe(verdict: LicenseVerdict): boolean {
@@ -93,7 +150,7 @@ function judgeDates(claims: LicenseClaims, question: LicenseQuestion): LicenseVe
   if (question.now < expires) {
     return { state: "valid", message: `Licensed to ${claims.sub} until ${iso(expires)}.`, claims };
   }
-  const graceUntil = expires + Math.min(claims.graceDays * dayMs, question.gracePeriodSeconds * 1000);
+  const graceUntil = expires + graceOf(claims, question);
   if (question.now < graceUntil) {
     return {
       state: "grace",

@@ -21,4 +21,6 @@ export interface PoolLoad {
 /** By name of the pool; every pool of the routing table is there. */
 export interface ApiLoad {
   readonly pools: Readonly<Record<string, PoolLoad>>;
+  /** What the license's issuer last told this pod, as it was signed; only where it is asked. */
+  readonly licenseAnswer?: string;
 }

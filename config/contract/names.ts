@@ -114,6 +114,11 @@ export const env = {
   licenseKeysFile: "SVC_TTS_LICENSE_KEYS_FILE",
   /** The deployment's `gracePeriod`, in seconds. */
   licenseGraceSeconds: "SVC_TTS_LICENSE_GRACE_SECONDS",
+  /** Where the license's issuer is asked whether it is still good; nobody is asked without it. */
+  licenseEndpoint: "SVC_TTS_LICENSE_ENDPOINT",
+  licenseCheckSeconds: "SVC_TTS_LICENSE_CHECK_SECONDS",
+  /** PEM of the authority of its certificate, where that is a private one. */
+  licenseCaFile: "SVC_TTS_LICENSE_CA_FILE",
   /** A file of API key digests (`keys.yaml`). */
   keysFile: "SVC_TTS_KEYS_FILE",
   /** One more API key, in the clear, for development. */

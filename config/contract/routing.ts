@@ -26,4 +26,6 @@ export interface RoutingTable {
   readonly models: Partial<Record<ModelId, readonly Route[]>>;
   /** When the license stopped being good without expiring (missing or invalid), RFC 3339; absent while it is good. */
   readonly licenseFailedAt?: string;
+  /** Where the license's issuer is asked: what it last said (compact JWS), or since when an answer is awaited (RFC 3339). */
+  readonly licenseCheck?: { readonly answer?: string; readonly since?: string };
 }

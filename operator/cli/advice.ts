@@ -56,6 +56,11 @@ const commands: Readonly<Record<string, Commands>> = {
   Missing: replaceLicense,
   Invalid: replaceLicense,
   Expired: replaceLicense,
+  Revoked: replaceLicense,
+  Unconfirmed: (about) => [
+    `${inNamespace(about)} logs deploy/${about.deployment.metadata.name}-api | grep issuer`,
+    `${inNamespace(about)} get networkpolicy`,
+  ],
   ModelNotLicensed: lookAtPools,
   TooManyGpus: lookAtPools,
   TooManyStreams: lookAtPools,

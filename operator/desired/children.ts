@@ -39,7 +39,7 @@ export function deploymentChildren(
 ): Rendered & { readonly apiOutdated: boolean } {
   const { deployment, api, telemetry } = observed;
   const live = new Set(observed.pools.map(({ pool }) => pool.spec.pool));
-  const table = routingTable(observed, judgement.pools, judgement.failedAt);
+  const table = routingTable(observed, judgement.pools, judgement);
   const { done: pods, problem } = attempt(() => {
     const child = apiDeployment(deployment, api.deployment, judgement.api, server);
     return { child, outdated: isOutdated(freshApi(deployment, server), api.deployment) };

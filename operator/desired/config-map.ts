@@ -4,7 +4,7 @@ import { children, jwksKey, ports, routingKey } from "../../config/contract/name
 import type { Route, RoutingTable } from "../../config/contract/routing.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 import type { Manifest } from "../manifest.ts";
-import type { Grant, ObservedDeployment, TtsDeployment } from "../observed.ts";
+import type { Grant, Judgement, ObservedDeployment, TtsDeployment } from "../observed.ts";
 import { childMetadata } from "./metadata.ts";
 
 /** What API pods watch: the routing table, and beside it the public keys that licenses are judged by. */
@@ -20,7 +20,7 @@ export function routingConfigMap(owner: TtsDeployment, table: RoutingTable, keys
 export function routingTable(
   { deployment, pools }: ObservedDeployment,
   grants: ReadonlyMap<string, Grant>,
-  licenseFailedAt: number | undefined,
+  { failedAt, check }: Pick<Judgement, "failedAt" | "check"> = { failedAt: undefined },
 ): RoutingTable {
   const states = new Map(pools.map(({ pool }) => [pool.spec.pool, pool.status]));
   const models: Partial<Record<ModelId, Route[]>> = {};
@@ -41,8 +41,23 @@ export function routingTable(
     version: 1,
     profile: deployment.spec.profile,
     models: Object.fromEntries(Object.entries(models).map(([id, routes]) => [id, weighed(routes)])),
-    ...(licenseFailedAt !== undefined && { licenseFailedAt: new Date(licenseFailedAt).toISOString() }),
+    ...(failedAt !== undefined && { licenseFailedAt: new Date(failedAt).toISOString() }),
+    ...(check && { licenseCheck: tellCheck(check) }),
   };
+}
+
+/** The answer as it was signed: API pods read it by the same keys. */
+function tellCheck({
+  answer,
+  since,
+}: NonNullable<Judgement["check"]>): NonNullable<RoutingTable["licenseCheck"]> {
+  return answer === undefined ? { since: new Date(since).toISOString() } : { answer: answer.text };
+}
+
+/** What the issuer of the license last said, as the routing table that stands holds it. */
+export function answerIn(configMap: Manifest | undefined): string | undefined {
+  const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
+  return text === undefined ? undefined : (JSON.parse(text) as RoutingTable).licenseCheck?.answer;
 }
 
 function serviceOf({ metadata }: TtsDeployment, pool: string): string {

@@ -226,6 +226,10 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
     [env.licenseFile]: `${paths.license}/${spec.license.secretRef.key}`,
     [env.licenseKeysFile]: `${paths.licenseKeys}/${jwksKey}`,
     [env.licenseGraceSeconds]: String(durationSeconds(spec.license.gracePeriod)),
+    ...(spec.license.endpoint !== undefined && {
+      [env.licenseEndpoint]: spec.license.endpoint,
+      [env.licenseCheckSeconds]: String(durationSeconds(spec.license.checkInterval)),
+    }),
     ...(spec.api.keys && { [env.keysFile]: `${paths.keys}/${keysKey}` }),
     ...limitVariables(metadata, spec.api.rateLimit),
     [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),

@@ -1,4 +1,5 @@
 import { Agent, request } from "undici";
+import { longestAnswer } from "../../config/contract/license-check.ts";
 import { type ApiLoad, loadHeartbeatMs, loadPath, type PoolLoad } from "../../config/contract/load.ts";
 import { linesOf } from "../cluster/lines.ts";
 import { Backoff, type BackoffPolicy } from "../loop/backoff.ts";
@@ -118,6 +119,14 @@ export class LoadBoard {
       .reduce((sum, { streams, waiting }) => sum + streams + waiting, 0);
   }
 
+  /** Of the pods that tell; each once. */
+  licenseAnswers(key: string): string[] {
+    const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
+      this.#isFresh(followed),
+    );
+    return [...new Set(loads.flatMap(({ load }) => load?.licenseAnswer ?? []))].sort();
+  }
+
   #isFresh({ load, heardMs }: Followed): boolean {
     return load !== undefined && this.#options.clock.monotonicMs() - heardMs < staleMs;
   }
@@ -192,7 +201,11 @@ function loadOf(line: string): ApiLoad {
     if (!counts.every(isCount))
       throw new Error(`the load of pool ${JSON.stringify(pool)} is no set of counts`);
   }
-  return { pools };
+  const { licenseAnswer } = load ?? {};
+  if (licenseAnswer === undefined) return { pools };
+  if (typeof licenseAnswer !== "string" || licenseAnswer.length > longestAnswer)
+    throw new Error("a line of load has an answer of the license's issuer that is none");
+  return { pools, licenseAnswer };
 }
 
 function isCount(value: unknown): boolean {

@@ -41,6 +41,8 @@ export class Scaler {
   readonly #board: LoadBoard;
   readonly #apiTiers: ApiScaler;
   readonly #known = new Map<string, Known>();
+  /** By TtsDeployment: what its pods told last of its license. */
+  readonly #answers = new Map<string, string>();
 
   constructor(options: ScalerOptions) {
     this.#options = options;
@@ -56,10 +58,10 @@ export class Scaler {
     });
   }
 
-  /** Listens to the API pods of a deployment as long as a part of it has `scaling`. */
+  /** Listens to the API pods of a deployment as long as a part of it has `scaling`, or they ask for its license. */
   follow(key: string, { spec }: TtsDeployment, apiPods: readonly Pod[], tokens: readonly string[]): void {
-    if ([spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined))
-      this.#board.follow(key, tellersOf(apiPods), tokens);
+    const isScaled = [spec.api, ...spec.models].some(({ scaling }) => scaling !== undefined);
+    if (isScaled || spec.license.endpoint !== undefined) this.#board.follow(key, tellersOf(apiPods), tokens);
     else this.forget(key);
   }
 
@@ -71,6 +73,7 @@ export class Scaler {
   forget(key: string): void {
     this.#board.forget(key);
     this.#apiTiers.forget(key);
+    this.#answers.delete(key);
     for (const [pool, known] of this.#known) if (known.deployment === key) this.forgetPool(pool);
   }
 
@@ -131,8 +134,18 @@ export class Scaler {
     return known;
   }
 
+  /** What API pods heard of the license's issuer, as it was signed. */
+  licenseAnswers(key: string): string[] {
+    return this.#board.licenseAnswers(key);
+  }
+
   #lookAt(deployment: string): void {
     this.#apiTiers.lookAt(deployment);
+    const answers = this.licenseAnswers(deployment).join();
+    if (answers !== "" && answers !== this.#answers.get(deployment)) {
+      this.#answers.set(deployment, answers);
+      this.#options.wakeDeployment(deployment);
+    }
     for (const [key, known] of this.#known) if (known.deployment === deployment) this.#look(key, known);
   }
 

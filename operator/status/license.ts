@@ -5,7 +5,7 @@ import { isoSeconds } from "./conditions.ts";
 
 type LicenseStatus = TtsDeploymentStatus["license"];
 
-export function licenseFigures({ verdict, failedAt }: Judgement, now: number): LicenseStatus {
+export function licenseFigures({ verdict, failedAt, check }: Judgement, now: number): LicenseStatus {
   const { claims, graceUntil } = verdict;
   const within = claims && expiresWithinDays(claims.exp * 1000, now);
   return {
@@ -18,7 +18,13 @@ export function licenseFigures({ verdict, failedAt }: Judgement, now: number): L
     ...(within !== undefined && { expiresWithinDays: within }),
     ...(graceUntil !== undefined && { graceUntil: isoSeconds(graceUntil) }),
     ...(failedAt !== undefined && { failedAt: isoSeconds(failedAt) }),
+    ...(check && checkFigures(check)),
   };
+}
+
+function checkFigures({ answer, since }: NonNullable<Judgement["check"]>): Partial<LicenseStatus> {
+  if (answer === undefined) return { checkSince: isoSeconds(since) };
+  return { lastCheckTime: isoSeconds(answer.iat * 1000) };
 }
 
 /** A sentence where the status says for the first time that the license's end is near: once for each warning, whoever leads. */

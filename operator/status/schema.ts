@@ -1,6 +1,7 @@
 import type { ObservedDeployment, TtsDeployment, TtsModelPool } from "../observed.ts";
-import { crdMismatch } from "../refusal.ts";
 import { type Finding, settleConditions } from "./conditions.ts";
+import { crdMismatch } from "./obstacles.ts";
+import { standstill } from "./standstill.ts";
 
 /** What is said where the cluster's CRDs are of another version than this operator. */
 
@@ -53,27 +54,6 @@ function without(value: unknown, [name, ...rest]: readonly string[]): unknown {
 
 /** Nothing can be done for an object that cannot be read; what runs of it stays as it is. */
 export function unreadableStatus(owner: Owner, detail: string, now: number): Status {
-  const { reason, message } = crdMismatch(
-    `${owner.kind} ${owner.metadata.name} cannot be read (${detail}); everything is left as it is.`,
-  );
-  const findings: Finding[] = [
-    { type: "Ready", status: "False", reason, message },
-    {
-      type: "Reconciling",
-      status: "False",
-      reason: "Stalled",
-      message: "Waiting for a person; see Stalled.",
-    },
-    { type: "Stalled", status: "True", reason, message },
-  ];
-  const observedGeneration = owner.metadata.generation;
-  const found = new Set(findings.map((finding) => finding.type));
-  const { conditions = [], ...before } = owner.status ?? {};
-  const kept = conditions.filter((condition) => !found.has(condition.type));
-  const about = { observedGeneration, now };
-  return {
-    ...before,
-    observedGeneration,
-    conditions: [...settleConditions(conditions, findings, about), ...kept],
-  } as Status;
+  const what = `${owner.kind} ${owner.metadata.name} cannot be read (${detail}); everything is left as it is.`;
+  return standstill(owner, crdMismatch(what), now);
 }

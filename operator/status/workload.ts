@@ -1,6 +1,6 @@
 import { isRenderedFrom } from "../desired/pinned.ts";
 import type { Deployment, Grant, Workload } from "../observed.ts";
-import { admissionProblem } from "../refusal.ts";
+import { admissionProblem } from "./obstacles.ts";
 import { type Diagnosis, diagnosePods, fetchingPod } from "./pods.ts";
 
 /** Where the pods of one Deployment stand. `problem` says why they are not all serving the current template. */

@@ -1,5 +1,6 @@
 import type { JSONWebKeySet } from "jose";
 import { judgeLicense, type LicenseVerdict, mayServe } from "../../config/contract/license.ts";
+import type { OnlineCheck } from "../../config/contract/license-check.ts";
 import type { ModelId } from "../../config/contract/models.ts";
 import { Failure } from "../errors.ts";
 import type { Log } from "./log.ts";
@@ -19,6 +20,8 @@ export interface LicenseSources {
   readonly gracePeriodSeconds: number;
   /** When the operator saw the license turn bad, milliseconds since the epoch. */
   readonly failedAt: () => number | undefined;
+  /** What the license's issuer says; undefined where nobody asks it. */
+  readonly check?: (() => OnlineCheck | undefined) | undefined;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   readonly intervalMs: number;
@@ -39,11 +42,12 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
       now: sources.now(),
       gracePeriodSeconds: sources.gracePeriodSeconds,
       failedAt,
+      check: sources.check?.(),
     });
 
   const refresh = async () => {
     const plain = await judge(undefined);
-    const isBad = plain.state === "invalid" || plain.state === "missing";
+    const isBad = hasTurnedBad(plain);
     seenFailing = isBad ? (seenFailing ?? (lastGood && sources.now())) : undefined;
     const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
     if (!isBad) lastGood = plain.claims;
@@ -65,6 +69,11 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
     refresh,
     close: () => clearInterval(timer),
   };
+}
+
+/** What nobody could ask about has had its grace by then, and gets no second one. */
+function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
+  return (state === "invalid" || state === "missing") && cause !== "unconfirmed";
 }
 
 function admit(verdict: LicenseVerdict, claims: LicenseVerdict["claims"], modelId: ModelId): void {

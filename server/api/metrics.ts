@@ -17,6 +17,7 @@ import {
   watchedGauge,
 } from "../metrics/registry.ts";
 import type { LicenseGate } from "./license.ts";
+import type { CheckResult } from "./license-check/check.ts";
 import type { LoadBook } from "./load-book.ts";
 import type { PoolStreamFacts } from "./pool-stream.ts";
 import type { Prober } from "./prober.ts";
@@ -47,6 +48,8 @@ export interface Metrics {
   streamEnded(model: ModelId): void;
   sharedLimitsAway(isAway: boolean): void;
   oovsDropped(words: number): void;
+  /** The license's issuer was asked. */
+  licenseChecked(result: CheckResult): void;
   exposition(accept: string | undefined): Promise<Exposition>;
 }
 
@@ -54,6 +57,8 @@ export interface Metrics {
 export interface MetricsSources {
   readonly capacity: number;
   readonly license: Pick<LicenseGate, "verdict">;
+  /** Its issuer is asked. */
+  readonly checksLicense?: boolean;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly load: Pick<LoadBook, "read">;
   /** Milliseconds since the epoch. */
@@ -67,6 +72,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const registry = createRegistry("api");
   const http = new HttpMetrics(registry);
   watchLicense(registry, sources);
+  const checks = countChecks(registry, sources);
   watchModels(registry, sources);
   watchPools(registry, sources);
   watchedGauge(
@@ -105,6 +111,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     streamEnded: (model) => speech.streams.dec({ model }),
     sharedLimitsAway: (isAway) => speech.sharedLimitsAway.set(isAway ? 1 : 0),
     oovsDropped: (words) => speech.oovsDropped.inc(words),
+    licenseChecked: (result) => checks?.inc({ result }),
     exposition: (accept) => expose(registry, accept),
   };
 }
@@ -255,6 +262,32 @@ function watchLicense(registry: TierRegistry, { license, now }: MetricsSources):
       if (until !== undefined) this.set(Math.max(0, (until - now()) / 1000));
     },
   });
+}
+
+/** Only where the issuer is asked, so that nobody waits for figures that never come. */
+function countChecks(
+  registry: TierRegistry,
+  { license, checksLicense = false }: MetricsSources,
+): Counter | undefined {
+  if (!checksLicense) return undefined;
+  new Gauge({
+    name: "svc_tts_license_check_timestamp_seconds",
+    help: "When the license's issuer last spoke, in seconds since the epoch; absent before, and where it is not asked",
+    registers: [registry],
+    collect() {
+      this.remove();
+      const checkedAt = license.verdict().checkedAt;
+      if (checkedAt !== undefined) this.set(checkedAt / 1000);
+    },
+  });
+  const checks = new Counter({
+    name: "svc_tts_license_checks_total",
+    help: "Times that this process asked the license's issuer; failed: there was no good answer",
+    labelNames: ["result"],
+    registers: [registry],
+  });
+  for (const result of ["good", "revoked", "failed"]) checks.inc({ result }, 0);
+  return checks;
 }
 
 function watchModels(registry: TierRegistry, { prober }: MetricsSources): void {

@@ -57,6 +57,8 @@ export interface ApiParts {
   readonly oovRecorder: OovRecorder;
   readonly models: Models;
   readonly load: LoadBook;
+  /** What the license's issuer last said, as it was signed. */
+  readonly licenseAnswer: () => string | undefined;
   /** What the operator shows to read the load; undefined while there is none. */
   readonly internalToken: () => string | undefined;
   readonly directory: Directory;

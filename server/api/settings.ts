@@ -15,6 +15,8 @@ export interface ApiSettings {
   readonly licenseFile: string | undefined;
   readonly licenseKeysFile: string | undefined;
   readonly licenseGraceSeconds: number;
+  /** Undefined: the license's issuer is never asked. */
+  readonly licenseCheck?: LicenseCheckSettings | undefined;
   readonly keysFile: string | undefined;
   /** One more key, in the clear. */
   readonly apiKey: string | undefined;
@@ -35,6 +37,16 @@ export interface ApiSettings {
   /** Of requests for a model that slept. */
   readonly waiting?: WaitingLimits;
   readonly timing?: Partial<ApiTiming>;
+}
+
+export interface LicenseCheckSettings {
+  /** An https URL. */
+  readonly endpoint: string;
+  readonly intervalSeconds: number;
+  /** PEM of a private authority. */
+  readonly caFile: string | undefined;
+  /** For tests. */
+  readonly timing?: { readonly lookMs?: number; readonly retryMs?: number; readonly withinMs?: number };
 }
 
 export interface ValkeySettings {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { pino } from "pino";
 import { openDatabase } from "../store/database.ts";
 import { createOovStore, type OovStore } from "../store/oov-store.ts";
@@ -9,7 +10,9 @@ import { watchConnections } from "./connections.ts";
 import { type Files, openFiles } from "./files.ts";
 import { joinKeys, openKeys } from "./keys.ts";
 import { createClusterDirectory } from "./kubernetes/directory.ts";
-import { createLicenseGate } from "./license.ts";
+import { createLicenseGate, type LicenseGate } from "./license.ts";
+import { createIssuer } from "./license-check/ask.ts";
+import { type CheckOptions, createLicenseCheck, type LicenseCheck } from "./license-check/check.ts";
 import { createLifecycle, drain } from "./lifecycle.ts";
 import { createLoadBook } from "./load-book.ts";
 import type { Log } from "./log.ts";
@@ -22,13 +25,15 @@ import { countOnly, createQuotas, type Quotas, windowSeconds } from "./quota/quo
 import { connectSharedLimits } from "./quota/shared-limits.ts";
 import { createReplicaChooser, type Directory } from "./replicas.ts";
 import { createFileDirectory } from "./routing-file.ts";
-import { type ApiSettings, type RoutingSource, usualTiming } from "./settings.ts";
+import { type ApiSettings, type LicenseCheckSettings, type RoutingSource, usualTiming } from "./settings.ts";
 import { createVoiceDirectory } from "./voice-directory.ts";
 import { createWaitingRoom, usualWaiting } from "./waking.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** Requests that one API process speaks at once; far above what its models take. */
 const places = 1024;
+/** Longest wait for the license's issuer. */
+const issuerWithinMs = 10_000;
 
 export interface RunningApi {
   readonly url: string;
@@ -47,7 +52,18 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const now = () => Date.now();
   const directory = createDirectory(settings.routing, log);
   const files = openFiles(settings, log);
-  const license = await createLicenseGate({
+  const check = startLicenseCheck(settings.licenseCheck, {
+    licenseId: () => license.verdict().claims?.jti,
+    keys: () => files.licenseKeys?.current(),
+    kept: () => directory.table()?.licenseCheck,
+    onNews: () => judgeAgain(),
+    onResult: (result) => metrics.licenseChecked(result),
+    now,
+    random: Math.random,
+    log,
+  });
+  const license: LicenseGate = await createLicenseGate({
+    check: () => check?.facts(),
     token: () => files.license?.current(),
     keys: () => files.licenseKeys?.current(),
     gracePeriodSeconds: settings.licenseGraceSeconds,
@@ -60,6 +76,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     license.refresh().catch((error: unknown) => log.error({ err: error }, "the license could not be judged"));
   };
   for (const source of [directory, files.license, files.licenseKeys]) source?.onChange(judgeAgain);
+  directory.onChange(() => void check?.adopt());
   const waiting = settings.waiting ?? usualWaiting;
   const prober = createProber({
     directory,
@@ -85,7 +102,15 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     ...timing,
   });
   const lifecycle = createLifecycle();
-  const metrics = createMetrics({ capacity: places, license, prober, load, now });
+  const metrics = createMetrics({
+    capacity: places,
+    license,
+    checksLicense: check !== undefined,
+    prober,
+    load,
+    now,
+  });
+  await check?.start();
   const database = openDatabase(settings.database ?? ":memory:");
   const followed = settings.database === undefined ? undefined : openKeys(database, settings, log);
   await followed?.start();
@@ -104,6 +129,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     oovRecorder,
     models,
     load,
+    licenseAnswer: () => check?.answer(),
     internalToken: () => files.token?.current(),
     directory,
     prober,
@@ -126,6 +152,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     await Promise.all([
       prober.close(),
       voices.close(),
+      check?.close(),
       models.close(),
       quotas.close(),
       followed?.close(),
@@ -158,6 +185,17 @@ function createDirectory(source: RoutingSource, log: Log): Directory {
   return source.kind === "file"
     ? createFileDirectory(source.path, log)
     : createClusterDirectory({ ...source, log, random: Math.random });
+}
+
+function startLicenseCheck(
+  settings: LicenseCheckSettings | undefined,
+  options: Omit<CheckOptions, "issuer" | "intervalSeconds">,
+): LicenseCheck | undefined {
+  if (settings === undefined) return undefined;
+  const { endpoint, intervalSeconds, caFile, timing = {} } = settings;
+  const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
+  const issuer = createIssuer({ endpoint, authority, withinMs: timing.withinMs ?? issuerWithinMs });
+  return createLicenseCheck({ ...options, ...timing, issuer, intervalSeconds });
 }
 
 function openOovRecorder(store: OovStore, metrics: Metrics, log: Log): OovRecorder {

@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
+import { usualCheckSeconds } from "../../config/contract/license-check.ts";
 import type { Tier } from "../../config/contract/models.ts";
 import { jwksKey, env as names, paths, ports, tokenKey } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
 import { bodyCopies } from "../api/body.ts";
 import { podAccess, serviceAccountDir } from "../api/kubernetes/connection.ts";
 import { type ApiLimits, defaultLimits } from "../api/parts.ts";
-import type { ApiSettings, RoutingSource, ValkeySettings } from "../api/settings.ts";
+import type { ApiSettings, LicenseCheckSettings, RoutingSource, ValkeySettings } from "../api/settings.ts";
 import { usualWaiting } from "../api/waking.ts";
 import type { ModelTierOptions } from "../model/settings.ts";
 import { UsageError } from "./command.ts";
@@ -27,6 +28,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     licenseFile: text(names.licenseFile) ?? `${paths.license}/license.jwt`,
     licenseKeysFile: text(names.licenseKeysFile) ?? `${paths.licenseKeys}/${jwksKey}`,
     licenseGraceSeconds: integer(names.licenseGraceSeconds, 0, 0, 3650 * day),
+    licenseCheck: readLicenseCheck(environment),
     keysFile: text(names.keysFile),
     apiKey: text(names.apiKey),
     database: text(names.database),
@@ -67,6 +69,21 @@ function readLimits(environment: Environment): Partial<ApiLimits> {
 
 function whereSet<Name extends string>(name: Name, value: number | undefined): { [key in Name]?: number } {
   return value === undefined ? {} : ({ [name]: value } as { [key in Name]?: number });
+}
+
+function readLicenseCheck(environment: Environment): LicenseCheckSettings | undefined {
+  const { text, integer } = readers(environment);
+  const endpoint = text(names.licenseEndpoint);
+  if (endpoint === undefined) return undefined;
+  if (!URL.canParse(endpoint) || new URL(endpoint).protocol !== "https:")
+    throw new UsageError(
+      `${names.licenseEndpoint} must be an https URL, as https://licenses.example.com/v1/status; it is ${JSON.stringify(endpoint)}.`,
+    );
+  return {
+    endpoint,
+    intervalSeconds: integer(names.licenseCheckSeconds, usualCheckSeconds, 60, 30 * day),
+    caFile: text(names.licenseCaFile),
+  };
 }
 
 function readValkey(environment: Environment): ValkeySettings | undefined {

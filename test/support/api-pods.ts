@@ -1,6 +1,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ApiLoad, loadPath, loadType, type PoolLoad } from "../../config/contract/load.ts";
+import { labels } from "../../config/contract/names.ts";
+import type { Manifest } from "../../operator/manifest.ts";
+import type { OperatorHouse } from "./operator-house.ts";
 
 /** The part of an API pod that the operator talks to, over a real socket: it tells the load that a test sets. */
 export class ApiPod implements AsyncDisposable {
@@ -49,7 +52,13 @@ export class ApiPod implements AsyncDisposable {
   /** From now on callers ask this of the pool. */
   tell(pool: string, load: Partial<PoolLoad>): void {
     const whole: PoolLoad = { streams: 0, waiting: 0, replicas: {}, ...load };
-    this.#load = { pools: { ...this.#load.pools, [pool]: whole } };
+    this.#load = { ...this.#load, pools: { ...this.#load.pools, [pool]: whole } };
+    for (const tell of this.#readers) tell(this.#line());
+  }
+
+  /** What it heard of the license's issuer. */
+  hear(licenseAnswer: string): void {
+    this.#load = { ...this.#load, licenseAnswer };
     for (const tell of this.#readers) tell(this.#line());
   }
 
@@ -66,4 +75,38 @@ export class ApiPod implements AsyncDisposable {
   #line(): string {
     return `${JSON.stringify(this.#load)}\n`;
   }
+}
+
+type Json = { [name: string]: unknown };
+
+/** A pod as the scheduler and the kubelet would leave it. */
+export async function putPod(
+  house: OperatorHouse,
+  name: string,
+  podLabels: Record<string, string>,
+  container: Json,
+  podIP: string,
+): Promise<Manifest> {
+  await house.admin.create({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: house.namespace, labels: podLabels },
+    spec: { containers: [{ image: "x", ...container }] },
+  });
+  const pod = await house.mustGet("Pod", name);
+  const conditions = [{ type: "Ready", status: "True" }];
+  await house.setStatus(pod, { podIP, podIPs: [{ ip: podIP }], phase: "Running", conditions });
+  return pod;
+}
+
+/** The pod by which the operator finds one of these. */
+export function putApiPod(house: OperatorHouse, port: number, name = "demo-api-1"): Promise<Manifest> {
+  const podLabels = { [labels.deployment]: "demo", [labels.component]: "api" };
+  return putPod(
+    house,
+    name,
+    podLabels,
+    { name: "api", ports: [{ name: "http", containerPort: port }] },
+    "127.0.0.1",
+  );
 }

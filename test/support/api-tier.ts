@@ -11,7 +11,7 @@ import { createLicenseKeys, issueLicense, type LicenseTerms } from "../../server
 import { createKey, type Scope } from "../../server/store/key.ts";
 import { toFileEntry } from "../../server/store/key-file.ts";
 
-const testVoices: readonly Voice[] = [
+export const testVoices: readonly Voice[] = [
   {
     id: "luna",
     models: ["arcana"],

@@ -10,6 +10,7 @@ export function apiMetrics(): Metrics {
   return createMetrics({
     capacity: 8,
     license: { verdict: () => ({ state: "valid", message: "" }) },
+    checksLicense: true,
     prober: { configured: () => ["mist"], isReachable: () => true },
     load: {
       read: () => ({ pools: { mist: { streams: 1, waiting: 0, replicas: { "http://10.0.0.7:8080": 1 } } } }),

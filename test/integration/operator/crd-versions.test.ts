@@ -1,22 +1,29 @@
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type ControlPlane, type ControlPlaneAddress, controlPlane } from "../../support/control-plane.ts";
 import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** CRDs of another version than the operator's: newer ones have fields that it does not know, older ones lack some that it needs. */
 
-const address = inject("controlPlane");
 const spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
 const status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
 const crds = join(import.meta.dirname, "../../../crds");
 /** The API server takes its time for a new schema, and ends every watch. */
 const timeout = 180_000;
+let plane: ControlPlane;
+let address: ControlPlaneAddress;
 let house: OperatorHouse;
 
-beforeAll(() => installCrds(address));
+beforeAll(async () => {
+  // the CRDs are the whole cluster's: other test files go by them meanwhile
+  plane = await controlPlane();
+  address = plane.address;
+  await installCrds(address);
+});
 
 beforeEach(async () => {
-  house = await OperatorHouse.open();
+  house = await OperatorHouse.open({}, address);
   await house.putLicense(await house.issuer.issue());
 });
 
@@ -25,7 +32,7 @@ afterEach(async () => {
   await restore();
 });
 
-afterAll(() => restore());
+afterAll(() => plane.stop());
 
 /** What was patched in goes only by being replaced. */
 async function restore(): Promise<void> {

@@ -248,8 +248,31 @@ it("a name that is taken, of any kind, is told, and what has it is left as it is
   await house.settled();
   for (const [index, [kind, end]] of foreign.entries()) {
     const now = await house.mustGet(kind, `d${index}-${end}`);
-    expect({ kind, ...now.metadata }).toEqual({ kind, ...before.get(`d${index}`)?.metadata });
+    const was = before.get(`d${index}`);
+    // a pool that nobody made is told so in its own status
+    const told = ["resourceVersion", "managedFields"];
+    const kept = (object: typeof was) =>
+      Object.entries(object?.metadata ?? {}).filter(
+        ([field]) => kind !== "TtsModelPool" || !told.includes(field),
+      );
+    expect({ kind, metadata: kept(now), spec: now.spec }).toEqual({
+      kind,
+      metadata: kept(was),
+      spec: was?.spec,
+    });
   }
+});
+
+it("a TtsModelPool that somebody wrote by hand is told that nothing runs for it", async () => {
+  const metadata = { name: "mine", namespace: house.namespace };
+  const pool = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata };
+  await house.admin.create({ ...pool, spec: { deployment: "demo", pool: "mine", kind: "mist" } });
+  await house.until(async () => {
+    const { conditions = [] } = (await house.pool("mine")).status ?? {};
+    const stalled = conditions.find(({ type }) => type === "Stalled");
+    return stalled?.reason === "NotManaged" && /spec\.models of a TtsDeployment/.test(stalled.message);
+  }, "NotManaged");
+  expect(await house.get("Deployment", "mine")).toBeUndefined();
 });
 
 it("clocks that differ are told, as what a license is judged by", async () => {

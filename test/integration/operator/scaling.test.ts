@@ -1,7 +1,6 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { ApiPod } from "../../support/api-pods.ts";
+import { ApiPod, putApiPod as putOne, putPod } from "../../support/api-pods.ts";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { startHpaController } from "../../support/hpa-controller.ts";
 import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
@@ -33,30 +32,10 @@ function mist(scaling: Json): Json {
   return { name: "mist", kind: "mist", scaling: { maxReplicas: 4, behavior: quick, ...scaling } };
 }
 
-/** A pod as the scheduler and the kubelet would leave it. */
-async function putPod(name: string, podLabels: Json, container: Json, podIP: string): Promise<Manifest> {
-  await house.admin.create({
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name, namespace: house.namespace, labels: podLabels as Record<string, string> },
-    spec: { containers: [{ image: "x", ...container }] },
-  });
-  const pod = await house.mustGet("Pod", name);
-  const conditions = [{ type: "Ready", status: "True" }];
-  await house.setStatus(pod, { podIP, podIPs: [{ ip: podIP }], phase: "Running", conditions });
-  return pod;
-}
-
-const putApiPod = (name = "demo-api-1", port = api.port) =>
-  putPod(
-    name,
-    { [labels.deployment]: "demo", [labels.component]: "api" },
-    { name: "api", ports: [{ name: "http", containerPort: port }] },
-    "127.0.0.1",
-  );
+const putApiPod = (name = "demo-api-1", port = api.port) => putOne(house, port, name);
 
 const putModelPod = (name: string, podIP: string) =>
-  putPod(name, { [labels.deployment]: "demo", [labels.pool]: "mist" }, { name: "mist" }, podIP);
+  putPod(house, name, { [labels.deployment]: "demo", [labels.pool]: "mist" }, { name: "mist" }, podIP);
 
 const replicas = () => house.replicas("demo-mist");
 

@@ -123,12 +123,12 @@ describe("the routing table", () => {
     ["both are ready", 2, 1, [100, 100]],
   ])("weighs pools of one kind where %s", (_what, a, b, weights) => {
     const pools = [poolOf({ pool: "a" }, a), poolOf({ pool: "b" }, b)];
-    const { models } = routingTable(observed(two, { pools }), grants, undefined);
+    const { models } = routingTable(observed(two, { pools }), grants);
     expect(models.mist?.map(({ weight }) => weight)).toEqual(weights);
   });
 
   it("tells since when the license is not good", () => {
-    const table = routingTable(observed(two), grants, Date.parse("2026-01-02T03:04:05Z"));
+    const table = routingTable(observed(two), grants, { failedAt: Date.parse("2026-01-02T03:04:05Z") });
     expect(table.licenseFailedAt).toBe("2026-01-02T03:04:05.000Z");
   });
 });
