@@ -311,6 +311,12 @@ export const TtsDeploymentStatusSchema = Type.Object(
       },
       { description: "The license as last judged." },
     ),
+    operator: Type.Optional(
+      Type.String({
+        maxLength: 512,
+        description: "Who wrote this: namespace and name of the operator's Lease.",
+      }),
+    ),
   },
   { description: "What runs." },
 );

@@ -94,6 +94,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
     namespaces: listOf(environment.TTS_WATCH_NAMESPACES),
     instance: environment.POD_NAME || hostname(),
     ...(environment.POD_NAMESPACE && {
+      release: `${environment.POD_NAMESPACE}/${environment.TTS_LEASE_NAME || defaultLeaseName}`,
       election: {
         namespace: environment.POD_NAMESPACE,
         name: environment.TTS_LEASE_NAME || defaultLeaseName,

@@ -3,6 +3,7 @@ import type { LicenseAnswer } from "../config/contract/license-check.ts";
 import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../crds/tts-model-pool.ts";
 import type { Manifest, ManifestMetadata, V1Deployment, V1Pod } from "./manifest.ts";
+import type { Rival } from "./rivals.ts";
 
 /** What a pass knows: plain values, gathered once by `observe.ts` and judged by pure functions. */
 
@@ -54,6 +55,10 @@ export interface ObservedDeployment {
   readonly pools: readonly ObservedPool[];
   /** Fields of the spec that a newer CRD has and this operator does not know. */
   readonly unknownFields?: readonly string[];
+  /** Name of this operator, as statuses are signed with. */
+  readonly signer?: string | undefined;
+  /** Another operator that serves this namespace. */
+  readonly rival?: Rival | undefined;
   /** How far this machine's clock is ahead of the API server's; negative: behind. */
   readonly clockAheadMs?: number;
 }

@@ -2,6 +2,7 @@ import { children as names } from "../config/contract/names.ts";
 import type { Analyst } from "./analyst.ts";
 import type { EventRecorder } from "./cluster/events.ts";
 import { lookAgainMs as findAgainMs } from "./cluster/foreign.ts";
+import { keyOf } from "./cluster/watch.ts";
 import {
   deploymentChildren,
   poolChildren,
@@ -37,6 +38,7 @@ import type {
   TtsModelPool,
 } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
+import type { Rival, Rivals } from "./rivals.ts";
 import type { RolloutFacts } from "./rollout/plan.ts";
 import { markVictims, type ScaledPool, scalePool } from "./scaling/pass.ts";
 import type { Scaler } from "./scaling/scaler.ts";
@@ -46,6 +48,7 @@ import { transitions } from "./status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "./status/deployment.ts";
 import { expiryWarning } from "./status/license.ts";
 import { poolStatus } from "./status/pool.ts";
+import { operatorConflict } from "./status/rival.ts";
 import { unreadableStatus } from "./status/schema.ts";
 import { standstill } from "./status/standstill.ts";
 import type { TokenKeeper } from "./token.ts";
@@ -60,6 +63,7 @@ export interface Hands extends Eyes {
   readonly events: EventRecorder;
   readonly scaler: Scaler;
   readonly settings: Settings;
+  readonly rivals: Rivals;
 }
 
 const settled: Outcome = { kind: "settled" };
@@ -72,6 +76,7 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
     hands.tokens.forget(key);
     hands.scaler.forget(key);
     hands.writer.forget(key);
+    hands.rivals.forget(key);
     if (deployment === undefined) hands.shares.forget(key);
     return settled;
   }
@@ -80,7 +85,9 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
     await tell(hands, deployment, suspendedStatus({ deployment, now: hands.clock.nowMs() }));
     return settled;
   }
-  const found = await observeDeployment(hands, deployment);
+  const rival = hands.rivals.look(key, deployment.status?.operator);
+  if (isLeftTo(rival, deployment)) return waitFor(rival, hands);
+  const found = { ...(await observeDeployment(hands, deployment)), rival, signer: hands.rivals.own };
   const { internal, changesAt: tokenChangesAt } = await hands.tokens.tokenOf(deployment);
   hands.scaler.follow(key, deployment, found.api.pods, internal.accepted);
   const observed = hands.scaler.withApiReplicas(key, found);
@@ -100,14 +107,27 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
     deployment,
     deploymentStatus(withApplied(observed, result), judgement, problem, rendered.apiOutdated),
   );
+  hands.rivals.sign(key);
   if (result.failure !== undefined) throw result.failure;
   const times = [judgement.changesAt, tokenChangesAt, ...lookAgainAt(observed)];
   return outcomeOf(observed.now, times, problem);
 }
 
+/** Who yields says so once, so that the other knows of it too. */
+function isLeftTo(rival: Rival | undefined, { status }: TtsDeployment): rival is Rival {
+  const isSaid = status?.conditions.some(({ reason }) => reason === operatorConflict);
+  return rival?.weYield === true && isSaid === true;
+}
+
+function waitFor({ until, names }: Rival, { clock }: Hands): Outcome {
+  const afterMs = Math.max(1, until - clock.nowMs()) + 50;
+  return { kind: "waiting", afterMs, reason: `the operator of ${names[0]} serves it` };
+}
+
 /** When to look at what nobody tells of. */
-function lookAgainAt({ now, telemetry, clockAheadMs }: ObservedDeployment): number[] {
+function lookAgainAt({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
   return [
+    ...(rival ? [rival.until] : []),
     ...(telemetry.monitorsMissing ? [now + findAgainMs] : []),
     ...(isOff(clockAheadMs) ? [now + clockAgainMs] : []),
   ];
@@ -127,6 +147,8 @@ export async function reconcilePool(hands: Hands, key: string): Promise<Outcome>
   const deployment = findDeployment(hands.view, `${found.metadata.namespace}/${found.spec.deployment}`);
   if (!deployment || isGoing(deployment) || deployment.spec.suspend) return settled;
   if (!belongsTo(hands.view, found, deployment)) return settled;
+  const rival = hands.rivals.look(keyOf(deployment), deployment.status?.operator);
+  if (isLeftTo(rival, deployment)) return waitFor(rival, hands);
   const observedDeployment = await observeDeployment(hands, deployment);
   const judgement = await judge(observedDeployment, hands.settings.licenseKeys, hands.shares);
   const scaled = await scaledPool(hands, key, found, judgement);

@@ -19,6 +19,7 @@ import {
   untilOwnerGoes,
   untilReadable,
 } from "./reconcile.ts";
+import { Rivals } from "./rivals.ts";
 import { Scaler } from "./scaling/scaler.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
@@ -41,6 +42,8 @@ export interface OperatorOptions {
   /** Name of this process, as in events. */
   readonly instance: string;
   /** Where the Lease is; without it this process works alone. */
+  /** Namespace and name of the Lease, which tells this release from others; without it nobody can. */
+  readonly release?: string;
   readonly election?: { readonly namespace: string; readonly name: string };
   readonly log: Log;
   /** Another leads now: this process must not write any more. */
@@ -87,6 +90,9 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     clock,
     view,
     settings,
+    rivals: new Rivals(options.release, clock, (key, { names }) =>
+      log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
+    ),
     writer: new Writer(client, view),
     shares: new LicenseShares((keys) => {
       for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);

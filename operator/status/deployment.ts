@@ -14,6 +14,7 @@ import { clockFinding } from "./clock.ts";
 import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
 import type { Diagnosis } from "./pods.ts";
+import { rivalFinding } from "./rival.ts";
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 import { telemetryFinding } from "./telemetry.ts";
@@ -48,6 +49,7 @@ export function deploymentStatus(
         ...telemetryFinding(observed),
         ...schemaFinding(observed),
         ...clockFinding(observed),
+        ...rivalFinding(observed),
         ageFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
@@ -60,6 +62,7 @@ export function deploymentStatus(
     ),
     models,
     license: licenseFigures(judgement, observed.now),
+    ...(observed.signer !== undefined && { operator: observed.signer }),
   };
 }
 

@@ -25,6 +25,8 @@ interface StartOptions {
   readonly metrics?: () => string;
   /** Of the operator's own clock, before the API server's. */
   readonly clockAheadMs?: number;
+  /** Which release of the chart it is of. */
+  readonly release?: string;
 }
 
 /** Stops a play. */
@@ -40,8 +42,7 @@ export class OperatorHouse implements AsyncDisposable {
   readonly issuer: Issuer;
   readonly admin: ClusterClient;
   readonly lines: string[] = [];
-  #operator: Operator | undefined;
-  #client: ClusterClient | undefined;
+  #running: { readonly operator: Operator; readonly client: ClusterClient }[] = [];
 
   private constructor(namespace: string, proxy: FaultProxy, issuer: Issuer, admin: ClusterClient) {
     this.namespace = namespace;
@@ -63,6 +64,7 @@ export class OperatorHouse implements AsyncDisposable {
     return house;
   }
 
+  /** Beside those that run. */
   async startOperator(options: StartOptions = {}): Promise<void> {
     const {
       image = serverImage,
@@ -71,30 +73,35 @@ export class OperatorHouse implements AsyncDisposable {
       tokenOverlapMs,
       metrics,
       clockAheadMs = 0,
+      release,
     } = options;
     const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
       this.lines.push(`${message} ${JSON.stringify(fields)}`);
     };
-    this.#client = client ?? new ClusterClient(this.proxy.connection(), { clock });
-    this.#operator = await startOperator({
-      client: this.#client,
+    const used = client ?? new ClusterClient(this.proxy.connection(), { clock });
+    const operator = await startOperator({
+      client: used,
       clock,
       settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
       namespaces: [this.namespace],
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
       ...(metrics && { readMetrics: async () => metrics() }),
+      ...(release !== undefined && { release }),
       ...(elected && { election: { namespace: this.namespace, name: "tts-operator" } }),
       log: { debug: line, info: line, warn: line, error: line },
       onLost: (reason) => line({ reason }, "lost"),
     });
+    this.#running.push({ operator, client: used });
   }
 
+  /** All that run. */
   async stopOperator(): Promise<void> {
-    await this.#operator?.stop();
-    this.#operator = undefined;
-    this.#client?.close();
+    const running = this.#running;
+    this.#running = [];
+    await Promise.all(running.map(({ operator }) => operator.stop()));
+    for (const { client } of running) client.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
