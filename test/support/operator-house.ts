@@ -104,6 +104,14 @@ export class OperatorHouse implements AsyncDisposable {
     for (const { client } of running) client.close();
   }
 
+  /** As if their processes had died: nobody waits for them, and their connections are closed. */
+  abandonOperators(): void {
+    for (const { operator, client } of this.#running.splice(0)) {
+      client.close();
+      void operator.stop();
+    }
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stopOperator();
     await this.proxy[Symbol.asyncDispose]();

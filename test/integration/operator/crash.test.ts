@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { TtsDeployment } from "../../../operator/observed.ts";
 import { childrenOf, portraits } from "../../support/family.ts";
@@ -13,6 +13,8 @@ import { OperatorHouse } from "../../support/operator-house.ts";
 
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
+/** A machine that has much else to do takes its time for forty writes. */
+const patienceMs = 60_000;
 
 let house: OperatorHouse;
 let endPlay: () => Promise<void>;
@@ -25,14 +27,32 @@ beforeAll(async () => {
   endPlay = house.play();
 });
 
+/** A test that failed leaves neither a dead operator's rule nor its objects to the next. */
+beforeEach(async () => {
+  bury();
+  await sweep();
+});
+
 afterAll(async () => {
   await endPlay();
   await house[Symbol.asyncDispose]();
 });
 
-/** One operator's life; every call is tried once, so that a dead one is dead at once. */
+/** Ends the life of the operator that was started last. */
+let kill: () => void = () => undefined;
+
+/** One operator's life; every call is tried once, and none leaves a dead one, whoever lives after it. */
 async function life(): Promise<void> {
-  const client = new ClusterClient(house.proxy.connection(), { attempts: 1 });
+  let alive = true;
+  kill = () => {
+    alive = false;
+  };
+  const connection = house.proxy.connection();
+  const credentials = () => {
+    if (!alive) throw new Error("this operator is dead");
+    return connection.credentials();
+  };
+  const client = new ClusterClient({ ...connection, credentials }, { attempts: 1 });
   await house.startOperator({ client, tokenOverlapMs: overlapMs });
 }
 
@@ -56,8 +76,9 @@ function dieAfter(n: number) {
   return facts;
 }
 
-async function bury(): Promise<void> {
-  await house.stopOperator();
+function bury(): void {
+  kill();
+  house.abandonOperators();
   house.proxy.rule = () => undefined;
 }
 
@@ -89,12 +110,12 @@ async function sweep(): Promise<void> {
     await Promise.all(left.map(({ kind, metadata }) => house.remove(kind, metadata.name)));
     return left.length === 0;
   };
-  await house.until(isGone, "an empty namespace");
+  await house.until(isGone, "an empty namespace", patienceMs);
 }
 
 /** The end that an uninterrupted run comes to: what is there once two looks in a row are the same. */
 async function theEnd(): Promise<Record<string, unknown>> {
-  await house.until(isSettled, "Ready");
+  await house.until(isSettled, "Ready", patienceMs);
   await house.settled();
   return look();
 }
@@ -102,11 +123,15 @@ async function theEnd(): Promise<Record<string, unknown>> {
 async function reach(end: Record<string, unknown>, what: string): Promise<void> {
   let last: Record<string, unknown> = {};
   try {
-    await house.until(async () => {
-      if (!(await isSettled())) return false;
-      last = await look();
-      return JSON.stringify(last) === JSON.stringify(end);
-    }, what);
+    await house.until(
+      async () => {
+        if (!(await isSettled())) return false;
+        last = await look();
+        return JSON.stringify(last) === JSON.stringify(end);
+      },
+      what,
+      patienceMs,
+    );
   } catch (error) {
     expect(last, what).toEqual(end);
     throw error;
@@ -162,7 +187,7 @@ const stories: Record<string, Story> = {
     prepare: async () => {
       await life();
       await create();
-      await house.until(isSettled, "the state before");
+      await house.until(isSettled, "the state before", patienceMs);
       await house.stopOperator();
     },
     act: update,
@@ -175,7 +200,7 @@ async function fateOf(facts: { dead: boolean }, end: Record<string, unknown>): P
   await house.until(
     async () => facts.dead || ((await isSettled()) && JSON.stringify(await look()) === goal),
     "death, or the end",
-    60_000,
+    patienceMs,
   );
   return outcome(facts);
 }
@@ -205,7 +230,7 @@ describe.each(Object.entries(stories))("an operator that dies in %s", (_name, { 
       await life();
       await act();
       if ((await fateOf(facts, end)) === "survived") break;
-      await bury();
+      bury();
       await life();
       await reach(end, `the end, after a crash behind write ${n} (${facts.last})`);
       expect(mayGo).toEqual(new Set([...mayGo, ...removed()]));
@@ -221,7 +246,7 @@ describe.each(Object.entries(stories))("an operator that dies in %s", (_name, { 
 async function allIsGone(): Promise<void> {
   const isGone = async () =>
     (await house.get("TtsDeployment", "demo")) === undefined && (await family()).length === 0;
-  await house.until(isGone, "an empty namespace", 60_000);
+  await house.until(isGone, "an empty namespace", patienceMs);
 }
 
 /** Writes that a create takes: after more of them there is nothing to interrupt. */
@@ -229,14 +254,14 @@ async function interruptedCreate(n: number): Promise<"died" | "survived"> {
   const facts = dieAfter(n);
   await life();
   await create();
-  await house.until(async () => facts.dead || (await isSettled()), "death, or the end", 60_000);
+  await house.until(async () => facts.dead || (await isSettled()), "death, or the end", patienceMs);
   return outcome(facts);
 }
 
 describe("a TtsDeployment that is deleted", () => {
   it("while the operator that was making it is dead goes with all it had; the next operator writes nothing for it", async () => {
     for (let n = 1; (await interruptedCreate(n)) === "died"; n += step) {
-      await bury();
+      bury();
       const ref = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", name: "demo" };
       const propagation = n % 2 === 0 ? "Background" : "Foreground";
       await house.admin.remove({ ...ref, namespace: house.namespace }, { propagation });
@@ -260,12 +285,16 @@ describe("a TtsDeployment that is deleted", () => {
       };
       await life();
       await create();
-      await house.until(async () => writes >= n || (await isSettled()), "the deletion, or the end", 60_000);
+      await house.until(
+        async () => writes >= n || (await isSettled()),
+        "the deletion, or the end",
+        patienceMs,
+      );
       wasMade = writes < n;
       if (wasMade) await house.remove("TtsDeployment", "demo");
       else await removal;
       await allIsGone();
-      await bury();
+      bury();
     }
   }, 1_200_000);
 });
