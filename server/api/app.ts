@@ -98,5 +98,6 @@ function identify(lifecycle: Lifecycle) {
       throw new Failure("malformed_http", "A request in HTTP/1.1 has the header Host.");
     }
     if (lifecycle.isLeaving()) void reply.header("connection", "close");
+    else lifecycle.leaveOpen(request.raw.socket);
   };
 }

@@ -7,24 +7,54 @@ export type SendQueues = (socket: Socket) => number | undefined;
 
 const tables = ["/proc/net/tcp", "/proc/net/tcp6"];
 /** `sl local_address rem_address st tx_queue:rx_queue …`, all in hexadecimal (proc(5)). */
-const row = /^\s*\d+: ([0-9A-F]+):([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
+const row = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
+
+interface Queue {
+  readonly localPort: number;
+  readonly address: string;
+  readonly port: number;
+  readonly bytes: number;
+}
 
 /** What the kernel says now of every connection; it knows nothing where there is no such table (not Linux). */
 export async function readSendQueues(): Promise<SendQueues> {
-  const texts = await Promise.all(tables.map((path) => ifThere(readFile(path, "latin1"))));
-  return parseSendQueues(texts.join("\n"));
+  return parseSendQueues(await readTables());
 }
 
 export function parseSendQueues(text: string): SendQueues {
-  const queues = new Map<string, number>();
-  for (const line of text.split("\n")) {
-    const [, , localPort = "", address = "", port = "", queue = ""] = row.exec(line) ?? [];
-    if (address === "") continue;
-    const key = keyOf(Number.parseInt(localPort, 16), readAddress(address), Number.parseInt(port, 16));
-    queues.set(key, Number.parseInt(queue, 16));
-  }
+  const queues = new Map(
+    parseQueues(text).map(({ localPort, address, port, bytes }) => [
+      keyOf(localPort, readAddress(address), port),
+      bytes,
+    ]),
+  );
   return ({ localPort, remoteAddress = "", remotePort }) =>
     queues.get(keyOf(localPort, canonical(remoteAddress), remotePort));
+}
+
+/** Bytes that callers of a port have not acknowledged, on connections that this process has closed too. */
+export async function unsentBytes(localPort: number): Promise<number> {
+  return parseUnsentBytes(await readTables(), localPort);
+}
+
+export function parseUnsentBytes(text: string, localPort: number): number {
+  return parseQueues(text).reduce((sum, queue) => sum + (queue.localPort === localPort ? queue.bytes : 0), 0);
+}
+
+async function readTables(): Promise<string> {
+  return (await Promise.all(tables.map((path) => ifThere(readFile(path, "latin1"))))).join("\n");
+}
+
+function parseQueues(text: string): Queue[] {
+  return text.split("\n").flatMap((line) => {
+    const [, localPort = "", address = "", port = "", bytes = ""] = row.exec(line) ?? [];
+    if (address === "") return [];
+    return [{ localPort: parseHex(localPort), address, port: parseHex(port), bytes: parseHex(bytes) }];
+  });
+}
+
+function parseHex(digits: string): number {
+  return Number.parseInt(digits, 16);
 }
 
 function keyOf(localPort: number | undefined, address: string, port: number | undefined): string {

@@ -79,6 +79,7 @@ export interface ApiTiming {
   readonly licenseIntervalMs: number;
   /** See `drain`. */
   readonly farewellMs: number;
+  readonly lastPauseMs: number;
 }
 
 export const usualTiming: ApiTiming = {
@@ -89,4 +90,5 @@ export const usualTiming: ApiTiming = {
   voicesIntervalMs: 2000,
   licenseIntervalMs: 30_000,
   farewellMs: 5_000,
+  lastPauseMs: 15_000,
 };

@@ -169,6 +169,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
       stop: async () => {
         await drain(app, lifecycle, {
           farewellMs: timing.farewellMs,
+          lastPauseMs: timing.lastPauseMs,
           drainMs: settings.drainSeconds * 1000,
           cut: () => connections.resetAll(),
         });

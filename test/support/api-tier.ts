@@ -91,7 +91,7 @@ export async function startTestApi(
     voices: testVoices,
     ...settings,
     // tests leave idle connections behind and should not wait for them
-    timing: { farewellMs: 0, ...settings.timing },
+    timing: { farewellMs: 0, lastPauseMs: 0, ...settings.timing },
   });
   return {
     url: api.url,

@@ -1,6 +1,9 @@
 import { once } from "node:events";
 import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "undici";
 import { afterEach, describe, expect, it } from "vitest";
+import { unsentBytes } from "../../../server/api/kernel-queues.ts";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import { resampledLength } from "../../../server/audio/resample.ts";
 import { Failure } from "../../../server/errors.ts";
@@ -357,6 +360,60 @@ describe("a server that shuts down", () => {
     expect(last.headers.get("connection")).toBe("close");
     expect((await last.arrayBuffer()).byteLength).toBeGreaterThan(44);
     await stopped;
+  });
+
+  it("serves who was not told to close the connection, as the stream on it had begun before", async () => {
+    const release = Promise.withResolvers<void>();
+    const { api } = await start(
+      async (call) => {
+        await call.head(24_000);
+        await call.tone(2400, 24_000);
+        await release.promise;
+        await call.end(2400);
+      },
+      { timing: { farewellMs: 300, lastPauseMs: 4_000 } },
+    );
+    // one connection: the second request waits for the first one's end, and is sent at once
+    const caller = new Client(api.url, { pipelining: 1 });
+    const headers = {
+      accept: "audio/wav",
+      authorization: `Bearer ${api.key}`,
+      "content-type": "application/json",
+    };
+    const body = JSON.stringify(arcana);
+    const post = () => caller.request({ path: "/v1/svc-tts", method: "POST", headers, body });
+    const first = await post();
+    const second = post();
+    open.splice(open.indexOf(api), 1);
+    const stopped = api.stop();
+    await eventually("new connections are refused", () =>
+      fetch(`${api.url}/livez`).then(
+        () => false,
+        () => true,
+      ),
+    );
+    release.resolve();
+    expect((await first.body.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
+    expect((await second).headers.connection).toBe("close");
+    expect((await (await second).body.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
+    await stopped;
+    await caller.close();
+  });
+
+  it("is not gone before its answers have left the kernel", async () => {
+    const { api } = await start(speakTone(8), { drainSeconds: 30 });
+    const { hostname, port } = new URL(api.url);
+    const socket = connect(Number(port), hostname, () => socket.write(rawPost(api, arcana, "audio/wav")));
+    // who reads nothing is given little by the kernel, which keeps the rest
+    await eventually("it is written", async () => (await unsentBytes(Number(port))) > 100_000);
+    open.splice(open.indexOf(api), 1);
+    const stopped = api.stop();
+    const first = await Promise.race([stopped.then(() => "gone"), sleep(1_000, "waiting")]);
+    expect(first).toBe("waiting");
+    socket.resume();
+    await stopped;
+    expect(await unsentBytes(Number(port))).toBe(0);
+    socket.destroy();
   });
 
   it("cuts what is not done in time", async () => {

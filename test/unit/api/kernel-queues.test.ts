@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { parseSendQueues } from "../../../server/api/kernel-queues.ts";
+import { parseSendQueues, parseUnsentBytes } from "../../../server/api/kernel-queues.ts";
 
 /** As /proc/net/tcp and /proc/net/tcp6 have them. */
 const table = `
@@ -27,5 +27,10 @@ describe("what the kernel still has to send", () => {
     ["127.0.0.9", 50_000, undefined],
   ])("to %s port %i is %s bytes", (address, port, bytes) => {
     expect(queues(socket(address, port))).toBe(bytes);
+  });
+
+  it("is summed up by our port", () => {
+    expect(parseUnsentBytes(table, 8000)).toBe(0xabcd + 7 + 9 + 5);
+    expect(parseUnsentBytes(table, 8001)).toBe(0);
   });
 });
