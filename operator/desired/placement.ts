@@ -52,7 +52,10 @@ export function placement(
   };
 }
 
-/** Each revision spreads by itself: a rollout's old pods do not push its new ones together. */
+/**
+ * Each revision spreads by itself: a rollout's old pods do not push its new ones together. A node whose taints keep the pods away, as
+ * one that is drained, is no empty place that the others would have to wait for.
+ */
 export function spread(
   constraints: TtsModelPoolSpec["topologySpread"],
   selector: Record<string, string>,
@@ -61,6 +64,7 @@ export function spread(
   const topologySpreadConstraints = constraints.map(
     (constraint): V1TopologySpreadConstraint => ({
       ...constraint,
+      nodeTaintsPolicy: "Honor",
       labelSelector: { matchLabels: selector },
       matchLabelKeys: ["pod-template-hash"],
     }),

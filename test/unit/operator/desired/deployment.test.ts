@@ -120,6 +120,7 @@ describe("pods of a model", () => {
     expect(spec.topologySpreadConstraints).toEqual([
       {
         ...topologySpread[0],
+        nodeTaintsPolicy: "Honor",
         labelSelector: { matchLabels: { "tts.svc.dev/deployment": "demo", "tts.svc.dev/pool": "mist" } },
         matchLabelKeys: ["pod-template-hash"],
       },
