@@ -26,6 +26,14 @@ const products = {
 
 type Product = keyof typeof products;
 
+/** Files of a product's CRDs, fetched where they are not there yet. */
+export async function foreignCrdFiles(product: Product): Promise<string[]> {
+  const { module, files } = products[product];
+  const { stdout } = await promisify(execFile)("go", ["mod", "download", "-json", module], { cwd: "/" });
+  const { Dir: folder } = JSON.parse(stdout) as { Dir: string };
+  return files.map((file) => join(folder, file));
+}
+
 /**
  * Whether a product is installed is a fact of the whole cluster: who holds it is the only one to change it, while other test files run
  * beside. It is not installed at first, and is removed when it is let go.
@@ -66,10 +74,7 @@ export class ForeignKinds implements AsyncDisposable {
   }
 
   async #crds(): Promise<string[]> {
-    const { module, files } = products[this.#product];
-    const { stdout } = await promisify(execFile)("go", ["mod", "download", "-json", module], { cwd: "/" });
-    const { Dir: folder } = JSON.parse(stdout) as { Dir: string };
-    return files.flatMap((file) => ["-f", join(folder, file)]);
+    return (await foreignCrdFiles(this.#product)).flatMap((file) => ["-f", file]);
   }
 }
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -8,7 +8,6 @@ import { parseAllDocuments } from "yaml";
 import { children } from "../../../config/contract/names.ts";
 
 const chart = join(import.meta.dirname, "../../../charts/tts-operator");
-const kubernetes = ["1.30.0", "1.36.3"];
 const publicKey = { kty: "OKP", crv: "Ed25519", x: "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" };
 const jwks = JSON.stringify({ keys: [publicKey] });
 
@@ -106,31 +105,6 @@ const everything = {
 };
 
 describe("the chart", () => {
-  it("passes helm lint --strict", async () => {
-    const { stdout } = await tool("helm", ["lint", "--strict", chart]);
-    expect(stdout).toContain("0 chart(s) failed");
-  });
-
-  it.each(
-    kubernetes.flatMap((version) => [
-      ["no values", {}, version] as const,
-      ["every value", everything, version] as const,
-    ]),
-  )("with %s renders valid objects of Kubernetes", async (_what, values, version) => {
-    const schemas = await offlineSchemas();
-    const manifest = join(work, "manifest.yaml");
-    await writeFile(manifest, await template(values, version));
-    const location = `${schemas}/{{.ResourceKind}}{{.KindSuffix}}.json`;
-    const { stdout } = await tool("kubeconform", [
-      "-strict",
-      "-summary",
-      "-schema-location",
-      location,
-      manifest,
-    ]);
-    expect(stdout).toMatch(/Invalid: 0, Errors: 0, Skipped: 0/);
-  });
-
   it("hands every value to where it belongs", async () => {
     const objects = await render(everything);
     const { spec } = operatorPod(objects);
@@ -278,54 +252,3 @@ describe("the samples", () => {
     expect(notes).toContain(`service/${children.apiService("demo")} `);
   });
 });
-
-/** kubeconform's schemas, made once from the OpenAPI document of the very Kubernetes that the tests run. */
-let schemas: Promise<string> | undefined;
-function offlineSchemas(): Promise<string> {
-  schemas ??= writeSchemas();
-  return schemas;
-}
-
-async function writeSchemas(): Promise<string> {
-  const folder = join(work, "schemas");
-  await mkdir(folder);
-  const swagger = join(inject("controlPlane").binDirectory, "../swagger.json");
-  const { definitions } = JSON.parse(await readFile(swagger, "utf8")) as {
-    definitions: Record<string, Schema>;
-  };
-  // the API server takes both forms of these two, which OpenAPI 2 cannot say
-  for (const name of ["util.intstr.IntOrString", "api.resource.Quantity"]) {
-    definitions[`io.k8s.apimachinery.pkg.${name}`] = { oneOf: [{ type: "string" }, { type: "number" }] };
-  }
-  for (const schema of Object.values(definitions)) if (schema.properties) schema.additionalProperties = false;
-  for (const [name, schema] of Object.entries(definitions)) {
-    for (const { group, version, kind } of schema["x-kubernetes-group-version-kind"] ?? []) {
-      const suffix = `${group === "" ? "" : `-${group.split(".")[0]}`}-${version}`;
-      const text = JSON.stringify({ $ref: `#/definitions/${name}`, definitions: closure(definitions, name) });
-      await writeFile(join(folder, `${kind.toLowerCase()}${suffix}.json`), text);
-    }
-  }
-  return folder;
-}
-
-interface Schema {
-  properties?: object;
-  additionalProperties?: boolean;
-  oneOf?: object[];
-  "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
-}
-
-/** A definition and all that it refers to. */
-function closure(definitions: Record<string, Schema>, name: string): Record<string, Schema> {
-  const needed: Record<string, Schema> = {};
-  const open = [name];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const schema = definitions[next];
-    if (!schema || needed[next]) continue;
-    needed[next] = schema;
-    open.push(
-      ...[...JSON.stringify(schema).matchAll(/"#\/definitions\/([^"]+)"/g)].map(([, found]) => found ?? ""),
-    );
-  }
-  return needed;
-}

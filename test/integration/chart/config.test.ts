@@ -1,13 +1,11 @@
 /** What stands in config/ for people and their tools, tried on a real API server. */
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { judge } from "../../support/judges.ts";
 import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -129,39 +127,3 @@ describe("a second release of the operator", () => {
     await kubectlOrThrow(address, ["delete", "clusterrole,clusterrolebinding", ...ofCharts]);
   });
 });
-
-/** Findings of kube-score that stand, and why. */
-const exceptions: Readonly<Record<string, string>> = {
-  "container-image-pull-policy":
-    "Always would make every start wait for the registry; images are named by version or digest, which do not change.",
-  "container-ephemeral-storage-request-and-limit":
-    "The root is read-only and nothing is written; logs are rotated by the kubelet.",
-  "container-resources": "No CPU limit: throttling would delay reconciles and failover; memory is limited.",
-  "pod-networkpolicy":
-    "What may reach the operator depends on where Prometheus runs and the API server answers; no policy would fit every cluster.",
-  "deployment-replicas": "One replica is enough while it works: pods serve without it; replicas is a value.",
-};
-
-it("kube-score finds nothing in the charts but what has a reason to stand, and every exception is needed", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "svc-tts-score-"));
-  const files = {
-    "operator.yaml": await helmTemplate("tts-operator"),
-    "deployment.yaml": await helmTemplate("tts-deployment", "--set", "secrets.license=a.b.c"),
-  };
-  const found = new Set<string>();
-  for (const [name, text] of Object.entries(files)) {
-    await writeFile(join(folder, name), text);
-    const args = ["score", "--output-format", "json", "--exit-one-on-warning=false", join(folder, name)];
-    const printed = await execute(await judge("kube-score"), args, limits).catch(
-      (error: { stdout: string }) => error,
-    );
-    const objects = JSON.parse(printed.stdout) as {
-      checks: { check: { id: string }; grade: number; skipped: boolean }[];
-    }[];
-    expect(objects.length).toBeGreaterThan(0);
-    for (const { checks } of objects)
-      for (const { check, grade, skipped } of checks) if (!skipped && grade < 7) found.add(check.id);
-  }
-  await rm(folder, { recursive: true });
-  expect([...found].sort()).toEqual(Object.keys(exceptions).sort());
-}, 600_000);
