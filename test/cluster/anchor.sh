@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The first process of the cluster's namespaces: gives the cluster its own copies of the folders that Kubernetes and
+# The first process of a node's namespaces: gives the node its own copies of the folders that Kubernetes and
 # containerd have fixed paths for, then waits as `pause`. Started by up.sh; nothing here touches the machine's own mounts.
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -7,7 +7,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=state.sh
 source "$CLUSTER_DIR/state.sh"
 pause=$2
-private=$STATE/private
+use_node "$3"
+private=$NODE_STATE/private
 
 mount --make-rprivate /
 for folder in "${PRIVATE_FOLDERS[@]}"; do

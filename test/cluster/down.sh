@@ -41,14 +41,6 @@ any_cgroup() {
   return 1
 }
 
-remove_cgroups() {
-  local folder
-  while read -r folder; do
-    [ -d "$folder" ] || continue
-    find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null || { sleep 0.3 && find "$folder" -depth -type d -exec rmdir {} +; }
-  done < <(cgroup_folders)
-}
-
 restore_sysctls() {
   [ ! -s "$STATE/sysctls" ] || sysctl --quiet --load="$STATE/sysctls" >/dev/null
 }

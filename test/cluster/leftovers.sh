@@ -15,7 +15,7 @@ processes() {
   while read -r program; do
     if grep -qazE "^([^ ]*=)?$STATE/" "${program%/exe}/cmdline" 2>/dev/null; then echo "process $(cut -d/ -f3 <<<"$program")"; fi
   done < <(find /proc -maxdepth 2 -name exe -lname "$CACHE/tools/*" 2>/dev/null)
-  pgrep -f "containerd-shim.*$CONTAINERD_SOCKET" | sed 's/^/process /' || true
+  pgrep -f "containerd-shim.*$RUN/.*containerd.sock" | sed 's/^/process /' || true
 }
 
 mounts() { awk -v state="$STATE/" 'index($5, state) || index($4, state) {print "mount " $5}' /proc/self/mountinfo; }

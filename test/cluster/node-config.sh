@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The configuration files of the node's programs. Sourced by up.sh.
+# The configuration files of a node's programs. Sourced by up.sh and second-node.sh.
 set -euo pipefail
 
 has_capability() { # NUMBER: among those that this machine allows root
@@ -12,21 +12,20 @@ CAP_SYS_RESOURCE=24
 # Some sandboxes keep CAP_SYS_RESOURCE even from root, and nothing there may lower an OOM score.
 restrict_oom_score() { if has_capability "$CAP_SYS_RESOURCE"; then echo false; else echo true; fi; }
 
-write_cni_config() {
-  mkdir -p "$STATE/cni"
+write_cni_config() { # POD_SUBNET
   # ptp, not bridge: every packet is routed, so no br_netfilter module is needed for Services to answer
-  cat >"$STATE/cni/10-svc-tts.conflist" <<J
+  cat >"$NODE_STATE/cni/10-svc-tts.conflist" <<J
 {"cniVersion": "0.4.0", "name": "svc-tts", "plugins": [
-  {"type": "ptp", "ipMasq": false, "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]],
+  {"type": "ptp", "ipMasq": false, "ipam": {"type": "host-local", "ranges": [[{"subnet": "$1"}]],
     "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 J
 }
 
 write_containerd_config() {
-  cat >"$STATE/containerd.toml" <<T
+  cat >"$NODE_STATE/containerd.toml" <<T
 version = 2
-root = "$STATE/containerd"
+root = "$NODE_STATE/containerd"
 state = "$RUN/containerd"
 disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.zfs",
   "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.aufs", "io.containerd.internal.v1.opt"]
@@ -40,7 +39,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
   restrict_oom_score_adj = $(restrict_oom_score)
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "$CNI_PLUGINS"
-    conf_dir = "$STATE/cni"
+    conf_dir = "$NODE_STATE/cni"
   [plugins."io.containerd.grpc.v1.cri".containerd]
     default_runtime_name = "runc"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
@@ -51,8 +50,8 @@ T
 }
 
 write_kubelet_config() {
-  echo "nameserver $NODE_ADDRESS" >"$STATE/resolv.conf"
-  cat >"$STATE/kubelet.yaml" <<Y
+  echo "nameserver $FIRST_ADDRESS" >"$NODE_STATE/resolv.conf"
+  cat >"$NODE_STATE/kubelet.yaml" <<Y
 apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 failCgroupV1: false
@@ -67,13 +66,13 @@ tlsCertFile: $PKI/node-$NODE.crt
 tlsPrivateKeyFile: $PKI/node-$NODE.key
 clusterDNS: [10.96.0.10]
 clusterDomain: cluster.local
-resolvConf: $STATE/resolv.conf
+resolvConf: $NODE_STATE/resolv.conf
 failSwapOn: false
 oomScoreAdj: 0
 enforceNodeAllocatable: [pods]
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
 imageGCHighThresholdPercent: 100
-volumePluginDir: $STATE/volume-plugins
+volumePluginDir: $NODE_STATE/volume-plugins
 serializeImagePulls: false
 nodeStatusUpdateFrequency: 1s
 syncFrequency: 10s
@@ -81,7 +80,7 @@ Y
 }
 
 write_proxy_config() {
-  cat >"$STATE/kube-proxy.yaml" <<Y
+  cat >"$NODE_STATE/kube-proxy.yaml" <<Y
 apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
 oomScoreAdj: 0
@@ -96,7 +95,7 @@ Y
 }
 
 write_node_config() {
-  write_cni_config
+  mkdir -p "$RUN" "$LOGS" "$NODE_STATE/cni" "$NODE_STATE/volume-plugins"
   write_containerd_config
   write_kubelet_config
   write_proxy_config

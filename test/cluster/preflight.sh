@@ -7,7 +7,6 @@ declare -A NEEDS=(
   [containerd]=containerd [runc]=runc [nft]=nftables [iptables]=iptables [conntrack]=conntrack [ethtool]=ethtool
   [socat]=socat [ip]=iproute2 [openssl]=openssl [nsenter]=util-linux [mount]=mount [sysctl]=procps
 )
-CNI_PLUGINS=/usr/lib/cni
 CLUSTER_SPACE_MIB=8192
 
 need_linux_root() {

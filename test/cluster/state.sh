@@ -9,23 +9,34 @@ set -euo pipefail
 # shellcheck disable=SC2034
 {
   STATE="$CACHE/cluster"
-  RUN="$STATE/run"
-  LOGS="$STATE/logs"
   PKI="$STATE/pki"
   KUBECONFIG_FILE="$STATE/kubeconfig"
-  CONTAINERD_SOCKET="$RUN/containerd.sock"
-  NODE=node1
-  NODE_ADDRESS=10.250.0.1
+  FIRST_ADDRESS=10.250.0.1
+  SECOND_ADDRESS=10.250.0.2
   HOST_ADDRESS=10.250.0.254
   NODE_RANGE=10.250.0.0/24
   SERVICE_RANGE=10.96.0.0/16
   POD_RANGE=10.244.0.0/16
+  # what the controller manager gives to the first node
+  FIRST_PODS=10.244.0.0/24
   HOST_LINK=svc-tts0
-  CGROUP=svc-tts-cluster
+  CNI_PLUGINS=/usr/lib/cni
   # paths that Kubernetes, containerd and CNI have fixed; the cluster sees its own folders there
   PRIVATE_FOLDERS=(/run/containerd /run/netns /var/lib/kubelet /var/lib/cni /var/log/containers /var/log/pods)
   COMPONENTS=(etcd kube-apiserver kube-controller-manager kube-scheduler containerd kubelet kube-proxy deviceplugin)
 }
+
+# use_node NAME: whose processes, files and cgroup the functions speak of. node1 has the control plane beside it.
+# shellcheck disable=SC2034
+use_node() {
+  NODE=$1
+  NODE_STATE="$STATE" RUN="$STATE/run" LOGS="$STATE/logs" CGROUP=svc-tts-cluster NODE_ADDRESS=$FIRST_ADDRESS
+  if [ "$NODE" != node1 ]; then
+    NODE_STATE="$STATE/$NODE" RUN="$RUN/$NODE" LOGS="$LOGS/$NODE" CGROUP="$CGROUP/$NODE" NODE_ADDRESS=$SECOND_ADDRESS
+  fi
+  CONTAINERD_SOCKET="$RUN/containerd.sock"
+}
+use_node node1
 
 start_time_of() { # PID → its start in clock ticks since boot, which tells it from a later process of the same number
   local stat
@@ -72,7 +83,7 @@ members() {
   local file
   [ -s "$RUN/namespace" ] || return 0
   while read -r file; do
-    if [ "${file%/ns/mnt}/root/var/lib/kubelet" -ef "$STATE/private/var/lib/kubelet" ]; then echo "$file"; fi
+    if [ "${file%/ns/mnt}/root/var/lib/kubelet" -ef "$NODE_STATE/private/var/lib/kubelet" ]; then echo "$file"; fi
   done < <(find /proc -maxdepth 3 -path '/proc/[0-9]*/ns/mnt' -lname "$(sed 's/[][]/\\&/g' "$RUN/namespace")" 2>/dev/null || true)
 }
 
@@ -82,4 +93,12 @@ starters() {
   while read -r file; do
     case $(cat "${file%/cmdline}/comm" 2>/dev/null) in unshare | nsenter | anchor.sh | pause) echo "$file" ;; esac
   done < <(grep -alzE "^([^ ]*=)?$STATE/" /proc/[0-9]*/cmdline 2>/dev/null || true)
+}
+
+remove_cgroups() {
+  local folder
+  while read -r folder; do
+    [ -d "$folder" ] || continue
+    find "$folder" -depth -type d -exec rmdir {} + 2>/dev/null || { sleep 0.3 && find "$folder" -depth -type d -exec rmdir {} +; }
+  done < <(cgroup_folders)
 }

@@ -9,6 +9,8 @@ source "$CLUSTER_DIR/state.sh"
 source "$CLUSTER_DIR/preflight.sh"
 # shellcheck source-path=SCRIPTDIR source=node-config.sh
 source "$CLUSTER_DIR/node-config.sh"
+# shellcheck source-path=SCRIPTDIR source=node.sh
+source "$CLUSTER_DIR/node.sh"
 
 usage() {
   cat <<'T'
@@ -22,53 +24,6 @@ T
 }
 
 GPUS="${SVC_TTS_GPUS:-4}"
-# what a kubelet sets for the whole machine; down.sh puts the old values back
-KUBELET_SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops kernel.keys.root_maxkeys kernel.keys.root_maxbytes)
-
-# await NAME WHAT COMMAND...: until the command succeeds; gives up when the component ends or a minute passes
-await() {
-  local name=$1 what=$2 started
-  shift 2
-  started=$(now_ms)
-  until "$@" >/dev/null 2>&1; do
-    { [ "$name" = anchor ] && process_of anchor >/dev/null; } || runs "$name" || { show_log "$LOGS/$name.log" && fail "$name ended while waiting for $what" "its log is $LOGS/$name.log"; }
-    [ $(($(now_ms) - started)) -lt 60000 ] || { show_log "$LOGS/$name.log" && fail "$what: nothing after a minute" "the log is $LOGS/$name.log"; }
-    sleep 0.1
-  done
-}
-
-start() { # NAME PROGRAM ARGUMENT...: in the cluster's namespaces, unless it runs already
-  local name=$1
-  shift
-  runs "$name" && return
-  setsid nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@" </dev/null >>"$LOGS/$name.log" 2>&1 9>&- &
-  remember_process "$name" $!
-  STARTED+=("$name")
-}
-
-own_mount_points() {
-  local folder
-  for folder in "${PRIVATE_FOLDERS[@]}"; do
-    [ -d "$folder" ] || { echo "$folder" >>"$STATE/made-folders" && mkdir -p "$folder"; }
-  done
-}
-
-start_anchor() {
-  process_of anchor >/dev/null && return
-  local outer pid=''
-  own_mount_points
-  rm -f "$RUN/anchored"
-  setsid unshare --mount --net --pid --fork --kill-child --mount-proc -- \
-    "$CLUSTER_DIR/anchor.sh" "$RUN/" "$TOOLS/pause" </dev/null >"$LOGS/anchor.log" 2>&1 9>&- &
-  outer=$!
-  until [ -n "$pid" ]; do
-    kill -0 "$outer" 2>/dev/null || { show_log "$LOGS/anchor.log" && fail "the cluster's namespaces could not be made" "the log is $LOGS/anchor.log"; }
-    pid=$(tr -d ' ' <"/proc/$outer/task/$outer/children" 2>/dev/null || true)
-  done
-  remember_process anchor "$pid"
-  readlink "/proc/$pid/ns/mnt" >"$RUN/namespace"
-  await anchor "the cluster's own folders" test -e "$RUN/anchored"
-}
 
 connect_network() {
   local anchor
@@ -123,58 +78,16 @@ start_controllers() {
     --leader-elect=false --authentication-tolerate-lookup-failure=true
 }
 
-start_containerd() {
-  local archive
-  start containerd containerd --config "$STATE/containerd.toml"
-  await containerd "containerd" ctr --address "$CONTAINERD_SOCKET" version
-  for archive in "$TOOLS"/../images/*.tar; do
-    [ -e "$RUN/imported-$(basename "$archive")" ] && continue
-    ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images import "$archive" >>"$LOGS/containerd.log" 2>&1 ||
-      fail "containerd did not take $archive" "the log is $LOGS/containerd.log"
-    touch "$RUN/imported-$(basename "$archive")"
-  done
-}
-
-# A cpuset of cgroup v1 starts empty and takes no process until it has its parent's CPUs.
-prepare_cgroups() {
-  local folder parent
-  while read -r folder; do
-    mkdir -p "$folder"
-    parent=$(dirname "$folder")
-    for file in cpuset.cpus cpuset.mems; do
-      if [ -e "$folder/cgroup.clone_children" ] && [ -e "$parent/$file" ]; then cat "$parent/$file" >"$folder/$file"; fi
-    done
-    if [ -e "$parent/cgroup.subtree_control" ]; then delegate_controllers "$parent" "$folder"; fi
-  done < <(cgroup_folders)
-}
-
-delegate_controllers() { # PARENT FOLDER, of cgroup v2
-  local controller folder
-  for controller in cpuset cpu io memory hugetlb pids; do
-    grep -qw "$controller" "$1/cgroup.controllers" || continue
-    for folder in "$1" "$2"; do
-      echo "+$controller" >"$folder/cgroup.subtree_control" || fail "the cgroup controller $controller cannot be handed on in $folder" \
-        "inside a container, start it with an init that moves its processes out of the root cgroup (docker run --init is not one; kind's image is)"
-    done
-  done
-}
-
-start_kubelet() {
-  [ -e "$STATE/sysctls" ] || sysctl "${KUBELET_SYSCTLS[@]}" >"$STATE/sysctls" 2>/dev/null || true
-  start kubelet "$TOOLS/kubelet" --config="$STATE/kubelet.yaml" --kubeconfig="$PKI/node-$NODE.kubeconfig" \
-    --hostname-override="$NODE" --node-ip="$NODE_ADDRESS" \
-    --node-labels=nvidia.com/gpu.present=true,nvidia.com/gpu.product=made-up
-  start kube-proxy "$TOOLS/kube-proxy" --config="$STATE/kube-proxy.yaml"
+start_gpus() {
   [ -e "$STATE/gpus" ] || echo "$GPUS" >"$STATE/gpus"
   start deviceplugin "$TOOLS/deviceplugin" -count-file "$STATE/gpus"
 }
 
-node_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}')" = True ]; }
 dns_ready() { [ "$(kube -n kube-system get deployment coredns -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
 gpus_ready() { [ "$(kube get node "$NODE" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$(cat "$STATE/gpus")" ]; }
 
 # What the running cluster was made from; another version of the scripts or tools makes another cluster.
-version() { (cd "$CLUSTER_DIR" && { hash_of_files up.sh anchor.sh node-config.sh pki.sh; echo "$TOOLS"; } | sha256sum | cut -c1-16); }
+version() { (cd "$CLUSTER_DIR" && { hash_of_files up.sh anchor.sh node.sh node-config.sh pki.sh; echo "$TOOLS"; } | sha256sum | cut -c1-16); }
 
 all_running() {
   local name
@@ -195,14 +108,15 @@ clear_remains() {
 }
 
 prepare_state() {
-  mkdir -p "$RUN" "$LOGS" "$STATE/volume-plugins"
+  mkdir -p "$RUN" "$LOGS"
   [ -e "$STATE/boot" ] || cp /proc/sys/kernel/random/boot_id "$STATE/boot"
   [ -e "$STATE/version" ] || version >"$STATE/version"
   if [ ! -e "$KUBECONFIG_FILE" ]; then
-    "$CLUSTER_DIR/pki.sh" "$PKI" "https://$NODE_ADDRESS:6443" "$NODE_ADDRESS" "$NODE=$NODE_ADDRESS"
+    "$CLUSTER_DIR/pki.sh" "$PKI" "https://$FIRST_ADDRESS:6443" "$FIRST_ADDRESS" "node1=$FIRST_ADDRESS" "node2=$SECOND_ADDRESS"
     install -m 600 "$PKI/admin.kubeconfig" "$KUBECONFIG_FILE"
   fi
   write_node_config
+  write_cni_config "$FIRST_PODS"
 }
 
 start_all() {
@@ -214,7 +128,8 @@ start_all() {
   start_controllers
   start_containerd
   prepare_cgroups
-  start_kubelet
+  start_kubelet nvidia.com/gpu.present=true,nvidia.com/gpu.product=made-up
+  start_gpus
   kube apply --server-side --filename "$CLUSTER_DIR/manifests/coredns.yaml" >>"$LOGS/kubectl.log" 2>&1 ||
     { show_log "$LOGS/kubectl.log" && fail "CoreDNS could not be applied" "the log is $LOGS/kubectl.log"; }
   await kubelet "the node to be ready" node_ready

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# A second real node of the running local cluster, and its end: for tests that empty a whole node.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=state.sh
+source "$CLUSTER_DIR/state.sh"
+# shellcheck source-path=SCRIPTDIR source=node-config.sh
+source "$CLUSTER_DIR/node-config.sh"
+# shellcheck source-path=SCRIPTDIR source=node.sh
+source "$CLUSTER_DIR/node.sh"
+
+usage() {
+  cat <<'T'
+usage: second-node.sh start|stop
+  start  adds node2 to the running local cluster: namespaces, containerd, kubelet and kube-proxy of its own, and the images
+         that were built last. It offers no GPU.
+  stop   takes it away again, whatever runs on it (kubectl drain node2 before, where that matters); make down does so too
+  SVC_TTS_CONTAINERD   the containerd that it runs (default: the one on the path)
+T
+}
+
+LINK=svc-tts1
+
+# One link to the first node, which routes: pods of both nodes reach each other, and this machine reaches them through the first.
+connect_to_first() {
+  local first own
+  own=$(process_of anchor)
+  first=$(first_anchor)
+  nsenter --target "$first" --net -- ip link show "$LINK" >/dev/null 2>&1 && return
+  nsenter --target "$first" --net -- ip link add "$LINK" type veth peer name eth0 netns "$own"
+  nsenter --target "$first" --net -- ip link set "$LINK" up
+  nsenter --target "$first" --net -- ip route add "$NODE_ADDRESS/32" dev "$LINK" src "$FIRST_ADDRESS"
+  nsenter --target "$own" --net -- ip addr add "$NODE_ADDRESS/32" dev eth0
+  nsenter --target "$own" --net -- ip link set eth0 up
+  nsenter --target "$own" --net -- ip route add "$FIRST_ADDRESS/32" dev eth0 src "$NODE_ADDRESS"
+  nsenter --target "$own" --net -- ip route add default via "$FIRST_ADDRESS" dev eth0 src "$NODE_ADDRESS"
+}
+
+first_anchor() { (use_node node1 && process_of anchor); }
+
+pod_subnet() { kube get node "$NODE" -o 'jsonpath={.spec.podCIDR}'; }
+has_pod_subnet() { [ -n "$(pod_subnet)" ]; }
+
+route_pods() {
+  write_cni_config "$1"
+  nsenter --target "$(first_anchor)" --net -- ip route replace "$1" via "$NODE_ADDRESS" dev "$LINK" onlink
+}
+
+import_images() {
+  local archive
+  [ -s "$CACHE/images/current.env" ] || fail "no images have been built" "build them with make images"
+  # shellcheck source=/dev/null
+  source "$CACHE/images/current.env"
+  for archive in "$SERVER_ARCHIVE" "$OPERATOR_ARCHIVE"; do
+    with_progress "importing $(basename "$archive")" "$LOGS/import.log" \
+      ctr --address "$CONTAINERD_SOCKET" --namespace k8s.io images import "$archive" ||
+      { show_log "$LOGS/import.log" && fail "containerd did not take $archive" "the log is $LOGS/import.log"; }
+  done
+}
+
+start_node() {
+  local begun
+  begun=$(now_ms)
+  [ -e "$RUN/complete" ] || fail "no local cluster is running" "start it with make up"
+  [ -e "$PKI/node-node2.crt" ] || fail "the running cluster was started by an older version of these scripts" "make down && make up for this one"
+  use_node node2
+  STARTED=()
+  write_node_config
+  start_anchor
+  connect_to_first
+  start_containerd
+  import_images
+  prepare_cgroups
+  start_kubelet svc-tts.local/node=second
+  await kubelet "$NODE to have addresses for its pods" has_pod_subnet
+  route_pods "$(pod_subnet)"
+  await kubelet "$NODE to be ready" node_ready
+  say "$NODE is ready after $(seconds_since "$begun") s"
+}
+
+stop_node() {
+  local anchor begun deadline=$((SECONDS + 15))
+  begun=$(now_ms)
+  use_node node2
+  [ -d "$NODE_STATE" ] || { say "there is no second node" && return; }
+  if anchor=$(process_of anchor); then kill -KILL "$anchor"; fi
+  while runs containerd || runs kubelet || runs kube-proxy; do
+    [ "$SECONDS" -lt "$deadline" ] || fail "programs of $NODE do not end" "make down ends everything"
+    sleep 0.05
+  done
+  kube delete node "$NODE" --ignore-not-found --timeout=30s >>"$LOGS/kubectl.log" 2>&1 ||
+    { show_log "$LOGS/kubectl.log" && fail "the node $NODE could not be deleted" "the log is $LOGS/kubectl.log"; }
+  remove_cgroups
+  rm -rf --one-file-system "$NODE_STATE" "$RUN"
+  say "$NODE is gone after $(seconds_since "$begun") s"
+}
+
+main() {
+  case ${1:-} in start | stop) ;; *) usage && exit 0 ;; esac
+  need_root
+  TOOLS=$("$CLUSTER_DIR/tools.sh" --path)
+  hold_lock cluster
+  "${1}_node"
+}
+
+need_root() { [ "$(id -u)" = 0 ] || fail "a node needs root, as the cluster did" "run it with sudo"; }
+
+main "$@"
