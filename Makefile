@@ -96,7 +96,7 @@ test-speech: node_modules/.installed test-deps ## have a recognizer listen to ev
 	@$(BIN)/vitest run --project speech
 
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## scaling from zero and a chart upgrade, with streams, on the same cluster
+test-e2e-long: node_modules/.installed ## scaling from zero, an upgrade, a drain of a node and a collector, with streams, on the same cluster (15 minutes)
 	@$(BIN)/vitest run --project e2e-long
 
 .PHONY: test-crash

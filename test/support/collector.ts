@@ -15,7 +15,7 @@ const build = join(import.meta.dirname, "../collector/build.sh");
 let program: Promise<string> | undefined;
 
 /** Three minutes the first time. */
-function collectorProgram(): Promise<string> {
+export function collectorProgram(): Promise<string> {
   program ??= run(build, { timeout: 900_000 }).then(({ stdout }) => stdout.trim());
   return program;
 }

@@ -22,6 +22,8 @@ declare module "vitest" {
 export interface ClusterFacts {
   readonly serverImage: string;
   readonly operatorImage: string;
+  /** docker-archive of that image. */
+  readonly operatorArchive: string;
   /** Private JWK of a license key that the operator trusts. */
   readonly signingKeyFile: string;
   /** The single node of test/cluster, whose device plugin and processes tests may touch. */
@@ -38,6 +40,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   project.provide("cluster", {
     serverImage: images.SERVER_IMAGE ?? "",
     operatorImage: images.OPERATOR_IMAGE ?? "",
+    operatorArchive: images.OPERATOR_ARCHIVE ?? "",
     signingKeyFile: join(cache, "dev", "private.jwk"),
     isLocal,
   });

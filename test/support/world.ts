@@ -173,9 +173,13 @@ export class World {
 
   /**
    * Speaks again and again, `streams` at once, until stopped; at most `limitSeconds`. Every answer must be 200 and
-   * complete. Stopping lets the running requests finish.
+   * complete. Stopping lets the running requests finish. `listening` takes the audio no faster than it plays.
    */
-  load(deployment: string, body: Record<string, unknown>, { streams = 4, limitSeconds = 150 } = {}) {
+  load(
+    deployment: string,
+    body: Record<string, unknown>,
+    { streams = 4, limitSeconds = 150, listening = false } = {},
+  ) {
     const job = this.kubectl.background(
       "client",
       "node",
@@ -187,6 +191,7 @@ export class World {
       String(streams),
       String(limitSeconds),
       this.#key,
+      String(listening),
     );
     return {
       stop: async (): Promise<LoadReport> => {
@@ -199,6 +204,23 @@ export class World {
     };
   }
 
+  /** A script (ES module) that serves on a port, behind a Service of its own name; `output` is what it printed so far. */
+  async serve(name: string, port: number, script: string, ...args: string[]) {
+    const service = {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name },
+      spec: { selector: { "e2e/program": name }, ports: [{ port }] },
+    };
+    const words = ["--input-type=module", "-e", script, ...args];
+    await this.kubectl.apply(service, nodePod(name, this.#options.cluster.serverImage, words));
+    await this.kubectl.do("wait", "--for=condition=Ready", `pod/${name}`, "--timeout=120s");
+    return {
+      url: `http://${name}.${this.#options.namespace}.svc:${port}`,
+      output: () => this.kubectl.do("logs", name),
+    };
+  }
+
   url(deployment: string): string {
     return `http://${children.apiService(deployment)}.${this.#options.namespace}.svc:${ports.api}/v1/svc-tts`;
   }
@@ -206,18 +228,37 @@ export class World {
 
 const loadScript = `
   import { existsSync, rmSync } from "node:fs";
-  const [url, body, streams, limit, key] = process.argv.slice(1);
+  const [url, body, streams, limit, key, listening] = process.argv.slice(1);
   rmSync("/tmp/stop", { force: true });
   const start = Date.now();
   let ok = 0; const failures = [];
-  const one = async () => {
+  const take = async (answer) => {
+    if (listening !== "true") return (await answer.arrayBuffer()).byteLength;
+    const bytesPerMs = 2 * Number(answer.headers.get("x-sampling-rate") ?? 16000) / 1000;
+    const began = Date.now();
+    let bytes = 0;
+    const reader = answer.body.getReader();
+    for (;;) {
+      let timer;
+      const silence = new Promise((_, reject) => { timer = setTimeout(reject, 20_000, "silent for 20 s after " + bytes + " bytes"); });
+      const { done, value } = await Promise.race([reader.read(), silence]).finally(() => clearTimeout(timer));
+      if (done) break;
+      bytes += value.byteLength;
+      const aheadMs = bytes / bytesPerMs - (Date.now() - began);
+      if (aheadMs > 0) await new Promise((r) => setTimeout(r, aheadMs));
+    }
+    return bytes;
+  };
+  const one = async (_, index) => {
+    // listeners do not all begin and end together
+    if (listening === "true") await new Promise((r) => setTimeout(r, index * 1000));
     while (!existsSync("/tmp/stop") && Date.now() - start < limit * 1000) {
       try {
         const answer = await fetch(url, { method: "POST", body, headers: {
           "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
-        const bytes = (await answer.arrayBuffer()).byteLength;
-        if (answer.status === 200 && bytes > 1000) ok++;
-        else failures.push({ atMs: Date.now() - start, what: "status " + answer.status + ", " + bytes + " bytes" });
+        const bytes = answer.status === 200 ? await take(answer) : 0;
+        if (bytes > 1000) ok++;
+        else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + (bytes || (await answer.text())) });
       } catch (error) {
         failures.push({ atMs: Date.now() - start, what: String(error.cause ?? error) });
       }
@@ -231,21 +272,26 @@ function secret(name: string, stringData: Record<string, string>): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
 }
 
-/** A pod that only waits for `kubectl exec`; the server image has the one program needed, node. */
+/** A pod that only waits for `kubectl exec`. */
 function clientPod(image: string): object {
+  return nodePod("client", image, ["-e", "setInterval(() => {}, 1e9)"]);
+}
+
+/** A pod that runs a script: the server image has the one program needed, node. */
+function nodePod(name: string, image: string, args: readonly string[]): object {
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name: "client" },
+    metadata: { name, labels: { "e2e/program": name } },
     spec: {
       terminationGracePeriodSeconds: 0,
       automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: "RuntimeDefault" } },
       containers: [
         {
-          name: "client",
+          name,
           image,
-          command: ["node", "-e", "setInterval(() => {}, 1e9)"],
+          command: ["node", ...args],
           securityContext: {
             allowPrivilegeEscalation: false,
             capabilities: { drop: ["ALL"] },

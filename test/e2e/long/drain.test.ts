@@ -1,0 +1,109 @@
+/** A node of two is drained as a person drains it, while 16 listeners hear speech from both: nothing is cut and nothing fails. */
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { eventually, run } from "../../support/real-cluster.ts";
+import { ttsDeployment, World } from "../../support/world.ts";
+
+const cluster = inject("cluster");
+const world = new World({ cluster, namespace: "e2e-drain" });
+const { kubectl } = world;
+const name = "spread";
+const streams = 16;
+/** Twenty seconds of speech at a rate that sockets hold no more than a few of: who listens in real time keeps the API pod. */
+const body = {
+  text: "Whoever listens to this hears it to its end, also when the machine that speaks it is taken away. ".repeat(
+    4,
+  ),
+  samplingRate: 192_000,
+  speaker: "luna",
+  modelId: "arcana",
+};
+const secondNode = (what: "start" | "stop") =>
+  run(fileURLToPath(new URL("../../cluster/second-node.sh", import.meta.url)), [what]).then((ran) => {
+    if (ran.code !== 0) throw new Error(ran.stderr);
+  });
+
+beforeAll(async () => {
+  if (!cluster.isLocal) throw new Error("the second node is one of the local cluster: unset KUBECONFIG");
+  // the listeners' pod first, so that it is on the node that stays
+  await world.open();
+  await world.license(30);
+  await secondNode("start");
+  const apart = [{ topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "DoNotSchedule" }];
+  const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 120 };
+  // without a GPU, which the second node has none of
+  const models = [{ name: "arcana", kind: "arcana", replicas: 2, maxConcurrentStreams: 32, drain }];
+  await kubectl.apply(ttsDeployment(name, { models, availability: { topologySpread: apart } }));
+  await world.condition(name, "Ready", "True", 180_000);
+}, 300_000);
+
+afterAll(async () => {
+  await world.close();
+  await secondNode("stop");
+});
+
+interface Placed {
+  readonly pod: string;
+  readonly component: string;
+  readonly node: string;
+}
+
+async function placed(): Promise<Placed[]> {
+  const pods = await kubectl.list("pods", `tts.svc.dev/deployment=${name}`);
+  return pods.map(({ metadata, spec }) => ({
+    pod: metadata.name,
+    component: metadata.labels?.["app.kubernetes.io/component"] ?? "",
+    node: spec.nodeName as string,
+  }));
+}
+
+/** Of an API pod the streams that it speaks now; of a model pod, which is soon ahead of who listens, the seconds that it spoke. */
+async function spokenBy({ pod, component }: Placed): Promise<number> {
+  const [port, metric] =
+    component === "api" ? [8000, "svc_tts_streams"] : [8080, "svc_tts_model_audio_seconds_total"];
+  const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}:${port}/proxy/metrics`;
+  const lines = (await kubectl.do("get", "--raw", path)).split("\n");
+  const values = lines.filter((line) => line.startsWith(`${metric}{`));
+  return values.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+describe("two real nodes", () => {
+  it("have a replica of each tier each", async () => {
+    const where = (await placed()).map(({ component, node }) => `${component} ${node}`).sort();
+    expect(where).toEqual(["api node1", "api node2", "model node1", "model node2"]);
+  });
+
+  it("speak 16 streams, and lose one of them without a cut", async () => {
+    const load = world.load(name, body, { streams, limitSeconds: 280, listening: true });
+    const before = await placed();
+    const spoken = await eventually(
+      "streams on every pod",
+      async () => {
+        const now = await Promise.all(before.map(spokenBy));
+        const heard = now.filter((_, i) => before[i]?.component === "api").reduce((a, b) => a + b, 0);
+        return heard >= streams / 2 && now.every((count) => count > 0) && now;
+      },
+      { seen: () => Promise.all(before.map(spokenBy)) },
+    );
+    console.info(
+      before
+        .map(({ component, node }, i) => `${component} on ${node}: ${Math.round(spoken[i] ?? 0)}`)
+        .join(", "),
+    );
+    const flags = ["--ignore-daemonsets", "--delete-emptydir-data", "--timeout=240s"];
+    await kubectl.do("drain", "node2", ...flags);
+    await eventually(
+      "every pod on the first node",
+      async () => {
+        const now = await placed();
+        return now.length === 4 && now.every(({ node }) => node === "node1");
+      },
+      { seen: placed },
+    );
+    await world.condition(name, "Ready", "True", 120_000);
+    const { ok, failures } = await load.stop();
+    console.info(`drain of a node: ${ok} streams heard, ${failures.length} cut or failed`);
+    expect(failures).toEqual([]);
+    expect(ok).toBeGreaterThanOrEqual(streams);
+  }, 400_000);
+});

@@ -1,0 +1,192 @@
+/** The collector beside arcana in a real pod: what it brings to a backend that demands a token, and that it ends after the model. */
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { collectorProgram } from "../../support/collector.ts";
+import { giveNodeImage } from "../../support/node-images.ts";
+import { eventually, type KubeObject } from "../../support/real-cluster.ts";
+import { arcana, ttsDeployment, World } from "../../support/world.ts";
+
+const cluster = inject("cluster");
+const world = new World({ cluster, namespace: "e2e-telemetry" });
+const { kubectl } = world;
+const name = "measured";
+const image = "svc-tts.local/otelcol:1";
+const token = "s3cret-of-the-backend";
+const body = { text: "Good morning, everybody.", speaker: "luna", modelId: "arcana" };
+/** Listened to in real time, it lasts longer than a pod without streams takes to end. */
+const long = {
+  ...body,
+  text: "Somebody listens to every one of these words in the very time it takes. ".repeat(4),
+};
+const metrics = [
+  "svc_tts_model_first_audio_seconds",
+  "svc_tts_model_audio_seconds_total",
+  "svc_tts_engine_up",
+];
+
+/** What the backend printed of each post. */
+interface Post {
+  readonly atMs: number;
+  readonly status: number;
+  readonly metrics: readonly string[];
+  readonly pods: readonly string[];
+}
+
+/** Takes OTLP over HTTP from who brings the token, and tells what was in it. */
+const backendScript = `
+  import { createServer } from "node:http";
+  import { gunzipSync } from "node:zlib";
+  const [token, deployment, ...metrics] = process.argv.slice(1);
+  createServer(async (request, answer) => {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    const known = request.headers.authorization === "Bearer " + token;
+    const text = known ? gunzipSync(Buffer.concat(pieces)).toString("latin1") : "";
+    console.log(JSON.stringify({
+      atMs: Date.now(),
+      status: known ? 200 : 401,
+      metrics: metrics.filter((metric) => text.includes(metric)),
+      pods: [...new Set(text.match(new RegExp(deployment + "-arcana-[a-z0-9]+-[a-z0-9]+", "g")))],
+    }));
+    answer.writeHead(known ? 200 : 401, { "content-type": "application/x-protobuf" }).end();
+  }).listen(4318);`;
+let backend: Awaited<ReturnType<World["serve"]>>;
+
+async function posts(): Promise<Post[]> {
+  const lines = (await backend.output()).split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Post);
+}
+
+beforeAll(async () => {
+  if (!cluster.isLocal)
+    throw new Error("the collector's image is made for the local cluster: unset KUBECONFIG");
+  const layer = await mkdtemp(join(tmpdir(), "svc-tts-otelcol-"));
+  await copyFile(await collectorProgram(), join(layer, "otelcol"));
+  await giveNodeImage({ name: image, layer, config: { Entrypoint: ["/otelcol"], User: "65532" } });
+  await rm(layer, { recursive: true });
+  await world.open();
+  await world.license(30);
+  backend = await world.serve("backend", 4318, backendScript, token, name, ...metrics);
+  const exporter = { protocol: "http/protobuf", endpoint: backend.url };
+  // so that a model outlives its order to end by more than a collector that got the same would
+  const drain = { endpointDelaySeconds: 10, maxStreamSeconds: 60 };
+  const auth = { bearer: { secretRef: { name: "otlp-token" } } };
+  const collector = { enabled: true, image, scrapeIntervalSeconds: 5, exporter, auth };
+  await kubectl.apply(
+    ttsDeployment(name, { models: [arcana({ replicas: 2, drain })], telemetry: { collector } }),
+  );
+  await world.condition(name, "Ready", "True", 180_000);
+}, 1_500_000);
+
+afterAll(() => world.close());
+
+async function arcanaPods(): Promise<KubeObject[]> {
+  const found = await kubectl.list("pods", `tts.svc.dev/deployment=${name},tts.svc.dev/pool=arcana`);
+  return found.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
+describe("a collector beside arcana", () => {
+  it("sends nothing without its token, and arcana speaks all the same", async () => {
+    await world.condition(name, "TelemetryReady", "False", 30_000, /no Secret e2e-telemetry\/otlp-token/);
+    expect(await world.speak(name, body)).toMatchObject({ status: 200 });
+    const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
+    const log = () => kubectl.do("logs", pod, "-c", "collector");
+    await eventually("its complaint", async () => /token: no such file or directory/.test(await log()), {
+      seen: log,
+    });
+    expect((await posts()).map(({ status }) => status)).not.toContain(200);
+  });
+
+  it("is refused with another token", async () => {
+    await giveToken("another-one");
+    await eventually("a post that is refused", async () =>
+      (await posts()).some(({ status }) => status === 401),
+    );
+    expect((await posts()).map(({ status }) => status)).not.toContain(200);
+  });
+
+  it("brings arcana's metrics with the token of a Secret", async () => {
+    await giveToken(token);
+    await world.condition(name, "TelemetryReady", "True");
+    expect(await world.speak(name, body)).toMatchObject({ status: 200 });
+    const present = (await arcanaPods()).map(({ metadata }) => metadata.name);
+    const taken = await eventually("metrics of a stream", async () =>
+      (await posts()).find(({ metrics: seen }) => seen.length === metrics.length),
+    );
+    console.info(`taken with the token: ${taken.metrics.join(", ")} of ${taken.pods.join(", ")}`);
+    expect(taken.status).toBe(200);
+    expect(present).toEqual(expect.arrayContaining([...taken.pods]));
+    for (const pod of present) expect(await kubectl.do("logs", pod, "-c", "collector")).not.toContain(token);
+  });
+
+  it("outlives the model in a drain, and tells of it until then", async () => {
+    const load = world.load(name, long, { streams: 4, limitSeconds: 60, listening: true });
+    const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
+    await eventually("a stream on it", async () => {
+      const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}:8080/proxy/metrics`;
+      return /^svc_tts_model_streams [1-9]/m.test(await kubectl.do("get", "--raw", path));
+    });
+    // a finalizer keeps the object, so that what became of its containers can be read
+    await patchFinalizers(pod, ["e2e.svc.dev/read"]);
+    const toldMs = Date.now();
+    await kubectl.do("delete", "pod", pod, "--wait=false");
+    const ended = await eventually(
+      "both containers' end",
+      async () => endsOf(await kubectl.get("pod", pod)),
+      {
+        withinMs: 120_000,
+        seen: async () => (await kubectl.get("pod", pod))?.status,
+      },
+    );
+    await patchFinalizers(pod, []);
+    const { ok, failures } = await load.stop();
+    console.info(
+      `drain: the model ended after ${ended.modelMs - toldMs} ms, its collector after ${ended.collectorMs - toldMs} ms; ${ok} streams heard, ${failures.length} cut or failed`,
+    );
+    expect(failures).toEqual([]);
+    expect(ended.modelMs - toldMs).toBeGreaterThan(8_000);
+    expect(ended.collectorMs).toBeGreaterThanOrEqual(ended.modelMs);
+    expect(ended.collectorCode).toBe(0);
+    const late = (await posts()).filter(({ atMs, pods }) => atMs > toldMs + 5_000 && pods.includes(pod));
+    expect(late.map(({ status }) => status)).toContain(200);
+  }, 400_000);
+});
+
+/** As the documentation says: the Secret, then new pods. */
+async function giveToken(value: string): Promise<void> {
+  const object = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "otlp-token" },
+    stringData: { token: value },
+  };
+  await kubectl.apply(object);
+  await kubectl.do("rollout", "restart", `deployment/${name}-arcana`);
+  await kubectl.do("rollout", "status", `deployment/${name}-arcana`, "--timeout=150s");
+}
+
+async function patchFinalizers(pod: string, finalizers: readonly string[]): Promise<void> {
+  const patch = JSON.stringify({ metadata: { finalizers } });
+  await kubectl.do("patch", "pod", pod, "--type=merge", "--patch", patch);
+}
+
+interface Terminated {
+  readonly finishedAt: string;
+  readonly exitCode: number;
+}
+
+/** In whole seconds, as the kubelet writes them. */
+function endsOf(pod: KubeObject | undefined) {
+  const find = (statuses: { name: string; state: { terminated?: Terminated } }[] = [], container: string) =>
+    statuses.find((status) => status.name === container)?.state.terminated;
+  const model = find(pod?.status?.containerStatuses, "arcana");
+  const collector = find(pod?.status?.initContainerStatuses, "collector");
+  if (model === undefined || collector === undefined) return undefined;
+  return {
+    modelMs: Date.parse(model.finishedAt),
+    collectorMs: Date.parse(collector.finishedAt),
+    collectorCode: collector.exitCode,
+  };
+}
