@@ -1,6 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
-import { readSendQueues, type SendQueues } from "./kernel-queues.ts";
+import { readSendQueues, type SendQueues } from "../kernel-queues.ts";
 
 /** The open connections of a server. */
 export interface Connections {

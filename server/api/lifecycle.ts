@@ -1,8 +1,8 @@
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Failure } from "../errors.ts";
-import { unsentBytes } from "./kernel-queues.ts";
+import { watchUnsent } from "../kernel-queues.ts";
 
 /** Whether this process still takes work. */
 export interface Lifecycle {
@@ -55,7 +55,7 @@ export function refuseWhileDraining(lifecycle: Lifecycle) {
   };
 }
 
-/** How often is asked whether a connection, or something to send on one, is left. */
+/** How often is asked whether a connection is left. */
 const pollMs = 100;
 
 export interface DrainOptions {
@@ -88,23 +88,24 @@ export async function drain(
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = performance.now() + drainMs;
-  const { port } = app.server.address() as AddressInfo;
+  const unsent = watchUnsent(app.server);
   const timers = [setTimeout(cut, drainMs), setTimeout(() => lifecycle.startEnding(), drainMs / 2)];
-  await until(async () => (await connections(app)) === 0, Math.min(end, performance.now() + farewellMs));
+  await untilUnconnected(app, Math.min(farewellMs, drainMs));
   lifecycle.startDraining();
   // Node waits for ever where it is 0
   app.server.keepAliveTimeout = Math.max(1, lastPauseMs);
   app.server.keepAliveTimeoutBuffer = 0;
   try {
     await app.close();
-    await until(async () => (await unsentBytes(port)) === 0, end);
+    await unsent.gone(end);
   } finally {
     for (const timer of timers) clearTimeout(timer);
   }
 }
 
-async function until(holds: () => Promise<boolean>, endMs: number): Promise<void> {
-  while (performance.now() < endMs && !(await holds())) await sleep(pollMs);
+async function untilUnconnected(app: FastifyInstance, limitMs: number): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (performance.now() < end && (await connections(app)) > 0) await sleep(pollMs);
 }
 
 function connections(app: FastifyInstance): Promise<number> {

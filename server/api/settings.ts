@@ -90,5 +90,5 @@ export const usualTiming: ApiTiming = {
   voicesIntervalMs: 2000,
   licenseIntervalMs: 30_000,
   farewellMs: 5_000,
-  lastPauseMs: 15_000,
+  lastPauseMs: 60_000,
 };

@@ -13,6 +13,7 @@ import { modelsOfTier } from "../../config/contract/models.ts";
 import { type EngineLog, EngineMissing } from "../engine/engine.ts";
 import { Engines, type MountSettings } from "../engine/engines.ts";
 import { Failure } from "../errors.ts";
+import { watchUnsent } from "../kernel-queues.ts";
 import type { Invocation } from "../speech.ts";
 import type { Span, Tracing } from "../tracing/span.ts";
 import { startTracing } from "../tracing/start.ts";
@@ -142,11 +143,15 @@ class ModelTier {
     if (this.#state === "draining") return;
     this.#state = "draining";
     this.#app.log.info({ streams: this.#admission.speaking }, "draining");
-    const timer = setTimeout(() => this.#stopping.abort(draining()), this.#options.drainSeconds * 1000);
+    const drainMs = this.#options.drainSeconds * 1000;
+    const end = performance.now() + drainMs;
+    const unsent = watchUnsent(this.#app.server);
+    const timer = setTimeout(() => this.#stopping.abort(draining()), drainMs);
     await this.#admission.idle();
     clearTimeout(timer);
     this.#stopping.abort(draining());
     await this.#app.close();
+    await unsent.gone(end);
     await this.#opening?.catch(() => undefined); // its failure is with whoever awaits `warmed`
     await this.#engines?.close();
     await this.#tracing.stop();

@@ -173,7 +173,8 @@ export class World {
 
   /**
    * Speaks again and again, `streams` at once, until stopped; at most `limitSeconds`. Every answer must be 200 and
-   * complete. Stopping lets the running requests finish. `listening` takes the audio no faster than it plays.
+   * complete. Stopping lets the running requests finish. `listening` takes the audio no faster than it plays, on a
+   * connection for each stream.
    */
   load(
     deployment: string,
@@ -255,7 +256,8 @@ const loadScript = `
     while (!existsSync("/tmp/stop") && Date.now() - start < limit * 1000) {
       try {
         const answer = await fetch(url, { method: "POST", body, headers: {
-          "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
+          "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key,
+          ...(listening === "true" && { connection: "close" }) } });
         const bytes = answer.status === 200 ? await take(answer) : 0;
         if (bytes > 1000) ok++;
         else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + (bytes || (await answer.text())) });

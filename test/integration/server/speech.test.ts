@@ -3,10 +3,10 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "undici";
 import { afterEach, describe, expect, it } from "vitest";
-import { unsentBytes } from "../../../server/api/kernel-queues.ts";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import { resampledLength } from "../../../server/audio/resample.ts";
 import { Failure } from "../../../server/errors.ts";
+import { unsentBytes } from "../../../server/kernel-queues.ts";
 import { eventually, rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import {
   type Call,

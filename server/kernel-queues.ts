@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
-import type { Socket } from "node:net";
-import { ifThere } from "../if-there.ts";
+import type { Server, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ifThere } from "./if-there.ts";
 
 /** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
 export type SendQueues = (socket: Socket) => number | undefined;
@@ -35,6 +36,34 @@ export function parseSendQueues(text: string): SendQueues {
 /** Bytes that callers of a port have not acknowledged, on connections that this process has closed too. */
 export async function unsentBytes(localPort: number): Promise<number> {
   return parseUnsentBytes(await readTables(), localPort);
+}
+
+const pollMs = 100;
+/** Whoever takes nothing for so long is not there any more, or does not listen. */
+const deadMs = 30_000;
+
+/**
+ * What is to be awaited, once a server is closed, before its process ends: that callers have what was written. A pod's network goes with
+ * it, and what the kernel then still holds, up to megabytes, nobody would hear.
+ */
+export function watchUnsent(server: Server): { gone(endMs: number): Promise<void> } {
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  return {
+    gone: async (endMs) => {
+      if (port === undefined) return;
+      let giveUpMs = performance.now() + deadMs;
+      let last = Number.POSITIVE_INFINITY;
+      for (;;) {
+        const bytes = await unsentBytes(port);
+        const nowMs = performance.now();
+        if (bytes < last) giveUpMs = nowMs + deadMs;
+        last = bytes;
+        if (bytes === 0 || nowMs >= Math.min(giveUpMs, endMs)) return;
+        await sleep(pollMs);
+      }
+    },
+  };
 }
 
 export function parseUnsentBytes(text: string, localPort: number): number {
