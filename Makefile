@@ -107,6 +107,10 @@ test-crash: ## kill the local cluster's programs in every way and see that up an
 bench: node_modules/.installed deps ## how fast it is here, side by side with what it is made of: docs/benchmarks.md (5 minutes; SOAK=1: 15)
 	@$(NODE) test/bench/main.ts
 
+.PHONY: bench-operator
+bench-operator: node_modules/.installed ## the operator beside its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (half an hour; COUNT=50 REST=30: minutes)
+	@COUNT=$(COUNT) REST=$(REST) $(NODE) test/bench/operator/main.ts
+
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh $(if $(PUSH),--push)

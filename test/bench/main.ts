@@ -1,15 +1,15 @@
 /** `make bench`: our server measured side by side with what it is made of; writes docs/benchmarks.md and its plots. */
 import { mkdirSync, writeFileSync } from "node:fs";
-import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import { join } from "node:path";
 import { apiTier } from "./api-tier.ts";
 import { openEnginesAlone } from "./engines-alone.ts";
 import { firstAudio } from "./first-audio.ts";
+import { describeMachine } from "./machine.ts";
 import type { Finding, Measurement, Workbench } from "./measurement.ts";
 import { memory } from "./memory.ts";
 import { mists } from "./mists.ts";
 import { overload } from "./overload.ts";
-import { benchmarksPage, type Chapter, calmSentence, type Machine, targetsTable } from "./page.ts";
+import { benchmarksPage, type Chapter, calmSentence, targetsTable } from "./page.ts";
 import { peers } from "./peers.ts";
 import { startServer } from "./running-server.ts";
 import { streams } from "./streams.ts";
@@ -78,15 +78,4 @@ function report(found: readonly Chapter[]): void {
 function writePlots(finding: Finding): void {
   mkdirSync(plots, { recursive: true });
   for (const [name, svg] of Object.entries(finding.plots ?? {})) writeFileSync(join(plots, name), svg);
-}
-
-function describeMachine(): Machine {
-  return {
-    processor: cpus()[0]?.model.trim() ?? "unknown processor",
-    cores: availableParallelism(),
-    memoryBytes: totalmem(),
-    node: process.versions.node,
-    kernel: release().split("-")[0] ?? "",
-    loadBefore: loadavg()[0] ?? 0,
-  };
 }

@@ -62,7 +62,14 @@ export function calmSentence({ loadBefore, cores }: Pick<Machine, "loadBefore" |
   return `\n\n**The machine was not calm**: ${loadBefore.toFixed(1)} other tasks shared its ${cores} cores before the run, so times are longer than they need be.`;
 }
 
-function machineSentence({ processor, cores, memoryBytes, node, kernel, loadBefore }: Machine): string {
+export function machineSentence({
+  processor,
+  cores,
+  memoryBytes,
+  node,
+  kernel,
+  loadBefore,
+}: Machine): string {
   const memory = `${(memoryBytes / 2 ** 30).toFixed(0)} GiB of memory`;
   const others = `busy with ${loadBefore.toFixed(1)} other tasks on average in the minute before`;
   return `This run: ${cores} cores (${processor}), ${memory}, Linux ${kernel}, Node ${node}, ${others}.`;

@@ -5,7 +5,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:https";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -42,6 +42,10 @@ export interface ControlPlaneOptions {
   readonly controllerManager?: boolean;
   /** Also turn Deployments into pods and place them on nodes; nothing runs those pods. */
   readonly scheduler?: boolean;
+  /** Also let KWOK play every node and its pods, which are ready as soon as they are placed. */
+  readonly kwok?: boolean;
+  /** An audit policy (audit.k8s.io/v1): what it asks for is told in `audit.log`, a JSON line each. */
+  readonly auditPolicy?: object;
 }
 
 export class ControlPlane implements AsyncDisposable {
@@ -81,11 +85,10 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
     await promisify(execFile)(join(CLUSTER_SCRIPTS, "pki.sh"), [join(directory, "pki"), server, "127.0.0.1"]);
     const address = await readAddress(server, directory, binDirectory);
     processes.push(launch(address, "etcd", etcdArguments(directory, Number(etcdPort), Number(peerPort))));
-    const apiServer = launch(
-      address,
-      "kube-apiserver",
-      apiServerArguments(address, Number(apiPort), Number(etcdPort)),
-    );
+    const apiServer = launch(address, "kube-apiserver", [
+      ...apiServerArguments(address, Number(apiPort), Number(etcdPort), options.kwok ?? false),
+      ...(options.auditPolicy === undefined ? [] : await auditArguments(directory, options.auditPolicy)),
+    ]);
     processes.push(apiServer);
     await ready(address, processes);
     if (options.controllerManager || options.scheduler) {
@@ -93,6 +96,7 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
       processes.push(launch(address, "kube-controller-manager", controllerArguments(directory, more)));
     }
     if (options.scheduler) processes.push(launch(address, "kube-scheduler", schedulerArguments(directory)));
+    if (options.kwok) processes.push(launch(address, "kwok", kwokArguments(address)));
     return new ControlPlane(address, processes);
   } catch (cause) {
     for (const child of processes.toReversed()) await end(child);
@@ -180,7 +184,12 @@ function etcdArguments(directory: string, clientPort: number, peerPort: number):
   ];
 }
 
-function apiServerArguments(address: ControlPlaneAddress, port: number, etcdPort: number): string[] {
+function apiServerArguments(
+  address: ControlPlaneAddress,
+  port: number,
+  etcdPort: number,
+  kwok: boolean,
+): string[] {
   const pki = join(address.directory, "pki");
   return [
     `--etcd-servers=http://127.0.0.1:${etcdPort}`,
@@ -190,8 +199,8 @@ function apiServerArguments(address: ControlPlaneAddress, port: number, etcdPort
     "--service-cluster-ip-range=10.96.0.0/16",
     "--authorization-mode=Node,RBAC",
     "--enable-admission-plugins=NodeRestriction",
-    // no controller makes the default ServiceAccount here, and pods written by a test may do without
-    "--disable-admission-plugins=ServiceAccount",
+    // no controller makes the default ServiceAccount here, and pods written by a test may do without; none untaints a new node
+    `--disable-admission-plugins=ServiceAccount${kwok ? ",TaintNodesByCondition" : ""}`,
     `--client-ca-file=${pki}/ca.crt`,
     `--tls-cert-file=${pki}/apiserver.crt`,
     `--tls-private-key-file=${pki}/apiserver.key`,
@@ -200,6 +209,26 @@ function apiServerArguments(address: ControlPlaneAddress, port: number, etcdPort
     `--service-account-signing-key-file=${pki}/service-account.key`,
     "--endpoint-reconciler-type=none",
     "--allow-privileged=true",
+  ];
+}
+
+/** One file, never rotated: it goes with the folder. */
+async function auditArguments(directory: string, wanted: object): Promise<string[]> {
+  const log = join(directory, "audit.log");
+  const policy = join(directory, "audit-policy.json");
+  await writeFile(policy, JSON.stringify(wanted));
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`, "--audit-log-maxsize=4096"];
+}
+
+/** Leases that are renewed seldom: nothing here asks whether a node still lives. */
+function kwokArguments({ directory, binDirectory }: ControlPlaneAddress): string[] {
+  return [
+    `--config=${join(binDirectory, "../kwok-stages.yaml")}`,
+    `--kubeconfig=${join(directory, "pki/admin.kubeconfig")}`,
+    "--manage-all-nodes=true",
+    "--node-ip=10.0.0.1",
+    "--cidr=10.64.0.0/12",
+    "--node-lease-duration-seconds=3600",
   ];
 }
 
@@ -213,6 +242,8 @@ function schedulerArguments(directory: string): string[] {
     `--authorization-kubeconfig=${kubeconfig}`,
     "--secure-port=0",
     "--leader-elect=false",
+    "--kube-api-qps=300",
+    "--kube-api-burst=600",
   ];
 }
 

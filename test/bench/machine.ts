@@ -1,0 +1,14 @@
+import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
+import type { Machine } from "./page.ts";
+
+/** What every figure depends on. */
+export function describeMachine(): Machine {
+  return {
+    processor: cpus()[0]?.model.trim() ?? "unknown processor",
+    cores: availableParallelism(),
+    memoryBytes: totalmem(),
+    node: process.versions.node,
+    kernel: release().split("-")[0] ?? "",
+    loadBefore: loadavg()[0] ?? 0,
+  };
+}

@@ -1,0 +1,60 @@
+/** From a change of a spec that the API server has taken, to the last child that follows from it. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { AuditLog, Request } from "./audit.ts";
+import type { Plot } from "./field.ts";
+import type { Fleet } from "./fleet.ts";
+
+export interface Runner {
+  readonly plot: Plot;
+  readonly fleet: Fleet;
+}
+
+const withinMs = 60_000;
+const pollMs = 10;
+
+/** Follows the log; one change of a TtsDeployment at a time. */
+export class Stopwatch {
+  readonly #audit: AuditLog;
+  readonly #seen = new Map<string, Request[]>();
+
+  constructor(audit: AuditLog) {
+    this.#audit = audit;
+  }
+
+  /**
+   * Changes one TtsDeployment and waits until all its children have followed, by the API server's own clock.
+   * @returns milliseconds
+   */
+  async change({ plot, fleet }: Runner, index: number, version: number): Promise<number> {
+    this.#look();
+    this.#seen.clear();
+    const { name, children } = await fleet.change(index, version);
+    const deadline = performance.now() + withinMs;
+    for (;;) {
+      this.#look();
+      const asked = this.#when(plot.namespace, `ttsdeployments/${name}`, (user) => user !== plot.user);
+      const done = children.map((child) => this.#when(plot.namespace, child, (user) => user === plot.user));
+      if (asked !== undefined && done.every((time) => time !== undefined)) return Math.max(...done) - asked;
+      if (performance.now() > deadline) {
+        const open = children.filter((_child, i) => done[i] === undefined).join(", ");
+        throw new Error(`${plot.namespace}: ${open} did not follow ${name} within ${withinMs} ms`);
+      }
+      await sleep(pollMs);
+    }
+  }
+
+  #look(): void {
+    for (const request of this.#audit.news()) {
+      if (request.verb !== "patch" && request.verb !== "update") continue;
+      const key = `${request.namespace}/${request.resource}/${request.name}`;
+      const known = this.#seen.get(key) ?? [];
+      this.#seen.set(key, [...known, request]);
+    }
+  }
+
+  /** Of the first write by such a user. */
+  #when(namespace: string, what: string, isHis: (user: string) => boolean): number | undefined {
+    const requests = this.#seen.get(`${namespace}/${what}`) ?? [];
+    return requests.find(({ user, status }) => isHis(user) && status < 300)?.answeredMs;
+  }
+}
