@@ -157,6 +157,8 @@ export const env = {
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time that a running stream may take to finish after SIGTERM. */
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
+  /** What writes arcana's speech: `mini` or `flite`. */
+  arcanaGenerator: "SVC_TTS_ARCANA_GENERATOR",
   /** Folder of neural voices that an administrator mounts; read again when it changes. */
   voicesDir: "SVC_TTS_VOICES_DIR",
   /** Where they run: `cpu`, or `cuda,cpu`. */

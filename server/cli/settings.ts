@@ -8,6 +8,7 @@ import { podAccess, serviceAccountDir } from "../api/kubernetes/connection.ts";
 import { type ApiLimits, defaultLimits } from "../api/parts.ts";
 import type { ApiSettings, LicenseCheckSettings, RoutingSource, ValkeySettings } from "../api/settings.ts";
 import { usualWaiting } from "../api/waking.ts";
+import { generators } from "../engine/generators.ts";
 import type { ModelTierOptions } from "../model/settings.ts";
 import { UsageError } from "./command.ts";
 import { type Environment, readers } from "./environment.ts";
@@ -117,6 +118,7 @@ export function readModelSettings(tier: Tier, environment: Environment): ModelTi
     drainSeconds: integer(names.drainSeconds, 60, 0, day),
     logLevel: readLogLevel(environment),
     ...readVoicesFolder(environment),
+    ...readGenerator(environment),
     tracing: readTracing(environment, tier),
     ...dictionaryFolder(text(names.dictionaryDir)),
   };
@@ -124,6 +126,16 @@ export function readModelSettings(tier: Tier, environment: Environment): ModelTi
 
 function dictionaryFolder(folder: string | undefined): Pick<ModelTierOptions, "dictionaryFolder"> {
   return folder === undefined ? {} : { dictionaryFolder: folder };
+}
+
+function readGenerator(environment: Environment): Pick<ModelTierOptions, "generator"> {
+  const wanted = readers(environment).text(names.arcanaGenerator);
+  if (wanted === undefined) return {};
+  const generator = generators.find((name) => name === wanted);
+  if (generator) return { generator };
+  throw new UsageError(
+    `${names.arcanaGenerator} must be ${generators.join(" or ")}; it is ${JSON.stringify(wanted)}.`,
+  );
 }
 
 const providers = ["cpu", "cuda"];

@@ -8,6 +8,8 @@ export interface Engine {
   readonly name: string;
   /** Hz, of all its audio. */
   readonly rate: number;
+  /** Tokens that a second of its audio takes, at stretch 1, where it samples them; an utterance then says how. */
+  readonly tokensPerSecond?: number;
   /** Utterances that it speaks at once; more wait in line. */
   readonly capacity: number;
   /**

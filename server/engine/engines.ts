@@ -1,9 +1,11 @@
 import { type EngineVoice, findVoice, type Voice } from "../../config/contract/voices.ts";
 import { Failure } from "../errors.ts";
 import type { Utterance } from "../speech.ts";
+import { openArcana } from "./arcana/engine.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
+import type { GeneratorName } from "./generators.ts";
 import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
 
@@ -20,6 +22,11 @@ export type KnownVoice = Voice | MountedVoice;
 
 /** Where mounted voices are; nothing where none are. */
 export type MountSettings = Omit<MountOptions, "log" | "reader">;
+
+interface EnginesOptions extends EngineOptions {
+  /** What speaks English: `flite` unless given. */
+  readonly generator?: GeneratorName | undefined;
+}
 
 const keep = () => undefined;
 
@@ -41,12 +48,13 @@ export class Engines {
     this.mounted = mounted;
   }
 
-  /** @param mount the folder of mounted voices. */
-  static async open(options: EngineOptions, mount?: MountSettings): Promise<Engines> {
-    const [flite, espeak] = await Promise.all([
-      orMissing(openFlite(options)),
-      orMissing(openEspeak(options)),
-    ]);
+  /**
+   * @param mount the folder of mounted voices.
+   * @throws Error when the files of the wanted model are not whole.
+   */
+  static async open(options: EnginesOptions, mount?: MountSettings): Promise<Engines> {
+    const flite = await openEnglish(options);
+    const espeak = await orMissing(openEspeak(options));
     const engines = new Map<EngineVoice["kind"], Engine>();
     if (!(flite instanceof EngineMissing)) engines.set("flite", flite);
     if (!(espeak instanceof EngineMissing)) engines.set("espeak", espeak);
@@ -115,6 +123,16 @@ function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
     pitch: 50 * voice.pitch,
     stretch: voice.stretch,
   };
+}
+
+/** The wanted one; Flite where the model cannot run. */
+async function openEnglish(options: EnginesOptions): Promise<Engine | EngineMissing> {
+  if (options.generator === "mini") {
+    const mini = await orMissing(openArcana(options));
+    if (!(mini instanceof EngineMissing)) return mini;
+    options.log.warn({}, `${mini.message} Flite speaks arcana instead.`);
+  }
+  return orMissing(openFlite(options));
 }
 
 async function orMissing<Kind extends Engine>(opening: Promise<Kind>): Promise<Kind | EngineMissing> {

@@ -20,6 +20,7 @@ export interface EngineProgram extends EngineCommand {
    * last while others do.
    */
   readonly argsAlone?: readonly string[];
+  readonly tokensPerSecond?: number;
 }
 
 interface Role {
@@ -37,6 +38,7 @@ interface Waiting {
 export class ProcessPool implements Engine {
   readonly name: string;
   readonly rate: number;
+  readonly tokensPerSecond?: number;
   readonly capacity: number;
   readonly #program: EngineProgram;
   readonly #log: EngineOptions["log"];
@@ -54,6 +56,7 @@ export class ProcessPool implements Engine {
   private constructor(program: EngineProgram, options: EngineOptions) {
     this.name = program.name;
     this.rate = program.rate;
+    if (program.tokensPerSecond) this.tokensPerSecond = program.tokensPerSecond;
     this.capacity = Math.max(1, options.processes);
     this.#program = program;
     this.#log = options.log;

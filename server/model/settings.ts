@@ -1,4 +1,5 @@
 import type { Tier } from "../../config/contract/models.ts";
+import type { GeneratorName } from "../engine/generators.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 import type { TokenSource } from "./access.ts";
 
@@ -18,6 +19,8 @@ export interface ModelTierOptions {
   readonly tracing?: TracingSettings | undefined;
   /** Engine processes of each kind; as many as the machine has cores unless given. */
   readonly engineProcesses?: number;
+  /** What writes arcana's speech; `mini` unless given. */
+  readonly generator?: GeneratorName;
   /** Neural voices that an administrator mounts. */
   readonly voices?: VoicesFolder;
   /** Hunspell dictionaries that an administrator mounts. */

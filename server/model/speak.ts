@@ -1,7 +1,7 @@
 import { setImmediate as letOthersRun } from "node:timers/promises";
 import type { Engine } from "../engine/engine.ts";
 import type { Speaker } from "../engine/engines.ts";
-import type { EngineFrame, Frame, Token, TokenTime, WordTime } from "../speech.ts";
+import type { EngineFrame, Frame, Sampling, Token, TokenTime, WordTime } from "../speech.ts";
 import type { Segment } from "../text/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
 import type { Prosody } from "./prosody.ts";
@@ -11,6 +11,8 @@ export interface Speech {
   readonly speaker: Speaker;
   readonly stretch: number;
   readonly prosody: Prosody;
+  /** For an engine that samples by itself. */
+  readonly sampling?: Sampling;
   /** Longest audio of one phrase, seconds at stretch 1; what goes beyond is cut. */
   readonly maxPhraseSeconds: number;
 }
@@ -55,7 +57,7 @@ export async function* speak(speech: Speech, signal: AbortSignal): AsyncGenerato
 
 async function* phrase(
   { tokens, pauseMs }: Extract<Segment, { kind: "phrase" }>,
-  { speaker, stretch, prosody, maxPhraseSeconds }: Speech,
+  { speaker, stretch, prosody, sampling, maxPhraseSeconds }: Speech,
   { startSeconds, dueAtMs }: { readonly startSeconds: number; readonly dueAtMs: number },
   signal: AbortSignal,
 ): AsyncGenerator<Frame, void, void> {
@@ -66,6 +68,7 @@ async function* phrase(
     stretch: stretch * manner.stretch,
     pitch: manner.pitch,
     dueAtMs,
+    ...(sampling && { sampling }),
   };
   const words = new WordReader(tokens, startSeconds);
   const frames = speaker.engine.speak(utterance, signal);

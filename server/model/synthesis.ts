@@ -8,7 +8,7 @@ import type { FoundWords } from "./found-words.ts";
 import { plainProsody, sampledProsody } from "./prosody.ts";
 import { type Speech, speak } from "./speak.ts";
 
-/** arcana's tokens for a second of audio: `max_tokens` bounds the audio of one phrase by it. */
+/** arcana's tokens for a second of audio where its engine writes none: `max_tokens` bounds the audio of one phrase by it. */
 const arcanaTokensPerSecond = 82;
 
 /** How a model speaks, whatever the voice. */
@@ -33,14 +33,19 @@ const manners: Readonly<Record<ModelId, Manner>> = {
 export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines: Engines): Speech {
   const { sampling } = invocation;
   const manner = manners[invocation.modelId];
-  const samples = models[invocation.modelId].tier === "arcana";
+  const isArcana = models[invocation.modelId].tier === "arcana";
   const segments = planSpeech(invocation.text, textOptions(invocation));
+  const speaker = engines.speakerFor(voice);
+  const { tokensPerSecond } = speaker.engine;
   return {
-    speaker: engines.speakerFor(voice),
+    speaker,
     segments,
     stretch: invocation.stretch * manner.stretch,
-    prosody: samples ? sampledProsody(sampling, Math.random) : plainProsody,
-    maxPhraseSeconds: samples ? sampling.maxTokens / arcanaTokensPerSecond : Number.POSITIVE_INFINITY,
+    prosody: isArcana && !tokensPerSecond ? sampledProsody(sampling, Math.random) : plainProsody,
+    maxPhraseSeconds: isArcana
+      ? sampling.maxTokens / (tokensPerSecond ?? arcanaTokensPerSecond)
+      : Number.POSITIVE_INFINITY,
+    ...(tokensPerSecond && { sampling }),
   };
 }
 

@@ -12,6 +12,7 @@ import Fastify, {
 import { modelsOfTier } from "../../config/contract/models.ts";
 import { type EngineLog, EngineMissing } from "../engine/engine.ts";
 import { Engines, type MountSettings } from "../engine/engines.ts";
+import type { GeneratorName } from "../engine/generators.ts";
 import { Failure } from "../errors.ts";
 import { watchUnsent } from "../kernel-queues.ts";
 import type { Invocation } from "../speech.ts";
@@ -114,7 +115,7 @@ class ModelTier {
   async #openEngines(): Promise<void> {
     const processes = this.#options.engineProcesses ?? availableParallelism();
     const engines = await Engines.open(
-      { processes, log: this.#app.log satisfies EngineLog },
+      { processes, log: this.#app.log satisfies EngineLog, generator: this.#generator() },
       this.#mountSettings(),
     );
     this.#engines = engines;
@@ -122,6 +123,10 @@ class ModelTier {
     await warmUp(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
     this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to speak");
+  }
+
+  #generator(): GeneratorName | undefined {
+    return this.#options.tier === "arcana" ? (this.#options.generator ?? "mini") : undefined;
   }
 
   #mountSettings(): MountSettings | undefined {

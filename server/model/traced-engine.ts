@@ -11,6 +11,7 @@ export function traced(engine: Engine, parent: Span): Engine {
   return {
     name: engine.name,
     rate: engine.rate,
+    ...(engine.tokensPerSecond && { tokensPerSecond: engine.tokensPerSecond }),
     capacity: engine.capacity,
     restarts: engine.restarts,
     healthy: () => engine.healthy(),

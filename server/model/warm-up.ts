@@ -3,11 +3,12 @@ import type { Engine } from "../engine/engine.ts";
 import type { Engines } from "../engine/engines.ts";
 import { Failure } from "../errors.ts";
 
-const voices: readonly EngineVoice[] = [
-  { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 },
-  { kind: "flite", voice: "slt", pitch: 1, formants: 1, stretch: 1 },
-  { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 },
-];
+const awb = { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 } as const;
+const voicesByEngine: Readonly<Record<string, readonly EngineVoice[]>> = {
+  flite: [awb, { ...awb, voice: "slt" }],
+  espeak: [{ kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 }],
+  "arcana-mini": [awb],
+};
 
 /**
  * Speaks a phrase on every process of every engine: the first one a process speaks takes several times as long.
@@ -15,8 +16,7 @@ const voices: readonly EngineVoice[] = [
  */
 export async function warmUp(engines: Engines, signal: AbortSignal): Promise<void> {
   for (const engine of engines.all()) {
-    const own = voices.filter(({ kind }) => kind === engine.name);
-    for (const voice of own) {
+    for (const voice of voicesByEngine[engine.name] ?? []) {
       await Promise.all(Array.from({ length: engine.capacity }, () => speakOnce(engine, voice, signal)));
     }
   }

@@ -1,3 +1,4 @@
+import type { ModelTierOptions } from "../../server/model/settings.ts";
 import type { WordTime } from "../../server/speech.ts";
 import type { TestApi } from "./api-tier.ts";
 import { joinChunks, parseEvents } from "./events.ts";
@@ -23,8 +24,10 @@ export interface SpeakingServer {
   stop(): Promise<void>;
 }
 
-export async function startSpeakingServer(): Promise<SpeakingServer> {
-  const { api, stop } = await startWholeServer({}, { maxConcurrentStreams: 64, queueDeadlineMs: 30_000 });
+/** @param options of both model tiers. */
+export async function startSpeakingServer(options: Partial<ModelTierOptions> = {}): Promise<SpeakingServer> {
+  const roomy = { maxConcurrentStreams: 64, queueDeadlineMs: 30_000 };
+  const { api, stop } = await startWholeServer({}, { ...roomy, ...options });
   return {
     api,
     speak: (body) => speak(api, body),

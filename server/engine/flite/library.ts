@@ -88,6 +88,10 @@ function bind(library: LibraryHandle) {
   const featuresOf = (utt: Pointer): Pointer => koffi.decode(utt, utterance).features;
   const streamType = koffi.pointer(koffi.proto("int audio_stream(void *, int, int, int, void *)"));
   kept.push(streamType);
+  const stageType = koffi.pointer(koffi.proto("void *synthesis_stage(void *)"));
+  kept.push(stageType);
+  const nothing = koffi.register((utt: Pointer): Pointer => utt, stageType);
+  const stageValue = c("void *uttfunc_val(void *)");
   let listener: OnAudio = () => undefined;
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
@@ -117,6 +121,10 @@ function bind(library: LibraryHandle) {
     ) => string,
     intOf: c("int item_feat_int(const void *, const char *)") as (item: Pointer, name: string) => number,
     floatAt: c("float ffeature_float(const void *, const char *)") as (item: Pointer, path: string) => number,
+    textAt: c("const char *ffeature_string(const void *, const char *)") as (
+      item: Pointer,
+      path: string,
+    ) => string,
     setString: (item: Pointer, name: string, value: string): void => setString(item, keep(name), value),
     setInt: (item: Pointer, name: string, value: number): void => setInt(item, keep(name), value),
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
@@ -135,6 +143,8 @@ function bind(library: LibraryHandle) {
       });
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
+    /** Leaves out one stage of the synthesis of this utterance, by the name of its feature. */
+    skip: (utt: Pointer, stage: string): void => featSet(featuresOf(utt), keep(stage), stageValue(nothing)),
     /** Flite's mixed excitation draws its noise from `rand`. */
     seedNoise: load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
   };

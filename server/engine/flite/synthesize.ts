@@ -1,11 +1,10 @@
 import type { FliteVoice } from "../../../config/contract/voices.ts";
-import type { Token, TokenTime, Utterance } from "../../speech.ts";
-import { toAscii } from "../../text/ascii.ts";
-import { toArpabet } from "../../text/phonemes.ts";
+import type { TokenTime, Utterance } from "../../speech.ts";
 import type { Sink, Synthesize } from "../serve-jobs.ts";
 import { WarpedSink } from "../warped-sink.ts";
 import type { Reach } from "../within-reach.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
+import { readableTokens, writeTokens } from "./tokens.ts";
 
 /** At 16 kHz: 50 ms, as much as MP3 needs for its first frame; each piece is twice the last one, up to 400 ms. */
 const pieceSamples = { first: 800, most: 6400 };
@@ -14,26 +13,17 @@ const noiseSeed = 1;
 export const fliteReach: Reach = { least: 0.5, most: 4 };
 /** Kept around the speech, so that a soft onset or a release is not cut. */
 const marginSeconds = 0.02;
-const maxSpokenCharacters = 80;
 
 /** The pitch model of `rms` (SPAM) knows no shift, so its pitch moves together with its formants. */
 const fixedPitch: ReadonlySet<string> = new Set(["rms"]);
 /** Ratios in hundredths make small tables of filters. */
 const warpSteps = 100;
 
-interface FliteToken {
-  readonly index: number;
-  readonly name: string;
-  readonly source: Token;
-  /** ARPAbet, where Flite would not find the sounds itself. */
-  readonly phones: string | undefined;
-}
-
 /** Speaks with Flite, word by word as the tokens say. */
 export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
   return (utterance, sink) => {
     if (utterance.voice.kind !== "flite") throw new Error(`Flite has no ${utterance.voice.kind} voices`);
-    const tokens = utterance.tokens.flatMap(readable);
+    const tokens = readableTokens(utterance.tokens);
     if (tokens.length === 0) return;
     const voice = flite.voice(utterance.voice.voice);
     const { warp, pitch, stretch } = manner(utterance, utterance.voice);
@@ -59,42 +49,6 @@ function manner(utterance: Utterance, voice: FliteVoice) {
   const fixed = fixedPitch.has(voice.voice);
   const warp = Math.round(voice.formants * (fixed ? pitch : 1) * warpSteps) / warpSteps;
   return { warp, pitch: fixed ? 1 : pitch / warp, stretch: voice.stretch * utterance.stretch * warp };
-}
-
-/** A written word can be several for Flite ("€5" is "euros 5"); all carry its index. */
-function readable(token: Token, index: number): FliteToken[] {
-  const spoken = token.phonemes ? "word" : toAscii(token.text);
-  return spoken
-    .split(" ")
-    .filter((name) => /[A-Za-z0-9$%&@+=#*<>/~^]/.test(name))
-    .map((name, _at, names) => ({
-      index,
-      name: name.slice(0, maxSpokenCharacters),
-      source: token,
-      phones: token.phonemes ? toArpabet(token.phonemes) : letterPhones(name, names.length),
-    }));
-}
-
-/** Among several words that are said for one ("A four"), A is the letter: Flite would take it for the article. */
-function letterPhones(name: string, words: number): string | undefined {
-  return name === "A" && words > 1 ? "ey1" : undefined;
-}
-
-function writeTokens(flite: FliteLibrary, utt: Pointer, tokens: readonly FliteToken[]): void {
-  const relation = flite.createRelation(utt, "Token");
-  tokens.forEach(({ index, name, source, phones }, place) => {
-    const item = flite.append(relation, null);
-    const last = tokens[place + 1]?.index !== index;
-    flite.setString(item, "name", name);
-    flite.setString(item, "whitespace", place === 0 ? "" : " ");
-    flite.setString(item, "prepunctuation", toAscii(source.before));
-    flite.setString(item, "punc", last ? toAscii(source.after) : "");
-    flite.setInt(item, "file_pos", place);
-    flite.setInt(item, "line_number", 0);
-    flite.setInt(item, "written", index);
-    if (phones !== undefined) flite.setString(item, "phones", phones);
-    if (source.stretch !== 1) flite.setFloat(item, "local_duration_stretch", source.stretch);
-  });
 }
 
 /** Flite puts a silence at both ends; what is sent begins and ends with the speech. */

@@ -15,9 +15,10 @@ const espeak: EngineVoice = { kind: "espeak", voice: "de", pitch: 50, stretch: 1
 const quiet: EngineLog = { info: () => undefined, warn: () => undefined };
 const never = new AbortController().signal;
 
-function program(engine: "flite" | "espeak") {
-  const file = fileURLToPath(new URL(`../../../server/engine/${engine}/main.ts`, import.meta.url));
-  return { name: engine, rate: engine === "flite" ? 16_000 : 22_050, file };
+function program(engine: "flite" | "espeak" | "arcana") {
+  const path = (name: string) => fileURLToPath(new URL(`../../../server/engine/${name}`, import.meta.url));
+  const args = engine === "arcana" ? [path("arcana/model")] : [];
+  return { name: engine, rate: engine === "espeak" ? 22_050 : 16_000, file: path(`${engine}/main.ts`), args };
 }
 
 function utterance(voice: Utterance["voice"], text: string, change: Partial<Utterance> = {}): Utterance {
@@ -53,6 +54,7 @@ const long = `${"the quick brown fox jumps over the lazy dog and ".repeat(3)}res
 describe.each([
   ["flite", flite],
   ["espeak", espeak],
+  ["arcana", flite],
 ] as const)("%s", (name, voice) => {
   let pool: ProcessPool;
   beforeAll(async () => {

@@ -246,21 +246,27 @@ test("the arcana tier samples its manner, and at temperature 0 says the same byt
   }
 });
 
-test("max_tokens bounds the audio of a phrase, at 82 tokens a second", async () => {
-  const tier = await modelTier({ tier: "arcana" });
-  try {
-    const text = "one two three four five six seven eight nine ten eleven twelve";
-    const arcana = { modelId: "arcana", speaker: "moss", text } as const;
-    const whole = await hear(tier.url, { ...arcana, sampling: silence });
-    const cut = await hear(tier.url, { ...arcana, sampling: { ...silence, maxTokens: 200 } });
-    expect(whole.samples.length / whole.rate).toBeGreaterThan(3);
-    expect(cut.samples.length).toBe(Math.round((200 / 82) * cut.rate));
-    expect(cut.words.at(-1)?.end).toBeLessThanOrEqual(200 / 82);
-    expect(cut.words.length).toBeLessThan(12);
-  } finally {
-    await tier.stop();
-  }
-});
+test.each([
+  ["mini", 80],
+  ["flite", 82],
+] as const)(
+  "max_tokens bounds the audio of a phrase: %s takes %d tokens a second",
+  async (generator, rate) => {
+    const tier = await modelTier({ tier: "arcana", generator });
+    try {
+      const text = "one two three four five six seven eight nine ten eleven twelve";
+      const arcana = { modelId: "arcana", speaker: "moss", text } as const;
+      const whole = await hear(tier.url, { ...arcana, sampling: silence });
+      const cut = await hear(tier.url, { ...arcana, sampling: { ...silence, maxTokens: 200 } });
+      expect(whole.samples.length / whole.rate).toBeGreaterThan(3);
+      expect(cut.samples.length).toBe(Math.round((200 / rate) * cut.rate));
+      expect(cut.words.at(-1)?.end).toBeLessThanOrEqual(200 / rate);
+      expect(cut.words.length).toBeLessThan(12);
+    } finally {
+      await tier.stop();
+    }
+  },
+);
 
 test("beyond its streams it queues, and beyond its queue it refuses with a time to come back", async () => {
   const tier = await modelTier({ maxConcurrentStreams: 2 });

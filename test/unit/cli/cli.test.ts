@@ -187,6 +187,15 @@ describe("settings", () => {
     expect(() => readApiSettings(environment)).toThrow(says);
   });
 
+  it("choose what writes arcana's speech", () => {
+    expect(readModelSettings("arcana", { [env.arcanaGenerator]: "flite" })).toMatchObject({
+      generator: "flite",
+    });
+    expect(() => readModelSettings("arcana", { [env.arcanaGenerator]: "big" })).toThrow(
+      'SVC_TTS_ARCANA_GENERATOR must be mini or flite; it is "big".',
+    );
+  });
+
   it("leave traces off unless they are asked for", () => {
     expect(readTracing({}, "api")).toBeUndefined();
     expect(readTracing({ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, "api")).toBeUndefined();

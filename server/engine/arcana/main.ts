@@ -1,0 +1,33 @@
+/** The engine process of arcana-mini, whose folder is its first argument. Its owner is `process-pool.ts`. */
+import { type FliteLibrary, loadFlite } from "../flite/library.ts";
+import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
+import { readModel } from "./model-files.ts";
+import { arcanaSynthesizer } from "./synthesize.ts";
+
+const folder = process.argv[2] ?? "";
+const parts = await tryLoad();
+if (parts) await serveJobs(arcanaSynthesizer({ ...parts, random: Math.random }));
+
+async function tryLoad() {
+  try {
+    const files = await readModel(folder);
+    // ONNX Runtime is loaded here and in no other process: its native code may end the one that it is in
+    const { MiniGenerator } = await import("./generator/mini.ts");
+    return { flite: loadReader(), generator: await MiniGenerator.load(files), codec: files.codec };
+  } catch (error) {
+    reportStartFailure(`arcana-mini: ${error instanceof Error ? error.message : String(error)}`);
+    process.exitCode = 1;
+    return undefined;
+  }
+}
+
+function loadReader(): FliteLibrary {
+  try {
+    return loadFlite();
+  } catch (cause) {
+    throw new Error(
+      `it reads text with Flite, whose library cannot be loaded (${String(cause)}). Install it, on Debian: apt-get install libflite1`,
+      { cause },
+    );
+  }
+}

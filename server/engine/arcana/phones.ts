@@ -1,0 +1,100 @@
+import type { FliteLibrary, Pointer } from "../flite/library.ts";
+
+/** One sound of an utterance and where it stands: what the model is told of the text. */
+export interface Phone {
+  /** Place in `phoneNames`. */
+  readonly phone: number;
+  readonly stressed: number;
+  readonly accented: number;
+  /** In its word: 0 begins it, 1 ends it, 2 is within, 3 is all of it. */
+  readonly syllable: number;
+  /** It begins its syllable. */
+  readonly onset: number;
+  /** After its syllable: 0 none, 1 a word ends, 2 nothing, 3 a phrase ends, 4 all ends. */
+  readonly breakAfter: number;
+  readonly content: number;
+  /** Mark after its word: place in `marks`. */
+  readonly mark: number;
+  /** Syllables to the begin and to the end of the phrase. */
+  readonly syllablesIn: number;
+  readonly syllablesOut: number;
+  /** The token that it is of; -1 in silence. */
+  readonly token: number;
+}
+
+/** ARPAbet as Flite's English writes it; `pau` is silence. */
+const phoneNames =
+  "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th uh uw v w y z zh".split(
+    " ",
+  );
+const marks = ["", ",", ".", "?", "!"] as const;
+const syllablePlaces = ["initial", "final", "mid", "single"];
+const mostSyllables = 15;
+
+/** What the model is told of a sound, in the order of `training/model.py`. */
+export function phoneFields(phone: Phone): number[] {
+  return [
+    phone.phone,
+    phone.stressed,
+    phone.accented,
+    phone.syllable,
+    phone.onset,
+    phone.breakAfter,
+    phone.content,
+    phone.mark,
+    phone.syllablesIn,
+    phone.syllablesOut,
+  ];
+}
+
+/** Reads the sounds of an utterance whose text Flite has analysed. */
+export function readPhones(flite: FliteLibrary, utt: Pointer): { phone: Phone; item: Pointer }[] {
+  const found: { phone: Phone; item: Pointer }[] = [];
+  for (let item = flite.head(flite.relation(utt, "Segment")); item; item = flite.next(item)) {
+    found.push({ phone: readPhone(flite, item), item });
+  }
+  return found;
+}
+
+function readPhone(flite: FliteLibrary, item: Pointer): Phone {
+  const phone = Math.max(0, phoneNames.indexOf(flite.stringOf(item, "name")));
+  if (phone === 0) return silence;
+  const number = (path: string) => flite.floatAt(item, `R:SylStructure.parent.${path}`);
+  const text = (path: string) => flite.textAt(item, `R:SylStructure.parent.${path}`);
+  return {
+    phone,
+    stressed: number("stress"),
+    accented: number("accented"),
+    syllable: Math.max(0, syllablePlaces.indexOf(text("position_type"))),
+    onset: flite.floatAt(item, "pos_in_syl") === 0 ? 1 : 0,
+    breakAfter: number("syl_break"),
+    content: text("parent.gpos") === "content" ? 1 : 0,
+    mark: markOf(text("parent.R:Token.parent.punc")),
+    syllablesIn: Math.min(mostSyllables, number("R:Syllable.syl_in")),
+    syllablesOut: Math.min(mostSyllables, number("R:Syllable.syl_out")),
+    token: number("parent.R:Token.parent.written"),
+  };
+}
+
+const silence: Phone = {
+  phone: 0,
+  stressed: 0,
+  accented: 0,
+  syllable: 0,
+  onset: 0,
+  breakAfter: 0,
+  content: 0,
+  mark: 0,
+  syllablesIn: 0,
+  syllablesOut: 0,
+  token: -1,
+};
+
+/** The first mark that shapes the melody. */
+function markOf(written: string): number {
+  for (const mark of written) {
+    const place = marks.indexOf((mark === ";" || mark === ":" ? "," : mark) as (typeof marks)[number]);
+    if (place > 0) return place;
+  }
+  return 0;
+}

@@ -1,0 +1,114 @@
+import type { FliteVoice } from "../../../config/contract/voices.ts";
+import type { Sampling, TokenTime, Utterance } from "../../speech.ts";
+import type { FliteLibrary } from "../flite/library.ts";
+import { readableTokens, writeTokens } from "../flite/tokens.ts";
+import { toInt16 } from "../neural/int16.ts";
+import type { Sink, Synthesize } from "../serve-jobs.ts";
+import { CodecDecoder } from "./codec/decoder.ts";
+import { melody } from "./codec/melody.ts";
+import type { Generator, PlannedPhone } from "./generator/generator.ts";
+import type { CodecTables } from "./model-files.ts";
+import { type Phone, readPhones } from "./phones.ts";
+
+interface ArcanaParts {
+  /** Reads the text: which sounds, and where they stand. It does not speak. */
+  readonly flite: FliteLibrary;
+  readonly generator: Generator;
+  readonly codec: CodecTables;
+  /** Uniform in [0, 1). */
+  readonly random: () => number;
+}
+
+/** Stages of Flite that come after the sounds are known. */
+const speakingStages = ["duration_model_func", "f0_model_func", "wave_synth_func"];
+const frontEndVoice = "awb";
+/**
+ * Flite's own engine plays `rms` as a tape, faster or slower: its voices are as high as they are small. A little more keeps them
+ * apart by the measure of `test/support/timbre.ts`.
+ */
+const tiedPitch = 1.2;
+/** Greedy, where nothing is said. */
+const plainSampling: Sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
+/** A voice of Flite that the model has not learned, as one that it has. */
+const likenesses: Partial<Record<FliteVoice["voice"], { speaker: string; pitch: number; formants: number }>> =
+  {
+    kal16: { speaker: "rms", pitch: 0.97, formants: 1.16 },
+  };
+
+/** Speaks with a language model that writes a codec's codes. */
+export function arcanaSynthesizer({ flite, generator, codec, random }: ArcanaParts): Synthesize {
+  return async (utterance, sink) => {
+    if (utterance.voice.kind !== "flite")
+      throw new Error(`arcana-mini has no ${utterance.voice.kind} voices`);
+    const phones = phonesOf(flite, utterance);
+    if (phones.length === 0) return;
+    const manner = mannerOf(utterance, utterance.voice, codec);
+    const sampling = utterance.sampling ?? plainSampling;
+    const { plan, frames } = await generator.generate({ phones, speaker: manner.speaker }, sampling, random);
+    const samplesOf = phones.map((phone) => {
+      return codec.frameSamples * manner.stretch * (utterance.tokens[phone.token]?.stretch ?? 1);
+    });
+    if (!sink.times(tokenTimes(phones, plan, samplesOf, codec.rate))) return;
+    const heights = melody(plan, codec);
+    const owners = plan.flatMap(({ frames: count }, phone) => new Array<number>(count).fill(phone));
+    const decoder = new CodecDecoder(codec, manner);
+    let at = 0;
+    for await (const codes of frames) {
+      const pitchHz = manner.pitchHz * Math.exp(heights[at] ?? 0);
+      const audio = decoder.push(codes, pitchHz, samplesOf[owners[at] ?? 0] ?? codec.frameSamples);
+      at++;
+      if (!send(sink, audio, codec)) return;
+    }
+    send(sink, decoder.finish(), codec);
+  };
+}
+
+function send(sink: Sink, audio: Float32Array, { rate }: CodecTables): boolean {
+  return audio.length === 0 || sink.audio(toInt16(audio), rate);
+}
+
+function phonesOf(flite: FliteLibrary, { tokens }: Utterance): Phone[] {
+  const readable = readableTokens(tokens);
+  if (readable.length === 0) return [];
+  const utt = flite.newUtterance();
+  try {
+    writeTokens(flite, utt, readable);
+    flite.init(utt, flite.voice(frontEndVoice));
+    for (const stage of speakingStages) flite.skip(utt, stage);
+    if (!flite.synthTokens(utt)) throw new Error("Flite could not read this utterance");
+    return readPhones(flite, utt).map(({ phone }) => phone);
+  } finally {
+    flite.deleteUtterance(utt);
+  }
+}
+
+function mannerOf(utterance: Utterance, voice: FliteVoice, { speakers, heights }: CodecTables) {
+  const likeness = likenesses[voice.voice] ?? { speaker: voice.voice, pitch: 1, formants: 1 };
+  const speaker = speakers.indexOf(likeness.speaker);
+  const tied = voice.voice === "rms" ? voice.formants ** tiedPitch : 1;
+  if (speaker < 0) throw new Error(`arcana-mini has no speaker ${likeness.speaker}`);
+  return {
+    speaker,
+    formants: voice.formants * likeness.formants,
+    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * tied * likeness.pitch * utterance.pitch,
+    stretch: voice.stretch * utterance.stretch,
+  };
+}
+
+/** When each token is heard: exact, since its sounds are spoken as long as planned. */
+function tokenTimes(
+  phones: readonly Phone[],
+  plan: readonly PlannedPhone[],
+  samplesOf: readonly number[],
+  rate: number,
+): TokenTime[] {
+  const times = new Map<number, TokenTime>();
+  let samples = 0;
+  for (const [i, { token }] of phones.entries()) {
+    const start = samples / rate;
+    samples += (plan[i]?.frames ?? 0) * (samplesOf[i] ?? 0);
+    if (token < 0) continue;
+    times.set(token, { token, start: times.get(token)?.start ?? start, end: samples / rate });
+  }
+  return [...times.values()];
+}

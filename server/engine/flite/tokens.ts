@@ -1,0 +1,56 @@
+import type { Token } from "../../speech.ts";
+import { toAscii } from "../../text/ascii.ts";
+import { toArpabet } from "../../text/phonemes.ts";
+import type { FliteLibrary, Pointer } from "./library.ts";
+
+const maxSpokenCharacters = 80;
+
+/** A word as Flite reads it. */
+export interface FliteToken {
+  readonly index: number;
+  readonly name: string;
+  readonly source: Token;
+  /** ARPAbet, where Flite would not find the sounds itself. */
+  readonly phones: string | undefined;
+}
+
+/** What of the tokens Flite can say, in its own words. */
+export function readableTokens(tokens: readonly Token[]): FliteToken[] {
+  return tokens.flatMap(readable);
+}
+
+/** A written word can be several for Flite ("€5" is "euros 5"); all carry its index. */
+function readable(token: Token, index: number): FliteToken[] {
+  const spoken = token.phonemes ? "word" : toAscii(token.text);
+  return spoken
+    .split(" ")
+    .filter((name) => /[A-Za-z0-9$%&@+=#*<>/~^]/.test(name))
+    .map((name, _at, names) => ({
+      index,
+      name: name.slice(0, maxSpokenCharacters),
+      source: token,
+      phones: token.phonemes ? toArpabet(token.phonemes) : letterPhones(name, names.length),
+    }));
+}
+
+/** Among several words that are said for one ("A four"), A is the letter: Flite would take it for the article. */
+function letterPhones(name: string, words: number): string | undefined {
+  return name === "A" && words > 1 ? "ey1" : undefined;
+}
+
+export function writeTokens(flite: FliteLibrary, utt: Pointer, tokens: readonly FliteToken[]): void {
+  const relation = flite.createRelation(utt, "Token");
+  tokens.forEach(({ index, name, source, phones }, place) => {
+    const item = flite.append(relation, null);
+    const last = tokens[place + 1]?.index !== index;
+    flite.setString(item, "name", name);
+    flite.setString(item, "whitespace", place === 0 ? "" : " ");
+    flite.setString(item, "prepunctuation", toAscii(source.before));
+    flite.setString(item, "punc", last ? toAscii(source.after) : "");
+    flite.setInt(item, "file_pos", place);
+    flite.setInt(item, "line_number", 0);
+    flite.setInt(item, "written", index);
+    if (phones !== undefined) flite.setString(item, "phones", phones);
+    if (source.stretch !== 1) flite.setFloat(item, "local_duration_stretch", source.stretch);
+  });
+}

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { melody } from "../../../server/engine/arcana/codec/melody.ts";
+import type { CodecTables } from "../../../server/engine/arcana/model-files.ts";
+
+/** Two codes of melody: one rises from 0 to 0.2, one stays at 1. */
+const codec = { pitches: [0, 0.2, 1, 1] } as unknown as CodecTables;
+
+test("a melody goes straight through a quarter and three quarters of each sound, and is level before and after", () => {
+  const heights = melody(
+    [
+      { frames: 4, pitch: 0 },
+      { frames: 2, pitch: 1 },
+    ],
+    codec,
+  );
+  // points: frame 0.5 is 0, 2.5 is 0.2, 4 is 1, 5 is 1
+  const expected = [0, 0.05, 0.15, 0.2 + 0.8 / 3, 1, 1];
+  expect([...heights].map((height) => Math.round(height * 1e6) / 1e6)).toEqual(
+    expected.map((height) => Math.round(height * 1e6) / 1e6),
+  );
+});

@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { Vocoder, type VocoderFrame } from "../../../server/engine/arcana/codec/vocoder.ts";
+
+const rate = 16_000;
+const coefficients = 25;
+
+/** A vowel-like envelope: falling with the frequency, with a resonance where `peakHz` says. */
+function frame(change: Partial<VocoderFrame> = {}): VocoderFrame {
+  const cepstrum = new Float32Array(coefficients);
+  cepstrum[0] = -6;
+  cepstrum[1] = 0.8;
+  return { cepstrum, aperiodicityDb: -20, pitchHz: 125, samples: 200, ...change };
+}
+
+function say(frames: readonly VocoderFrame[], formants = 1): { pieces: Float32Array[]; whole: number[] } {
+  const vocoder = new Vocoder({ rate, coefficients, warp: 0.42, formants });
+  const pieces = frames.map((one) => vocoder.push(one));
+  pieces.push(vocoder.finish());
+  return { pieces, whole: pieces.flatMap((piece) => [...piece]) };
+}
+
+/** Hz, by the strongest period of an autocorrelation. */
+function pitchOf(samples: readonly number[]): number {
+  let best = 40;
+  const alike = (lag: number) => {
+    let sum = 0;
+    for (let i = lag; i < samples.length; i++) sum += (samples[i] ?? 0) * (samples[i - lag] ?? 0);
+    return sum;
+  };
+  for (let lag = 40; lag < 200; lag++) if (alike(lag) > alike(best)) best = lag;
+  return rate / best;
+}
+
+/** Mean of the frequencies, weighed by their power, Hz. */
+function brightness(samples: readonly number[]): number {
+  let [sum, moment] = [0, 0];
+  for (let hertz = 50; hertz < 8000; hertz += 50) {
+    let [re, im] = [0, 0];
+    for (const [i, sample] of samples.slice(2000, 4048).entries()) {
+      re += sample * Math.cos((2 * Math.PI * hertz * i) / rate);
+      im += sample * Math.sin((2 * Math.PI * hertz * i) / rate);
+    }
+    sum += re * re + im * im;
+    moment += hertz * (re * re + im * im);
+  }
+  return moment / sum;
+}
+
+function power(samples: readonly number[]): number {
+  return samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
+}
+
+describe("the vocoder", () => {
+  test("makes exactly as many samples as its frames last, whatever their length", () => {
+    const lengths = [200, 100.4, 350.3, 80, 200.3];
+    const { whole } = say(lengths.map((samples) => frame({ samples })));
+    expect(whole.length).toBe(931);
+  });
+
+  test("says the same twice, and what is out is final: later frames change none of it", () => {
+    const frames = Array.from({ length: 40 }, (_, i) => frame({ aperiodicityDb: i > 20 ? 0 : -20 }));
+    const { whole, pieces } = say(frames);
+    expect(say(frames).whole).toEqual(whole);
+    const early = pieces.slice(0, 20).reduce((sum, { length }) => sum + length, 0);
+    const other = [...frames.slice(0, 20), ...frames.slice(20).map(() => frame({ pitchHz: 300 }))];
+    expect(say(other).whole.slice(0, early)).toEqual(whole.slice(0, early));
+    expect(early).toBeGreaterThan(3600);
+  });
+
+  test.each([90, 125, 220])("has the pitch of %d Hz", (pitchHz) => {
+    const { whole } = say(Array.from({ length: 40 }, () => frame({ pitchHz })));
+    expect(pitchOf(whole.slice(1000, 6000)) / pitchHz).toBeCloseTo(1, 1);
+  });
+
+  test("moves resonances up for a smaller speaker, and leaves the pitch", () => {
+    const frames = Array.from({ length: 40 }, () => frame());
+    const [own, small] = [say(frames).whole, say(frames, 1.2).whole];
+    expect(brightness(small)).toBeGreaterThan(1.05 * brightness(own));
+    expect(pitchOf(small.slice(1000, 6000))).toBeCloseTo(pitchOf(own.slice(1000, 6000)), 0);
+  });
+
+  test("has no direct current", () => {
+    const { whole } = say(Array.from({ length: 40 }, () => frame()));
+    const mean = whole.reduce((sum, sample) => sum + sample, 0) / whole.length;
+    expect(mean * mean).toBeLessThan(0.001 * power(whole));
+  });
+
+  test("is as loud with noise alone as with a tone", () => {
+    const tone = say(Array.from({ length: 40 }, () => frame())).whole;
+    const noise = say(Array.from({ length: 40 }, () => frame({ aperiodicityDb: 0 }))).whole;
+    expect(power(noise) / power(tone)).toBeGreaterThan(0.5);
+    expect(power(noise) / power(tone)).toBeLessThan(2);
+  });
+});
