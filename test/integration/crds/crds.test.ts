@@ -62,7 +62,11 @@ describe("the CRDs", () => {
         drain: { maxStreamSeconds: 300, endpointDelaySeconds: 5 },
         service: { type: "ClusterIP", annotations: {} },
       },
-      license: { secretRef: { name: "license", key: "license.jwt" }, gracePeriod: "72h" },
+      license: {
+        secretRef: { name: "license", key: "license.jwt" },
+        gracePeriod: "72h",
+        checkInterval: "24h",
+      },
       models: [
         {
           name: "mist",
