@@ -236,7 +236,7 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /** Waits for a fact; fails with the conditions as they stand. */
-  async until(fact: () => Promise<boolean>, what: string, timeout = 15_000): Promise<void> {
+  async until(fact: () => Promise<boolean>, what: string, timeout = 30_000): Promise<void> {
     const deadline = Date.now() + timeout;
     while (!(await fact())) {
       if (Date.now() > deadline) throw new Error(`${what} did not come about: ${await this.#report()}`);
