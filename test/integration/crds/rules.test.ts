@@ -45,6 +45,7 @@ const breaches: Record<string, Breach> = {
     {
       name: "1st",
     },
+  "api.replicas must not exceed api.scaling.maxReplicas": api({ replicas: 3, scaling: { maxReplicas: 2 } }),
   "resources.requests must not exceed resources.limits": api({
     resources: { requests: { cpu: 2 }, limits: { cpu: 1 } },
   }),
