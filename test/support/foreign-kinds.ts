@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { ControlPlaneAddress } from "./control-plane.ts";
-import { established, kubectlOrThrow } from "./kubectl.ts";
+import { established, kubectl, kubectlOrThrow } from "./kubectl.ts";
 
 /** CRDs of other products, as their Go modules carry them: what objects of ours must satisfy. */
 const products = {
@@ -25,6 +25,9 @@ const products = {
 };
 
 type Product = keyof typeof products;
+
+const conditions =
+  'jsonpath={range .items[*]}{.metadata.name} {.metadata.deletionTimestamp} {.metadata.finalizers} {.status.conditions}{"\\n"}{end}';
 
 /** Files of a product's CRDs, fetched where they are not there yet. */
 export async function foreignCrdFiles(product: Product): Promise<string[]> {
@@ -65,7 +68,17 @@ export class ForeignKinds implements AsyncDisposable {
 
   async remove(): Promise<void> {
     const crds = await this.#crds();
-    await kubectlOrThrow(this.#address, ["delete", "--ignore-not-found", "--timeout=30s", ...crds]);
+    const { code, stderr } = await kubectl(this.#address, [
+      "delete",
+      "--ignore-not-found",
+      "--timeout=100s",
+      ...crds,
+    ]);
+    if (code === 0) return;
+    const left = await kubectl(this.#address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
+    throw new Error(
+      `the CRDs of ${this.#product} were not removed: ${stderr}what is left:\n${left.stdout}${left.stderr}`,
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
