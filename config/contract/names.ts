@@ -125,8 +125,10 @@ export const env = {
   apiKey: "SVC_TTS_API_KEY",
   /** Folder of Hunspell dictionaries, beside those that the server has. */
   dictionaryDir: "SVC_TTS_DICTIONARY_DIR",
-  /** SQLite file of API keys and out-of-vocabulary words. */
+  /** SQLite file, or `postgres://` URL, of API keys and out-of-vocabulary words. */
   database: "SVC_TTS_DATABASE",
+  /** PostgreSQL's password, beside the URL. */
+  databasePasswordFile: "SVC_TTS_DATABASE_PASSWORD_FILE",
   /** How long keys of a database count that cannot be read any more. */
   keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
   /** Limits of keys that have none of their own. */

@@ -20,8 +20,10 @@ export interface ApiSettings {
   readonly keysFile: string | undefined;
   /** One more key, in the clear. */
   readonly apiKey: string | undefined;
-  /** SQLite file of keys and words; words are kept in memory without one. */
+  /** SQLite file or `postgres://` URL of keys and words; words are kept in memory without one. */
   readonly database: string | undefined;
+  /** Of PostgreSQL; wins over the URL's. */
+  readonly databasePasswordFile?: string | undefined;
   /** How long its keys count when it cannot be read any more. */
   readonly keysStaleSeconds: number;
   /** Of keys that have none of their own. */

@@ -111,7 +111,9 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     now,
   });
   await check?.start();
-  const database = openDatabase(settings.database ?? ":memory:");
+  const database = openDatabase(settings.database ?? ":memory:", {
+    passwordFile: settings.databasePasswordFile,
+  });
   const followed = settings.database === undefined ? undefined : openKeys(database, settings, log);
   await followed?.start();
   const oovs = createOovStore(database);

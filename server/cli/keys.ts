@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { stringify } from "yaml";
 import { env as names } from "../../config/contract/names.ts";
-import { openDatabase, StoreFailure } from "../store/database.ts";
+import { openDatabase, StoreFailure, shownPlace } from "../store/database.ts";
 import { createKey, type KeyFacts, type Scope, scopes } from "../store/key.ts";
 import { type KeyBook, KeyBookError, type ListedKey } from "../store/key-book.ts";
 import { openKeyFileBook, toFileEntry } from "../store/key-file.ts";
@@ -14,8 +14,8 @@ const hour = 3_600_000;
 const where = {
   file: { value: "PATH", help: "a keys.yaml of digests" },
   database: {
-    value: "PATH",
-    help: `the server's SQLite file; ${names.database} unless given, where that is set`,
+    value: "PLACE",
+    help: `the server's SQLite file or postgres:// URL; ${names.database} unless given, where that is set`,
   },
 };
 const expires = {
@@ -100,15 +100,20 @@ const rotateCommand: Command = {
 
 export const keysCommands: readonly Command[] = [createCommand, listCommand, revokeCommand, rotateCommand];
 
-type Place = { readonly kind: "file" | "database"; readonly path: string };
+interface Place {
+  readonly kind: "file" | "database";
+  readonly path: string;
+  /** As messages name it: a URL may hold a password. */
+  readonly name: string;
+}
 
 function placeOf(shell: Shell, { file, database }: Options): Place | undefined {
   if (file !== undefined && database !== undefined) {
     throw new UsageError("Give one of --file and --database, not both.");
   }
-  if (file !== undefined) return { kind: "file", path: file };
+  if (file !== undefined) return { kind: "file", path: file, name: file };
   const path = database ?? (shell.env[names.database] || undefined);
-  return path === undefined ? undefined : { kind: "database", path };
+  return path === undefined ? undefined : { kind: "database", path, name: shownPlace(path) };
 }
 
 async function withBook<Result>(
@@ -117,14 +122,14 @@ async function withBook<Result>(
   work: (book: KeyBook) => Promise<Result>,
 ): Promise<Result> {
   const place = placeOf(shell, options);
-  if (!place) throw new UsageError(`Say where the keys are: --file PATH or --database PATH.`);
+  if (!place) throw new UsageError(`Say where the keys are: --file PATH or --database PLACE.`);
   const book = openBook(place, shell);
   try {
     return await work(book);
   } catch (cause) {
     if (cause instanceof StoreFailure) throw new UsageError(sentence(cause.message), { cause });
     if (cause instanceof KeyBookError || place.kind === "file") {
-      throw new UsageError(`${place.path}: ${(cause as Error).message}`, { cause });
+      throw new UsageError(`${place.name}: ${(cause as Error).message}`, { cause });
     }
     throw cause;
   } finally {
@@ -132,8 +137,11 @@ async function withBook<Result>(
   }
 }
 
-function openBook({ kind, path }: Place, { now }: Shell): KeyBook {
-  if (kind === "database") return openKeyTableBook(openDatabase(path), now);
+function openBook({ kind, path }: Place, { now, env }: Shell): KeyBook {
+  if (kind === "database") {
+    const passwordFile = env[names.databasePasswordFile] || undefined;
+    return openKeyTableBook(openDatabase(path, { passwordFile }), now);
+  }
   return openKeyFileBook({
     read: () => (existsSync(path) ? readFileSync(path, "utf8") : ""),
     write: (text) => writePrivate(path, text),
@@ -142,7 +150,7 @@ function openBook({ kind, path }: Place, { now }: Shell): KeyBook {
 }
 
 function whereDigest(place: Place | undefined, key: string, facts: KeyFacts): string {
-  if (place) return `${place.path} holds its digest.`;
+  if (place) return `${place.name} holds its digest.`;
   return `Its digest, for keys.yaml:\n\n${stringify({ keys: [toFileEntry(key, facts)] }).trimEnd()}`;
 }
 

@@ -33,6 +33,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     keysFile: text(names.keysFile),
     apiKey: text(names.apiKey),
     database: text(names.database),
+    databasePasswordFile: text(names.databasePasswordFile),
     keysStaleSeconds: integer(names.keysStaleSeconds, 3600, 1, 365 * day),
     keyLimits: {
       ...whereSet("requestsPerMinute", optionalInteger(names.keyRequestsPerMinute, 1, 1_000_000)),

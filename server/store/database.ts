@@ -1,7 +1,9 @@
 import { Kysely } from "kysely";
 import { Migrator } from "kysely/migration";
+import { type Backend, DatabaseError } from "./backend.ts";
+import { nameOf, type PostgresOptions, postgresBackend } from "./postgres/backend.ts";
 import { migrations, type Tables } from "./schema.ts";
-import { DatabaseError, workerSqliteDialect } from "./sqlite/dialect.ts";
+import { sqliteBackend } from "./sqlite/backend.ts";
 
 /** Where keys and words are kept; every call may fail, with words for whoever looks after it. */
 export interface Database {
@@ -13,6 +15,15 @@ export interface Database {
   close(): Promise<void>;
 }
 
+/** The place as people may read it: a URL without its user and password. */
+export function shownPlace(place: string): string {
+  return isPostgresUrl(place) ? nameOf(place) : place;
+}
+
+function isPostgresUrl(place: string): boolean {
+  return /^postgres(ql)?:\/\//.test(place);
+}
+
 /** The database cannot do its work now. */
 export class StoreFailure extends Error {
   constructor(message: string, cause: unknown) {
@@ -21,15 +32,19 @@ export class StoreFailure extends Error {
   }
 }
 
-/** @param path of an SQLite file, made when it is not there, or `:memory:`. Nothing is opened before the first use. */
-export function openDatabase(path: string): Database {
-  const db = new Kysely<Tables>({ dialect: workerSqliteDialect(path) });
+/**
+ * Nothing is opened before the first use.
+ * @param place the path of an SQLite file, made when it is not there, `:memory:`, or a `postgres://` URL.
+ */
+export function openDatabase(place: string, options: PostgresOptions = {}): Database {
+  const backend = isPostgresUrl(place) ? postgresBackend(place, options) : sqliteBackend(place);
+  const db = new Kysely<Tables>({ dialect: backend.dialect });
   let migrated: Promise<void> | undefined;
   let isMigrated = false;
   return {
     async run(work) {
       try {
-        migrated ??= migrate(db).then(() => {
+        migrated ??= migrate(db, backend).then(() => {
           isMigrated = true;
         });
         await migrated;
@@ -38,7 +53,7 @@ export function openDatabase(path: string): Database {
         const isReplaced = error instanceof DatabaseError && error.fault.isReplaced;
         if (!isMigrated || isReplaced) migrated = undefined;
         if (isReplaced) isMigrated = false;
-        throw asStoreFailure(error, path);
+        throw asStoreFailure(error, backend);
       }
     },
     close: () => db.destroy(),
@@ -46,8 +61,9 @@ export function openDatabase(path: string): Database {
 }
 
 /** Looks and changes in one transaction: of several processes that start at once, one migrates and the others wait. */
-function migrate(db: Kysely<Tables>): Promise<void> {
+function migrate(db: Kysely<Tables>, { lockMigrations }: Backend): Promise<void> {
   return db.transaction().execute(async (trx) => {
+    await lockMigrations(trx);
     const migrator = new Migrator({ db: trx, provider: { getMigrations: async () => ({ ...migrations }) } });
     const { error } = await migrator.migrateToLatest();
     if (error !== undefined) throw new MigrationError(error);
@@ -61,30 +77,9 @@ class MigrationError extends Error {
   }
 }
 
-/** What SQLite's result codes (sqlite.org/rescode.html) mean to whoever runs the service. */
-const meanings: Readonly<Record<number, string>> = {
-  5: "is locked by another process; it is tried again. Nothing but svc-tts should hold it open",
-  8: "is read-only; give the server's user the right to write the file and its folder",
-  10: "cannot be read or written: an input/output error. Look at the disk",
-  11: "is corrupt; stop the server and put a backup in its place",
-  13: "cannot be written as the disk is full; free some space",
-  14: "cannot be opened; its folder must be there, and the server's user may write in it",
-  26: "is not an SQLite database; put a backup in its place, or name another file",
-};
-
-const systemMeanings: Readonly<Record<string, string>> = {
-  ENOENT: "is not there, nor is its folder perhaps; put it back, or mount the volume that holds it",
-  EACCES:
-    "may not be opened by the server's user; give it the right to read and write the file and its folder",
-  EROFS: "lies on a read-only file system; mount its volume for writing",
-  EISDIR: "is a folder; name a file",
-  ENOSPC: "cannot be written as the disk is full; free some space",
-};
-
-function asStoreFailure(error: unknown, path: string): Error {
+function asStoreFailure(error: unknown, { name, meaningOf }: Backend): Error {
   const inner = error instanceof MigrationError ? error.cause : error;
   if (!(inner instanceof DatabaseError)) return error as Error;
-  const { sqliteCode = 0, code = "", message } = inner.fault;
-  const meaning = meanings[sqliteCode] ?? systemMeanings[code] ?? `failed: ${message}`;
-  return new StoreFailure(`the database ${path} ${meaning}`, inner);
+  const meaning = meaningOf(inner.fault) ?? `failed: ${inner.message}`;
+  return new StoreFailure(`the database ${name} ${meaning}`, inner);
 }

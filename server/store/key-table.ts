@@ -35,7 +35,8 @@ export function createKeyTable(database: Database, now: () => number): KeyTable 
     used: (times) =>
       database.run((db) =>
         db.transaction().execute(async (trx) => {
-          for (const [sha256, last_used_at] of times) {
+          // in one order everywhere: replicas that wrote in different ones would wait for each other
+          for (const [sha256, last_used_at] of [...times].sort()) {
             await trx.updateTable("key_secrets").set({ last_used_at }).where("sha256", "=", sha256).execute();
           }
         }),
@@ -48,9 +49,8 @@ export function openKeyTableBook(database: Database, now: () => number): KeyBook
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     database.run((db) =>
       db.transaction().execute(async (trx) => {
-        const result = await work(trx);
-        await raiseRevision(trx);
-        return result;
+        await raiseRevision(trx); // first, as it holds back other changes until this one is done
+        return work(trx);
       }),
     );
   return {

@@ -22,6 +22,7 @@ export type SavedWord = Omit<MetWord, "keyId" | "team">;
 
 /** Where out-of-vocabulary words are kept for review. */
 export interface OovStore {
+  /** Each word of a key and language once. */
   add(words: readonly MetWord[]): Promise<void>;
   /** Those met last first. */
   list(
@@ -38,25 +39,48 @@ export function createOovStore(database: Database): OovStore {
     add: (words) =>
       database.run((db) =>
         db.transaction().execute(async (trx) => {
-          for (const word of words) await addWord(trx, word);
-          for (const keyId of new Set(words.map((word) => word.keyId))) await forgetOldest(trx, keyId);
+          for (const some of batches(inOrder(words))) await addWords(trx, some);
+          for (const keyId of new Set(inOrder(words).map((word) => word.keyId))) {
+            await forgetOldest(trx, keyId);
+          }
         }),
       ),
     list: (owner, filter) => database.run((db) => listWords(db, owner, filter)),
   };
 }
 
-async function addWord(db: Kysely<Tables>, word: MetWord): Promise<void> {
-  const { keyId: key_id, team, language, count, firstSeen: first_seen, lastSeen: last_seen } = word;
-  const team_id = team ?? null;
+/** One order everywhere: replicas that wrote in different ones would wait for each other. */
+function inOrder(words: readonly MetWord[]): MetWord[] {
+  const place = ({ keyId, language, word }: MetWord) => JSON.stringify([keyId, language, word]);
+  return words.toSorted((a, b) => Buffer.compare(Buffer.from(place(a)), Buffer.from(place(b))));
+}
+
+/** Rows of one statement: a round trip for each word would take PostgreSQL a minute for what may have gathered. */
+const batchSize = 500;
+
+function batches(words: readonly MetWord[]): MetWord[][] {
+  const count = Math.ceil(words.length / batchSize);
+  return Array.from({ length: count }, (_, i) => words.slice(i * batchSize, (i + 1) * batchSize));
+}
+
+async function addWords(db: Kysely<Tables>, words: readonly MetWord[]): Promise<void> {
+  const rows = words.map(({ keyId, team, language, word, count, firstSeen, lastSeen }) => ({
+    key_id: keyId,
+    team_id: team ?? null,
+    language,
+    word,
+    count,
+    first_seen: firstSeen,
+    last_seen: lastSeen,
+  }));
   await db
     .insertInto("oovs")
-    .values({ key_id, team_id, language, word: word.word, count, first_seen, last_seen })
+    .values(rows)
     .onConflict((conflict) =>
       conflict.columns(["key_id", "language", "word"]).doUpdateSet((row) => ({
-        team_id,
-        count: row("oovs.count", "+", count),
-        last_seen,
+        team_id: row.ref("excluded.team_id"),
+        count: row("oovs.count", "+", row.ref("excluded.count")),
+        last_seen: row.ref("excluded.last_seen"),
       })),
     )
     .execute();

@@ -1,10 +1,9 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { access } from "node:fs/promises";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
+import { freePort } from "./free-port.ts";
 
 const run = promisify(execFile);
 
@@ -91,14 +90,6 @@ async function install(): Promise<void> {
       cause,
     });
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -9,18 +9,8 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
-import type { Answer, DatabaseFault } from "./protocol.ts";
-
-/** What went wrong in the database, before it is put in words. */
-export class DatabaseError extends Error {
-  readonly fault: DatabaseFault;
-
-  constructor(fault: DatabaseFault) {
-    super(fault.message);
-    this.name = "DatabaseError";
-    this.fault = fault;
-  }
-}
+import { DatabaseError } from "../backend.ts";
+import type { Answer } from "./protocol.ts";
 
 /** Node's own SQLite for Kysely, each statement run in a worker thread. */
 export function workerSqliteDialect(path: string): Dialect {

@@ -4,12 +4,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
-import { createKey, digestKey, type KeyFacts } from "../../../server/store/key.ts";
-import type { KeyBook } from "../../../server/store/key-book.ts";
-import { openKeyFileBook } from "../../../server/store/key-file.ts";
-import { KeyIndex } from "../../../server/store/key-store.ts";
+import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
-import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts";
 
 let folder: string;
 let files = 0;
@@ -35,132 +31,7 @@ function opened(path = newPath()): Database {
 }
 
 const now = Date.UTC(2030, 0, 1);
-const hour = 3_600_000;
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
-
-describe("a key book", () => {
-  const books: [string, () => KeyBook][] = [
-    ["of a database", () => openKeyTableBook(opened(), () => now)],
-    [
-      "of a file",
-      () => {
-        let text = "";
-        const write = (next: string) => {
-          text = next;
-        };
-        return openKeyFileBook({ read: () => text, write, now: () => now });
-      },
-    ],
-  ];
-
-  it.each(books)("%s makes, lists, rotates and revokes keys", async (_, openBook) => {
-    const book = openBook();
-    const [first, second] = [createKey(), createKey()];
-    await book.create(first, facts);
-    await book.create(createKey(), { name: "other", scopes: ["admin", "oov:read"], expiresAt: now + hour });
-    await expect(book.create(createKey(), facts)).rejects.toThrow("there is a key named app already");
-    await book.rotate("app", second, { endOfOthers: now + 2 * hour });
-    await book.rotate("other", createKey(), { endOfOthers: now + 2 * hour, expiresAt: now + 9 * hour });
-    const digest = (key: string) => digestKey(key).toString("hex").slice(0, 8);
-    expect(await book.list()).toMatchObject([
-      {
-        ...facts,
-        secrets: [{ digest: digest(first), expiresAt: now + 2 * hour }, { digest: digest(second) }],
-      },
-      { name: "other", secrets: [{ expiresAt: now + hour }, { expiresAt: now + 9 * hour }] },
-    ]);
-    await book.revoke("app");
-    expect((await book.list()).map(({ name }) => name)).toEqual(["other"]);
-    await expect(book.revoke("app")).rejects.toThrow("no key named app");
-    await expect(book.rotate("app", createKey(), { endOfOthers: 0 })).rejects.toThrow("no key named app");
-    await book.create(createKey(), facts); // the name is free again
-  });
-});
-
-describe("the table of keys", () => {
-  it("has what is good now, by the same id through a rotation, and never the key itself", async () => {
-    const path = newPath();
-    const database = opened(path);
-    const book = openKeyTableBook(database, () => now);
-    const table = createKeyTable(database, () => now);
-    const [old, fresh, expired] = [createKey(), createKey(), createKey()];
-    const before = await table.revision();
-    await book.create(old, facts);
-    await book.rotate("app", fresh, { endOfOthers: now + hour });
-    await book.create(expired, { ...facts, name: "expired", expiresAt: now });
-    expect(await table.revision()).toBe(before + 3);
-    const index = new KeyIndex(await table.load());
-    expect(index.find(digestKey(old))).toMatchObject({ ...facts, expiresAt: now + hour });
-    expect(index.find(digestKey(fresh))?.id).toBe(index.find(digestKey(old))?.id);
-    expect(index.find(digestKey(expired))).toBeUndefined();
-    await table.used(new Map([[digestKey(fresh).toString("hex"), now]]));
-    expect((await book.list())[0]?.secrets.map(({ lastUsedAt }) => lastUsedAt)).toEqual([undefined, now]);
-    expect(await table.revision()).toBe(before + 3); // a use is no change
-    await book.revoke("app");
-    expect(await table.load()).toEqual([]);
-    expect(statSync(path).mode & 0o777).toBe(0o600);
-    await database.close();
-    const bytes = new DatabaseSync(path)
-      .prepare("select group_concat(sha256) as all_of from key_secrets")
-      .get();
-    expect(JSON.stringify(bytes)).not.toContain(fresh.slice(4));
-  });
-
-  it("is shared by processes: each sees the other's changes, and both may start at once", async () => {
-    const path = newPath();
-    const tables = [opened(path), opened(path), opened(path)].map((database) => ({
-      table: createKeyTable(database, () => now),
-      book: openKeyTableBook(database, () => now),
-    }));
-    await Promise.all(tables.map(({ table }) => table.revision()));
-    await Promise.all(
-      tables.map(({ book }, i) => book.create(createKey(), { name: `key ${i}`, scopes: ["admin"] })),
-    );
-    for (const { table } of tables) expect(await table.load()).toHaveLength(3);
-  });
-});
-
-describe("out-of-vocabulary words", () => {
-  const met = (word: string, more: Partial<MetWord> = {}): MetWord => ({
-    keyId: "k1",
-    team: undefined,
-    language: "eng",
-    word,
-    count: 1,
-    firstSeen: now,
-    lastSeen: now,
-    ...more,
-  });
-
-  it("are counted by word, and seen by their key or team alone", async () => {
-    const store = createOovStore(opened());
-    await store.add([met("zorblax"), met("quuxly", { count: 2, language: "nld" })]);
-    await store.add([met("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
-    await store.add([
-      met("teamword", { keyId: "k2", team: "blue" }),
-      met("teamword", { keyId: "k3", team: "blue" }),
-    ]);
-    expect(await store.list({ keyId: "k1", team: undefined }, { limit: 10 })).toEqual([
-      { word: "zorblax", language: "eng", count: 4, firstSeen: now, lastSeen: now + 2 },
-      { word: "quuxly", language: "nld", count: 2, firstSeen: now, lastSeen: now },
-    ]);
-    expect(await store.list({ keyId: "k9", team: "blue" }, { limit: 10 })).toMatchObject([
-      { word: "teamword", count: 2 },
-    ]);
-    const dutch = await store.list({ keyId: "k1", team: undefined }, { limit: 10, language: "nld" });
-    expect(dutch.map(({ word }) => word)).toEqual(["quuxly"]);
-    expect(await store.list({ keyId: "k1", team: undefined }, { limit: 1 })).toHaveLength(1);
-  });
-
-  it("are bounded: those met longest ago give way", async () => {
-    const store = createOovStore(opened());
-    const words = Array.from({ length: 10_003 }, (_, i) => met(`w${i}`, { lastSeen: now + i }));
-    await store.add(words);
-    const kept = await store.list({ keyId: "k1", team: undefined }, { limit: 20_000 });
-    expect(kept).toHaveLength(10_000);
-    expect(kept.at(-1)?.word).toBe("w3");
-  });
-});
 
 describe("a database that is not well says what to do", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
