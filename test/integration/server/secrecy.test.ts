@@ -146,7 +146,9 @@ describe("at the log level trace, with traces on", () => {
     );
     const enough = new AbortController();
     setTimeout(killEngines, 250);
-    const cutOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", enough.signal).catch(() => undefined);
+    const cutOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", enough.signal).catch(
+      () => undefined,
+    );
     await eventually("the end of an engine", () => output().includes("an engine process ended"));
     enough.abort(); // a retried one would speak for half an hour
     await cutOrRetried;
