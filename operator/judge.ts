@@ -1,6 +1,6 @@
 import type { JSONWebKeySet } from "jose";
 import {
-  judgeLicense,
+  judgeReading,
   type LicenseClaims,
   type LicenseVerdict,
   licenseIdOf,
@@ -90,21 +90,19 @@ interface Verdict {
 }
 
 async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Promise<Verdict> {
-  const { now, deployment, licenseToken: token } = observed;
+  const { now, deployment, license } = observed;
   const online = await onlineCheck(observed, keys);
-  const question = {
-    token,
-    keys,
+  const terms = {
     now,
     gracePeriodSeconds: durationSeconds(deployment.spec.license.gracePeriod),
     check: online,
   };
-  const verdict = await judgeLicense({ ...question, failedAt: undefined });
+  const verdict = judgeReading(license, { ...terms, failedAt: undefined });
   const check = online && checkOf(online, verdict);
   if (verdict.claims !== undefined && verdict.cause !== "revoked")
     return { verdict, failedAt: undefined, check };
   const failedAt = failedSince(observed);
-  return { verdict: await judgeLicense({ ...question, failedAt }), failedAt, check };
+  return { verdict: judgeReading(license, { ...terms, failedAt }), failedAt, check };
 }
 
 /** Undefined where the issuer is not asked. */
@@ -272,10 +270,7 @@ function heldBack(pools: readonly PoolGrant[]): string {
   return `Pool ${list.join(", ")}.`;
 }
 
-function explainRefusal(
-  { deployment, licenseToken }: ObservedDeployment,
-  verdict: LicenseVerdict,
-): Explanation {
+function explainRefusal({ deployment, license }: ObservedDeployment, verdict: LicenseVerdict): Explanation {
   const { name, key } = deployment.spec.license.secretRef;
   const where = `Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
   if (verdict.cause !== undefined) {
@@ -284,8 +279,8 @@ function explainRefusal(
   }
   if (verdict.claims !== undefined && verdict.state !== "invalid")
     return refused("Expired", `${verdict.message} ${where}`);
-  if (licenseToken?.trim()) return refused("Invalid", `${verdict.message} ${where}`);
-  return refused("Missing", `${verdict.message} ${where}`);
+  const isMissing = "state" in license && license.state === "missing";
+  return refused(isMissing ? "Missing" : "Invalid", `${verdict.message} ${where}`);
 }
 
 function refused(reason: string, message: string): Explanation {

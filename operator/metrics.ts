@@ -77,10 +77,10 @@ export function callMetrics(registry: Registry, host: string): CallObserver {
   };
 }
 
-type Told = Pick<Operator, "leading" | "deployments">;
+type Speaker = Pick<Operator, "leading" | "deployments">;
 
 /** `leader_election_master_status` of client-go. */
-export function leaderMetrics(registry: Registry, lease: string, operator: () => Told | undefined): void {
+export function leaderMetrics(registry: Registry, lease: string, operator: () => Speaker | undefined): void {
   new Gauge({
     name: "leader_election_master_status",
     help: "1 while this process leads, else 0",
@@ -95,18 +95,44 @@ export function leaderMetrics(registry: Registry, lease: string, operator: () =>
 const of = ["namespace", "name"] as const;
 const statuses = { True: 1, False: 0, Unknown: -1 } as const;
 
+interface Told {
+  readonly labels: { readonly namespace: string; readonly name: string };
+  readonly status: TtsDeploymentStatus;
+}
+
+function statusesOf(running: Speaker | undefined): Told[] {
+  const found: Told[] = [];
+  if (running?.leading() !== true) return found;
+  for (const { metadata, status } of running.deployments()) {
+    if (status !== undefined)
+      found.push({ labels: { namespace: metadata.namespace, name: metadata.name }, status });
+  }
+  return found;
+}
+
+/** Every gauge of a scrape asks in the same turn of the event loop; what they are told is not kept for the next. */
+function oncePerScrape<T>(ask: () => T): () => T {
+  let told: { readonly answer: T } | undefined;
+  return () => {
+    if (told === undefined) {
+      told = { answer: ask() };
+      queueMicrotask(() => {
+        told = undefined;
+      });
+    }
+    return told.answer;
+  };
+}
+
 /** What the statuses of the TtsDeployments say; of the process that leads alone, so that sums count each once. */
 export function resourceMetrics(
   registry: Registry,
-  operator: () => Told | undefined,
+  operator: () => Speaker | undefined,
   nowMs: () => number,
 ): void {
-  const each = (tell: (labels: { namespace: string; name: string }, status: TtsDeploymentStatus) => void) => {
-    const running = operator();
-    if (running?.leading() !== true) return;
-    for (const { metadata, status } of running.deployments()) {
-      if (status !== undefined) tell({ namespace: metadata.namespace, name: metadata.name }, status);
-    }
+  const all = oncePerScrape(() => statusesOf(operator()));
+  const each = (tell: (labels: Told["labels"], status: TtsDeploymentStatus) => void) => {
+    for (const { labels, status } of all()) tell(labels, status);
   };
   const gauge = (
     name: string,

@@ -1,11 +1,12 @@
 import { Compile } from "typebox/compile";
+import { type LicenseReading, readLicense } from "../config/contract/license.ts";
 import { children } from "../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../crds/tts-model-pool.ts";
 import { sortFields } from "../crds/unknown-fields.ts";
 import type { ClusterClient } from "./cluster/client.ts";
-import { resourceOf } from "./cluster/resources.ts";
 import { keyOf } from "./cluster/watch.ts";
+import type { Settings } from "./desired/children.ts";
 import { answerIn, isRouted } from "./desired/config-map.ts";
 import { telemetrySecrets } from "./desired/telemetry.ts";
 import { useOf } from "./judge.ts";
@@ -24,6 +25,7 @@ import type {
 } from "./observed.ts";
 import type { RolloutFacts } from "./rollout/plan.ts";
 import type { Scaler } from "./scaling/scaler.ts";
+import type { Secrets } from "./secrets.ts";
 import type { ClusterView } from "./view.ts";
 
 /** From the cluster to one plain value: everything a pass will judge by. */
@@ -31,7 +33,9 @@ import type { ClusterView } from "./view.ts";
 export interface Eyes {
   readonly client: ClusterClient;
   readonly view: ClusterView;
+  readonly secrets: Secrets;
   readonly clock: Clock;
+  readonly settings: Pick<Settings, "licenseKeys">;
   /** What API pods tell. */
   readonly scaler: Pick<Scaler, "licenseAnswers">;
 }
@@ -90,18 +94,18 @@ export async function readAgain({ client, view }: Eyes, { object }: Unreadable):
 
 export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): Promise<ObservedDeployment> {
   const { namespace, name } = deployment.metadata;
-  const { license, api } = deployment.spec;
+  const { api } = deployment.spec;
   const keys = api.keys?.secretRef.name;
-  const [licenseSecret, keysSecret] = await Promise.all([
-    eyes.client.get(secretRef(namespace, license.secretRef.name)),
-    keys === undefined ? undefined : eyes.client.get(secretRef(namespace, keys)),
+  const [license, keysSecretExists] = await Promise.all([
+    observeLicense(eyes, deployment),
+    keys === undefined ? undefined : exists(eyes, namespace, keys),
   ]);
   return {
     now: eyes.clock.nowMs(),
     deployment,
-    licenseToken: entryOf(licenseSecret, license.secretRef.key),
-    licenseAnswers: license.endpoint === undefined ? [] : answersOf(eyes, deployment),
-    keysSecretExists: keys === undefined ? undefined : keysSecret !== undefined,
+    license,
+    licenseAnswers: deployment.spec.license.endpoint === undefined ? [] : answersOf(eyes, deployment),
+    keysSecretExists,
     telemetry: await observeTelemetry(eyes, deployment),
     api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
     apiReplicas: api.replicas,
@@ -120,18 +124,30 @@ function answersOf({ view, scaler }: Eyes, deployment: TtsDeployment): string[] 
   return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(keyOf(deployment))];
 }
 
-async function observeTelemetry(
-  { client, view }: Eyes,
+/** The signature is checked once for each license, not once for each who has it. */
+async function observeLicense(
+  { secrets, settings }: Eyes,
   { metadata, spec }: TtsDeployment,
-): Promise<ObservedTelemetry> {
-  const wanted = telemetrySecrets(spec.telemetry);
-  const found = await Promise.all(
-    wanted.map((name) => client.get(secretRef(metadata.namespace, name), { metadataOnly: true })),
+): Promise<LicenseReading> {
+  const { name, key } = spec.license.secretRef;
+  const { fact } = await secrets.read(secretRef(metadata.namespace, name), `license ${key}`, (secret) =>
+    readLicense({ token: entryOf(secret, key), keys: settings.licenseKeys }),
   );
+  return fact;
+}
+
+async function exists({ secrets }: Eyes, namespace: string, name: string): Promise<boolean> {
+  const { fact } = await secrets.read(secretRef(namespace, name), "exists", (secret) => secret !== undefined);
+  return fact;
+}
+
+async function observeTelemetry(eyes: Eyes, { metadata, spec }: TtsDeployment): Promise<ObservedTelemetry> {
+  const wanted = telemetrySecrets(spec.telemetry);
+  const found = await Promise.all(wanted.map((name) => exists(eyes, metadata.namespace, name)));
   return {
-    missingSecrets: wanted.filter((_name, index) => found[index] === undefined),
+    missingSecrets: wanted.filter((_name, index) => !found[index]),
     monitorsMissing:
-      spec.telemetry?.serviceMonitor.enabled === true && !(await view.isInstalled("ServiceMonitor")),
+      spec.telemetry?.serviceMonitor.enabled === true && !(await eyes.view.isInstalled("ServiceMonitor")),
   };
 }
 
@@ -174,34 +190,22 @@ export function parentOf(view: ClusterView, pool: TtsModelPool): TtsModelPool | 
   return parent !== undefined && isOwnedBy(pool, parent) ? (parent as TtsModelPool) : undefined;
 }
 
-/** Every Secret that a TtsDeployment depends on. */
-function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
+/** Every Secret of its users' that a TtsDeployment depends on. */
+export function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
   const names = [
     spec.license.secretRef.name,
     ...(spec.api.keys ? [spec.api.keys.secretRef.name] : []),
-    children.token(metadata.name),
     ...telemetrySecrets(spec.telemetry),
   ];
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
 }
 
-/** Everything of a TtsDeployment that is followed by its name. */
-export function namedOf(deployment: TtsDeployment): Ref[] {
-  const routes = deployment.spec.api.route?.gatewayRef === undefined ? [] : [routeRef(deployment)];
-  return [...secretsOf(deployment), ...routes];
+/** The internal token's, which the operator makes. */
+export function tokenRef({ namespace, name }: { namespace: string; name: string }): Ref {
+  return secretRef(namespace, children.token(name));
 }
 
-export function routeRef({ metadata }: TtsDeployment): Ref {
-  const { apiVersion } = resourceOf("HTTPRoute");
-  return {
-    apiVersion,
-    kind: "HTTPRoute",
-    namespace: metadata.namespace,
-    name: children.apiService(metadata.name),
-  };
-}
-
-export function secretRef(namespace: string, name: string): Ref {
+function secretRef(namespace: string, name: string): Ref {
   return { apiVersion: "v1", kind: "Secret", namespace, name };
 }
 

@@ -1,4 +1,4 @@
-import type { LicenseVerdict } from "../config/contract/license.ts";
+import type { LicenseReading, LicenseVerdict } from "../config/contract/license.ts";
 import type { LicenseAnswer } from "../config/contract/license-check.ts";
 import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../crds/tts-model-pool.ts";
@@ -42,8 +42,7 @@ export interface ObservedDeployment {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly deployment: TtsDeployment;
-  /** Content of the license Secret; never leaves the pass. */
-  readonly licenseToken: string | undefined;
+  readonly license: LicenseReading;
   /** What the license's issuer is said to have answered: by API pods, and by the routing table. Nobody has checked it yet. */
   readonly licenseAnswers?: readonly string[];
   /** Whether the Secret with API keys is there; `undefined` when the spec names none. */

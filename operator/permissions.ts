@@ -71,8 +71,8 @@ const permissions: readonly Permission[] = [
     scope: "workload",
     apiGroup: "gateway.networking.k8s.io",
     resources: ["httproutes"],
-    verbs: ["get", "watch", "create", "patch", "delete"],
-    why: "How the API is reached by a Gateway, where asked for; followed by name, since many clusters do not have the kind.",
+    verbs: [...own, "delete"],
+    why: "How the API is reached by a Gateway, where asked for and the Gateway API is installed; deleted when asked for no more.",
   },
   {
     scope: "workload",
@@ -128,7 +128,7 @@ const permissions: readonly Permission[] = [
     apiGroup: "",
     resources: ["secrets"],
     verbs: ["get", "watch", "create", "patch"],
-    why: "License and API keys are read and watched by name, never listed; the internal token is made here. Users choose the names, so no list of names can stand here.",
+    why: "License and API keys are read and watched by name, never listed; the internal token is made here, and its metadata watched by the operator's own label. Users choose the names, so no list of names can stand here.",
   },
   {
     scope: "workload",

@@ -20,13 +20,12 @@ import {
   type Eyes,
   findDeployment,
   findPool,
-  namedOf,
   observeCanary,
   observeDeployment,
   observePool,
   parentOf,
   readAgain,
-  routeRef,
+  secretsOf,
   Unreadable,
 } from "./observe.ts";
 import type {
@@ -71,11 +70,10 @@ const settled: Outcome = { kind: "settled" };
 /** A pass over one TtsDeployment: observe, judge, render, apply, tell. */
 export async function reconcileDeployment(hands: Hands, key: string): Promise<Outcome> {
   const deployment = findDeployment(hands.view, key);
-  hands.view.followNamed(key, deployment && !isGoing(deployment) ? namedOf(deployment) : []);
+  hands.secrets.follow(key, deployment && !isGoing(deployment) ? secretsOf(deployment) : []);
   if (deployment === undefined || isGoing(deployment)) {
     hands.tokens.forget(key);
     hands.scaler.forget(key);
-    hands.writer.forget(key);
     hands.rivals.forget(key);
     if (deployment === undefined) hands.shares.forget(key);
     return settled;
@@ -88,18 +86,17 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
   const rival = hands.rivals.look(key, deployment.status?.operator);
   if (isLeftTo(rival, deployment)) return waitFor(rival, hands);
   const found = { ...(await observeDeployment(hands, deployment)), rival, signer: hands.rivals.own };
-  const { internal, changesAt: tokenChangesAt } = await hands.tokens.tokenOf(deployment);
+  const { internal, changesAt: tokenChangesAt, read } = await hands.tokens.tokenOf(deployment);
   hands.scaler.follow(key, deployment, found.api.pods, internal.accepted);
   const observed = hands.scaler.withApiReplicas(key, found);
   const judgement = await judge(observed, hands.settings.licenseKeys, hands.shares);
   const token = tokenSecret(deployment, internal);
+  if (deployment.spec.api.route?.gatewayRef !== undefined) await hands.view.isInstalled("HTTPRoute");
   const rendered = deploymentChildren(observed, judgement, hands.settings);
   const children = [token, ...rendered.children];
   for (const pool of poolsScaledByOthers(observed)) await hands.writer.handOverReplicas(pool);
-  const result = await hands.writer.ensureAll(deployment, children);
+  const result = await hands.writer.ensureAll(deployment, children, read?.secret);
   if (result.failure === undefined) await hands.writer.retire(deployment, deployment.metadata.name, children);
-  if (result.failure === undefined)
-    await hands.writer.retireNamed(deployment, routeRef(deployment), children);
   if (result.failure === undefined && hasRoutes(result)) await prune(hands, observed);
   const problem = result.problem ?? rendered.problem;
   await tell(

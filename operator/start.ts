@@ -21,9 +21,10 @@ import {
 } from "./reconcile.ts";
 import { Rivals } from "./rivals.ts";
 import { Scaler } from "./scaling/scaler.ts";
+import { Secrets } from "./secrets.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
-import { deploymentKey, deploymentOf, keysOf, poolKey, poolKeys } from "./wake.ts";
+import { deploymentKey, deploymentOf, keysOf, keysOfSecret, poolKey, poolKeys } from "./wake.ts";
 import { Writer } from "./write.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
@@ -60,8 +61,8 @@ export interface OperatorOptions {
 /** A running operator. */
 export interface Operator {
   leading(): boolean;
-  /** All that are served, as last seen. */
-  deployments(): TtsDeployment[];
+  /** All that are served, as last seen, one by one. */
+  deployments(): Iterable<TtsDeployment>;
   /** Ends passes, watches and the lead, in this order. */
   stop(): Promise<void>;
 }
@@ -75,7 +76,9 @@ const defaultTokenOverlapMs = 300_000;
 /** Builds an operator and starts it; resolves when it knows the cluster. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { client, log, settings, clock = systemClock } = options;
-  const view = new ClusterView({ client, namespaces: options.namespaces, clock, observer: watchLog(log) });
+  const watching = { client, namespaces: options.namespaces, clock, observer: watchLog(log) };
+  const view = new ClusterView(watching);
+  const secrets = new Secrets(watching);
   // made before the queue that it wakes
   const scaler = new Scaler({
     clock,
@@ -89,16 +92,17 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     client,
     clock,
     view,
+    secrets,
     settings,
     rivals: new Rivals(options.release, clock, (key, { names }) =>
       log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
     ),
-    writer: new Writer(client, view),
+    writer: new Writer(client, view, secrets),
     shares: new LicenseShares((keys) => {
       for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);
     }),
     tokens: new TokenKeeper({
-      client,
+      secrets,
       clock,
       newToken: () => randomBytes(tokenBytes).toString("base64url"),
       overlapMs: options.tokenOverlapMs ?? defaultTokenOverlapMs,
@@ -126,8 +130,12 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   view.onChange((change) => {
     for (const key of keysOf(view, change)) queue.add(key);
   });
+  secrets.onChange((key, secret) => {
+    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one);
+  });
+  secrets.start();
   const stopEarly = async (error: unknown) => {
-    await view.stop();
+    await Promise.all([view.stop(), secrets.stop()]);
     throw error;
   };
   await view.start().catch(stopEarly);
@@ -137,14 +145,14 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   };
   const election = lead(options, work, clock);
   return {
-    deployments: () => view.all("TtsDeployment") as TtsDeployment[],
+    deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
     leading: () => election?.leading ?? true,
     async stop() {
       await queue.stop();
       await scaler.stop();
       await hands.events.flush();
       await election?.stop();
-      await view.stop();
+      await Promise.all([view.stop(), secrets.stop()]);
     },
   };
 }

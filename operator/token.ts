@@ -1,13 +1,15 @@
 import { children, requests } from "../config/contract/names.ts";
-import type { ClusterClient } from "./cluster/client.ts";
+import { keyOf } from "./cluster/watch.ts";
 import { type InternalToken, readTokenSecret } from "./desired/secret.ts";
 import { firstToken, type Rotation, rotate } from "./desired/token-rotation.ts";
 import type { Clock } from "./loop/clock.ts";
-import { isOwnedBy, secretRef } from "./observe.ts";
+import type { Manifest } from "./manifest.ts";
+import { isOwnedBy, tokenRef } from "./observe.ts";
 import type { TtsDeployment } from "./observed.ts";
+import type { Finding, Secrets } from "./secrets.ts";
 
 export interface TokenKeeperOptions {
-  readonly client: ClusterClient;
+  readonly secrets: Secrets;
   readonly clock: Clock;
   readonly newToken: () => string;
   /** Longest time that every kubelet takes to renew its pods' files. */
@@ -15,6 +17,12 @@ export interface TokenKeeperOptions {
 }
 
 const dayMs = 86_400_000;
+
+/** `namespace/name` of the TtsDeployment whose token a Secret of this key is; undefined for other Secrets. */
+export function deploymentOfToken(key: string): string | undefined {
+  const suffix = children.token("");
+  return key.endsWith(suffix) ? key.slice(0, -suffix.length) : undefined;
+}
 
 /**
  * The internal token of each TtsDeployment, as its Secret holds it, replaced step by step. A Secret that somebody deletes comes back
@@ -29,9 +37,10 @@ export class TokenKeeper {
     this.#options = options;
   }
 
-  async tokenOf(owner: TtsDeployment): Promise<Rotation> {
+  /** `read` is the Secret, where this had to read it. */
+  async tokenOf(owner: TtsDeployment): Promise<Rotation & Pick<Finding<unknown>, "read">> {
     const { namespace, name, uid, annotations } = owner.metadata;
-    const { client, clock, newToken, overlapMs } = this.#options;
+    const { secrets, clock, newToken, overlapMs } = this.#options;
     const key = `${namespace}/${name}`;
     const terms = {
       now: clock.nowMs(),
@@ -40,17 +49,20 @@ export class TokenKeeper {
       overlapMs,
       newToken,
     };
-    const secret = await client.get(secretRef(namespace, children.token(name)));
-    const stored = secret && isOwnedBy(secret, owner) ? readTokenSecret(secret) : undefined;
+    const ofOwner = (secret: Manifest | undefined) =>
+      secret && isOwnedBy(secret, owner) ? readTokenSecret(secret) : undefined;
+    const { fact: stored, read } = await secrets.read(tokenRef(owner.metadata), `token ${uid}`, ofOwner);
     const known = this.#known.get(key);
     const held = stored ?? (known?.uid === uid ? known.internal : firstToken(terms));
     const rotation = rotate(held, terms);
     this.#known.set(key, { uid, internal: rotation.internal });
-    return rotation;
+    return { ...rotation, read };
   }
 
   /** The TtsDeployment of this key is gone. */
   forget(key: string): void {
     this.#known.delete(key);
+    const [namespace = "", name = ""] = key.split("/");
+    this.#options.secrets.forget(keyOf(tokenRef({ namespace, name })));
   }
 }

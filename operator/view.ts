@@ -1,11 +1,13 @@
 import { labels } from "../config/contract/names.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { ForeignKind } from "./cluster/foreign.ts";
-import { keyOf, Reflector, type ReflectorObserver, watchOne } from "./cluster/watch.ts";
+import { type Held, Packer } from "./cluster/held.ts";
+import { type ChangeListener, keyOf, Reflector, type ReflectorObserver } from "./cluster/watch.ts";
 import { foreignKinds, optionalKinds } from "./desired/children.ts";
 import { managedSelector, podsSelector } from "./desired/metadata.ts";
 import type { Clock } from "./loop/clock.ts";
-import type { Manifest, Ref } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
+import { Shelf } from "./shelf.ts";
 
 /** What a change may concern: told once per change, with the object as it is now or as it was last seen. */
 export type ViewListener = (change: { kind: string; key: string; object: Manifest; gone: boolean }) => void;
@@ -30,12 +32,6 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
 ];
 
 /**
- * Kinds of which objects are followed by name alone: Secrets, since nobody should list them, and those that a cluster may not have. A
- * pass reads them from the API server.
- */
-const followedByName = new Set(["Secret", "HTTPRoute"]);
-
-/**
  * The cluster as far as the operator looks at it, kept up to date by watches. What the operator has just written counts
  * at once, before the watch tells of it, so that two passes in a row do not do the same work twice.
  */
@@ -45,28 +41,26 @@ export class ClusterView {
   readonly #foreign: ForeignKind[] = [];
   readonly #listeners: ViewListener[] = [];
   /** By `Kind/namespace/name`. */
-  readonly #objects = new Map<string, Manifest>();
-  readonly #groups = new Map<string, Map<string, Manifest>>();
-  readonly #named = new Map<string, { reflector: Reflector; followers: Set<string> }>();
-  readonly #namedBy = new Map<string, readonly string[]>();
-  #stopped = false;
+  readonly #objects = new Shelf(groupsOf);
+  readonly #packers = new Map<string, Packer>();
 
   constructor(options: ViewOptions) {
     this.#options = options;
     const namespaces = options.namespaces.length > 0 ? options.namespaces : [undefined];
     for (const { kind, ...selection } of followed) {
       for (const namespace of namespaces) {
-        const reflector = new Reflector(options.client, kind, { ...selection, ...this.#common(), namespace });
-        reflector.onChange((key, object) => this.#take(kind, key, object));
+        const watching = { ...selection, ...this.#common(kind), namespace };
+        const reflector = new Reflector(options.client, kind, watching);
+        reflector.onChange((key, object, held) => this.#take(kind, key, object, held));
         this.#reflectors.push(reflector);
       }
     }
     for (const kind of foreignKinds) {
       for (const namespace of namespaces) {
-        const onChange = (key: string, object: Manifest | undefined) => this.#take(kind, key, object);
+        const onChange: ChangeListener = (key, object, held) => this.#take(kind, key, object, held);
         const selection = { labelSelector: managedSelector, namespace };
         this.#foreign.push(
-          new ForeignKind(kind, { client: options.client, ...selection, ...this.#common(), onChange }),
+          new ForeignKind(kind, { client: options.client, ...selection, ...this.#common(kind), onChange }),
         );
       }
     }
@@ -91,119 +85,64 @@ export class ClusterView {
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
-    const named = [...this.#named.values()].map(({ reflector }) => reflector);
-    await Promise.all([...this.#reflectors, ...this.#foreign, ...named].map((one) => one.stop()));
+    await Promise.all([...this.#reflectors, ...this.#foreign].map((one) => one.stop()));
   }
 
   get(kind: string, key: string): Manifest | undefined {
     return this.#objects.get(`${kind}/${key}`);
   }
 
-  /** Every object of a kind that is followed. */
-  all(kind: string): Manifest[] {
-    return [...this.#objects.values()].filter((object) => object.kind === kind);
+  /** Every object of a kind that is followed, one by one. */
+  all(kind: string): Generator<Manifest> {
+    return this.#objects.all(`${kind}/`);
   }
 
   /** Objects of a kind that share a group, see `groupOf`. */
   group(kind: string, group: string): Manifest[] {
-    return [...(this.#groups.get(`${kind}/${group}`)?.values() ?? [])];
+    return this.#objects.group(`${kind}/${group}`);
   }
 
   /** What the API server answered to a write of ours. */
   written(object: Manifest): void {
-    const key = `${object.kind}/${keyOf(object)}`;
-    if (followedByName.has(object.kind) || !isNewer(object, this.#objects.get(key))) return;
-    this.#store(key, object);
+    const id = `${object.kind}/${keyOf(object)}`;
+    const held = this.#packerOf(object.kind).hold(object);
+    if (isNewer(held, this.#objects.held(id))) this.#objects.put(id, object, held);
   }
 
   /** The same object as it is read now: its form may have changed while its version did not. */
   readAgain(object: Manifest): void {
-    const key = `${object.kind}/${keyOf(object)}`;
-    if (!isNewer(this.#objects.get(key) ?? object, object)) this.#store(key, object);
+    const id = `${object.kind}/${keyOf(object)}`;
+    const held = this.#packerOf(object.kind).hold(object);
+    if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, object, held);
   }
 
-  /** Watches the named objects for as long as `follower` names them. Of Secrets only metadata is fetched. */
-  followNamed(follower: string, refs: readonly Ref[]): void {
-    if (this.#stopped) return;
-    const keys = refs.map(nameOf);
-    for (const ref of refs) this.#followOne(follower, ref);
-    for (const key of this.#namedBy.get(follower) ?? [])
-      if (!keys.includes(key)) this.#unfollow(follower, key);
-    if (keys.length === 0) this.#namedBy.delete(follower);
-    else this.#namedBy.set(follower, keys);
-  }
-
-  /** Who follows the object of this kind and key by its name. */
-  followersOf(kind: string, key: string): string[] {
-    return [...(this.#named.get(`${kind}/${key}`)?.followers ?? [])];
-  }
-
-  #followOne(follower: string, ref: Ref): void {
-    const key = nameOf(ref);
-    const { apiVersion, kind } = ref;
-    const known = this.#named.get(key);
-    if (known !== undefined) {
-      known.followers.add(follower);
-      return;
-    }
-    const reflector = watchOne(this.#options.client, ref, this.#common());
-    this.#named.set(key, { reflector, followers: new Set([follower]) });
-    reflector.onChange((_key, object) => {
-      const { name, namespace = "" } = ref;
-      const last = object ?? { apiVersion, kind, metadata: { name, namespace } };
-      this.#tell({ kind, key: keyOf(ref), object: last, gone: object === undefined });
-    });
-    reflector.start();
-  }
-
-  #unfollow(follower: string, key: string): void {
-    const known = this.#named.get(key);
-    known?.followers.delete(follower);
-    if (known === undefined || known.followers.size > 0) return;
-    this.#named.delete(key);
-    // Nothing waits for its end: it tells no change to anybody from now on.
-    void known.reflector.stop();
-  }
-
-  #take(kind: string, key: string, object: Manifest | undefined): void {
+  #take(kind: string, key: string, object: Manifest | undefined, held: Held | undefined): void {
     const id = `${kind}/${key}`;
-    const known = this.#objects.get(id);
-    if (object === undefined) {
+    if (object === undefined || held === undefined) {
+      const known = this.#objects.get(id);
       if (known === undefined) return;
-      this.#drop(id, known);
+      this.#objects.drop(id);
       this.#tell({ kind, key, object: known, gone: true });
       return;
     }
-    if (isNewer(object, known) || object.metadata.uid !== known?.metadata.uid) this.#store(id, object);
+    const known = this.#objects.held(id);
+    if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, object, held);
     this.#tell({ kind, key, object, gone: false });
-  }
-
-  #store(id: string, object: Manifest): void {
-    const known = this.#objects.get(id);
-    if (known !== undefined) this.#drop(id, known);
-    this.#objects.set(id, object);
-    for (const group of groupsOf(object)) {
-      const members = this.#groups.get(group) ?? new Map<string, Manifest>();
-      this.#groups.set(group, members.set(id, object));
-    }
-  }
-
-  #drop(id: string, object: Manifest): void {
-    this.#objects.delete(id);
-    for (const group of groupsOf(object)) {
-      const members = this.#groups.get(group);
-      members?.delete(id);
-      if (members?.size === 0) this.#groups.delete(group);
-    }
   }
 
   #tell(change: Parameters<ViewListener>[0]): void {
     for (const listener of this.#listeners) listener(change);
   }
 
-  #common() {
-    return { clock: this.#options.clock, observer: this.#options.observer };
+  #common(kind: string) {
+    const { clock, observer } = this.#options;
+    return { clock, observer, hold: this.#packerOf(kind).hold };
+  }
+
+  #packerOf(kind: string): Packer {
+    const packer = this.#packers.get(kind) ?? new Packer();
+    this.#packers.set(kind, packer);
+    return packer;
   }
 }
 
@@ -219,11 +158,7 @@ function groupsOf(object: Manifest): string[] {
   return object.kind === "Pod" ? [`${group}/${found[labels.pool] ?? ""}`] : [group];
 }
 
-function nameOf(ref: Ref): string {
-  return `${ref.kind}/${keyOf(ref)}`;
-}
-
-function isNewer(object: Manifest, known: Manifest | undefined): boolean {
+function isNewer(object: Held, known: Held | undefined): boolean {
   if (known === undefined) return true;
-  return Number(object.metadata.resourceVersion) > Number(known.metadata.resourceVersion);
+  return Number(object.resourceVersion) > Number(known.resourceVersion);
 }

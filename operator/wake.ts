@@ -2,6 +2,8 @@ import { children, labels } from "../config/contract/names.ts";
 import type { Manifest } from "./manifest.ts";
 import { controllerOf } from "./observe.ts";
 import type { TtsModelPool } from "./observed.ts";
+import type { Secrets } from "./secrets.ts";
+import { deploymentOfToken } from "./token.ts";
 import type { ClusterView } from "./view.ts";
 
 /** What was written, made or removed, as it is now or as it was last seen. */
@@ -11,7 +13,7 @@ interface Change {
   readonly object: Manifest;
 }
 
-type Known = Pick<ClusterView, "group" | "followersOf">;
+type Known = Pick<ClusterView, "group">;
 
 /** Whose pass a change calls for. */
 export function keysOf(view: Known, change: Change): string[] {
@@ -23,16 +25,29 @@ export function keysOf(view: Known, change: Change): string[] {
       return withSiblings(view, object, poolKey(key));
     case "Pod":
       return podKeys(object);
-    case "Secret":
-      return view.followersOf(kind, key).flatMap((owner) => [deploymentKey(owner), ...poolKeys(view, owner)]);
     // A canary that no stream is sent to any more is its pool's to drop.
     case "ConfigMap":
       return withSiblings(view, object, ...ownerKeys(object));
-    case "HTTPRoute":
-      return view.followersOf(kind, key).map(deploymentKey);
     default:
       return ownerKeys(object);
   }
+}
+
+/** The same for a Secret: of those who name it, and of the one whose own it is; its name tells where nothing of it is left. */
+export function keysOfSecret(
+  view: Known,
+  secrets: Pick<Secrets, "followersOf">,
+  key: string,
+  secret: Manifest | undefined,
+): string[] {
+  const owner = secret === undefined ? deploymentOfToken(key) : ownerOf(secret);
+  const concerned = [...secrets.followersOf(key), ...(owner === undefined ? [] : [owner])];
+  return concerned.flatMap((deployment) => [deploymentKey(deployment), ...poolKeys(view, deployment)]);
+}
+
+function ownerOf({ metadata }: Manifest): string | undefined {
+  const deployment = metadata.labels?.[labels.deployment];
+  return deployment === undefined ? undefined : `${metadata.namespace}/${deployment}`;
 }
 
 /**

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { handoverManager, scalerManager } from "../config/contract/names.ts";
 import { ApiError } from "./cluster/api-error.ts";
 import { Applier } from "./cluster/applier.ts";
@@ -11,6 +12,7 @@ import { controllerOf, isOwnedBy } from "./observe.ts";
 import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "./observed.ts";
 import { isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
 import { deletionCost, type Mark } from "./scaling/victims.ts";
+import type { Secrets } from "./secrets.ts";
 import { type LostFields, withoutLost } from "./status/schema.ts";
 import type { ClusterView } from "./view.ts";
 
@@ -32,6 +34,8 @@ export interface WriteResult {
   readonly failure: unknown;
 }
 
+type Ensured = { readonly manifest: Manifest } | { readonly problem: Problem };
+
 /** The owner was deleted meanwhile: nothing of it may come back. */
 export class OwnerGone extends Error {
   override readonly name = "OwnerGone";
@@ -41,26 +45,31 @@ export class OwnerGone extends Error {
 export class Writer {
   readonly #client: ClusterClient;
   readonly #view: ClusterView;
+  readonly #secrets: Secrets;
   readonly #applier: Applier;
   #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
   /** By kind. */
   readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
-  /** TtsDeployments that are known to have no child of those followed by name. */
-  readonly #without = new Set<string>();
 
-  constructor(client: ClusterClient, view: ClusterView) {
+  constructor(client: ClusterClient, view: ClusterView, secrets: Secrets) {
     this.#client = client;
     this.#view = view;
+    this.#secrets = secrets;
     this.#applier = new Applier(client);
   }
 
-  /** In order. A child that cannot be ours keeps the others from coming only where pods would run by it. */
-  async ensureAll(owner: Manifest, desired: readonly Manifest[]): Promise<WriteResult> {
+  /**
+   * In order. A child that cannot be ours keeps the others from coming only where pods would run by it.
+   * @param secret the live one that this pass has read already
+   */
+  async ensureAll(owner: Manifest, desired: readonly Manifest[], secret?: Manifest): Promise<WriteResult> {
     const applied: Manifest[] = [];
     let problem: Problem | undefined;
     for (const child of desired) {
       try {
-        const result = await this.#ensure(owner, child);
+        const result = await (child.kind === "Secret"
+          ? this.#ensureSecret(owner, child, secret)
+          : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
         if ("manifest" in result) applied.push(result.manifest);
         else {
           problem ??= result.problem;
@@ -198,38 +207,29 @@ export class Writer {
     }
   }
 
-  /** As `retire`, for a child that is followed by name alone: looked for once, and again after it was wanted. */
-  async retireNamed(owner: Manifest, ref: Ref, desired: readonly Manifest[]): Promise<void> {
-    const key = keyOf(owner);
-    if (desired.some(({ kind }) => kind === ref.kind)) {
-      this.#without.delete(key);
-      return;
-    }
-    if (this.#without.has(key)) return;
-    const found = await this.#client.get(ref);
-    if (found !== undefined && isOwnedBy(found, owner)) await this.remove(found);
-    this.#without.add(key);
-  }
-
-  /** The TtsDeployment of this key is gone. */
-  forget(key: string): void {
-    this.#without.delete(key);
-  }
-
   async remove(child: Manifest): Promise<void> {
     const { uid } = child.metadata;
     await this.#client.remove(refOf(child), { propagation: "Background", ...(uid && { uid }) });
   }
 
-  async #ensure(owner: Manifest, desired: Manifest): Promise<{ manifest: Manifest } | { problem: Problem }> {
-    const live = this.#view.get(desired.kind, keyOf(desired)) ?? (await this.#client.get(refOf(desired)));
+  /** A Secret is not read again where it is known to be as it was when it was as desired. */
+  async #ensureSecret(owner: Manifest, desired: Manifest, found: Manifest | undefined): Promise<Ensured> {
+    const digest = createHash("sha256").update(JSON.stringify(desired)).digest("base64");
+    if (this.#secrets.recall(keyOf(desired), "applied")?.fact === digest) return { manifest: desired };
+    const result = await this.#ensure(owner, desired, found);
+    if ("manifest" in result) this.#secrets.keep(result.manifest, "applied", digest);
+    return result;
+  }
+
+  async #ensure(owner: Manifest, desired: Manifest, known: Manifest | undefined): Promise<Ensured> {
+    const live = known ?? (await this.#client.get(refOf(desired)));
     if (live === undefined) await this.#assertStands(owner);
     else {
       const problem = claimProblem(owner, live);
       if (problem !== undefined) return { problem };
     }
     const { manifest, written } = await this.#applier.ensure(live, desired);
-    if (written) this.#view.written(manifest);
+    if (written && desired.kind !== "Secret") this.#view.written(manifest);
     return { manifest };
   }
 

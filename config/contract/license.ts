@@ -33,11 +33,16 @@ export interface LicenseVerdict {
   readonly confirmedUntil?: number;
 }
 
-export interface LicenseQuestion {
-  /** The compact JWS as it was found, or undefined when there was none. */
+/** A license as it was found. */
+export interface LicenseSource {
+  /** The compact JWS, or undefined when there was none. */
   readonly token: string | undefined;
   /** Trusted public keys. */
   readonly keys: JSONWebKeySet;
+}
+
+/** When and for whom it is judged. */
+export interface LicenseTerms {
   /** Milliseconds since the epoch. */
   readonly now: number;
   /** The deployment's `gracePeriod`; the smaller of it and the license's `graceDays` counts. */
@@ -70,8 +75,12 @@ export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
 }
 
 /** Operator and API container judge by this one function. Serving is allowed in states `valid` and `grace`. */
-export async function judgeLicense(question: LicenseQuestion): Promise<LicenseVerdict> {
-  const read = await readLicense(question);
+export async function judgeLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
+  return judgeReading(await readLicense(question), question);
+}
+
+/** The second half of {@link judgeLicense}: what was read of a license is good for as long as the license stays as it is. */
+export function judgeReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
   if (!("claims" in read)) return failing(read, question, question.gracePeriodSeconds * 1000);
   const verdict = judgeDates(read.claims, question);
   return question.check && mayServe(verdict)
@@ -82,7 +91,7 @@ export async function judgeLicense(question: LicenseQuestion): Promise<LicenseVe
 /** What was good once serves on for its grace. */
 function failing(
   verdict: LicenseVerdict,
-  { now, failedAt }: LicenseQuestion,
+  { now, failedAt }: LicenseTerms,
   graceMs: number,
 ): LicenseVerdict {
   const graceUntil = failedAt === undefined ? undefined : failedAt + graceMs;
@@ -103,7 +112,7 @@ function judgeChecked(
   verdict: LicenseVerdict,
   claims: LicenseClaims,
   { answers, since, intervalSeconds }: OnlineCheck,
-  question: LicenseQuestion,
+  question: LicenseTerms,
 ): LicenseVerdict {
   const answer = newestAnswer(answers, claims.jti);
   const checked = answer && { checkedAt: answer.iat * 1000 };
@@ -130,7 +139,7 @@ function judgeChecked(
   return { state: "invalid", message, claims, cause, ...checked };
 }
 
-function graceOf({ graceDays }: LicenseClaims, { gracePeriodSeconds }: LicenseQuestion): number {
+function graceOf({ graceDays }: LicenseClaims, { gracePeriodSeconds }: LicenseTerms): number {
   return Math.min(graceDays * dayMs, gracePeriodSeconds * 1000);
 }
 
@@ -138,7 +147,7 @@ export function mayServe(verdict: LicenseVerdict): boolean {
   return verdict.state === "valid" || verdict.state === "grace";
 }
 
-function judgeDates(claims: LicenseClaims, question: LicenseQuestion): LicenseVerdict {
+function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdict {
   const expires = claims.exp * 1000;
   if (question.now < claims.nbf * 1000) {
     return {
@@ -166,9 +175,12 @@ function judgeDates(claims: LicenseClaims, question: LicenseQuestion): LicenseVe
   };
 }
 
-type Read = { claims: LicenseClaims } | (LicenseVerdict & { state: "missing" | "invalid" });
+/** Claims whose signature was good, or why there are none. Nothing of it is a secret. */
+export type LicenseReading =
+  | { readonly claims: LicenseClaims }
+  | (LicenseVerdict & { readonly state: "missing" | "invalid" });
 
-async function readLicense({ token, keys }: LicenseQuestion): Promise<Read> {
+export async function readLicense({ token, keys }: LicenseSource): Promise<LicenseReading> {
   const text = token?.trim();
   if (!text) return { state: "missing", message: "No license was found; create the license Secret." };
   try {

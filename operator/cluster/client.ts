@@ -128,21 +128,21 @@ export class ClusterClient {
 
   /** All objects of a kind, fetched in pages of `limit`. */
   async list(kind: string, options: ListOptions = {}): Promise<Manifest[]> {
-    return (await this.listAll(kind, options)).items;
+    return (await this.listAll(kind, { ...options, keep: (object) => object })).items;
   }
 
-  /** As {@link list}, with the resource version to watch from; `keep` may slim each object as its page arrives. */
-  async listAll(
+  /** As {@link list}, with the resource version to watch from; `keep` makes of each object, as its page arrives, what is kept of it. */
+  async listAll<T>(
     kind: string,
-    options: ListOptions & { keep?: (object: Manifest) => Manifest } = {},
-  ): Promise<{ items: Manifest[]; resourceVersion: string }> {
-    const items: Manifest[] = [];
+    options: ListOptions & { keep: (object: Manifest) => T },
+  ): Promise<{ items: T[]; resourceVersion: string }> {
+    const items: T[] = [];
     let limit: number | undefined = options.limit ?? pageSize;
     let continueToken: string | undefined;
     for (;;) {
       try {
         const page = await this.#listPage(kind, options, { limit, continue: continueToken });
-        for (const item of page.items) items.push(options.keep?.(item) ?? item);
+        for (const item of page.items) items.push(options.keep(item));
         if (page.continueToken === undefined) return { items, resourceVersion: page.resourceVersion };
         continueToken = page.continueToken;
       } catch (error) {

@@ -2,6 +2,7 @@ import type { Clock } from "../loop/clock.ts";
 import type { Manifest } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
+import type { Held } from "./held.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver } from "./watch.ts";
 
 export interface ForeignOptions extends Selection {
@@ -9,6 +10,7 @@ export interface ForeignOptions extends Selection {
   readonly clock: Clock;
   readonly observer: ReflectorObserver;
   readonly onChange: ChangeListener;
+  readonly hold: (object: Manifest) => Held;
 }
 
 /** How often the cluster is asked for a kind that somebody wants and that is not there. */
@@ -85,10 +87,9 @@ export class ForeignKind {
   /** It was uninstalled, and all its objects with it. */
   #forget(reflector: Reflector): void {
     if (this.#reflector !== reflector) return;
-    const gone: Manifest[] = [...reflector.values()];
+    const gone = [...reflector.keys()];
     this.#reflector = undefined;
     void reflector.stop();
-    for (const { metadata } of gone)
-      this.#options.onChange(`${metadata.namespace}/${metadata.name}`, undefined);
+    for (const key of gone) this.#options.onChange(key, undefined, undefined);
   }
 }

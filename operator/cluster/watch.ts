@@ -3,12 +3,13 @@ import { type Clock, sleep, systemClock } from "../loop/clock.ts";
 import type { Manifest, Ref } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
+import { type Held, plain } from "./held.ts";
 import { LineTooLong, linesOf } from "./lines.ts";
 import { pathOf, resourceOf } from "./resources.ts";
 import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
-/** Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now; `undefined` when it is gone. */
-export type ChangeListener = (key: string, object: Manifest | undefined) => void;
+/** Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now, as it is held; `undefined` when it is gone. */
+export type ChangeListener = (key: string, object: Manifest | undefined, held: Held | undefined) => void;
 
 /** Told what happens, for logs and metrics; must not throw. */
 export type ReflectorObserver = {
@@ -25,8 +26,15 @@ export type ReflectorOptions = Selection & {
   observer?: ReflectorObserver;
   /** For kinds that we apply, as `isApplied` reads them; elsewhere they only cost memory. */
   keepManagedFields?: boolean;
+  /** In what form objects are kept; as they are unless given. */
+  hold?: (object: Manifest) => Held;
   /** Watch this one name, without ever listing (RBAC: `get` and `watch`). */
   name?: string;
+  /**
+   * Never list (RBAC: `watch` alone): a watch from no version tells first what there is. When that is complete nobody knows, so
+   * `synced` says only that it has begun.
+   */
+  neverList?: boolean;
   /** Objects come without spec, status and data, which never leave the server. Always so for Secrets. */
   metadataOnly?: boolean;
   /** A watch on which nothing came for so long is taken for dead. The server sends a bookmark about every minute. */
@@ -45,6 +53,8 @@ const breaksBeforeRelist = 3;
 /** A watch that lived this long was a healthy one, even where nothing happened. */
 const healthyMs = 5_000;
 const longestRetryAfterMs = 60_000;
+/** A page is parsed as a whole: small ones keep memory low. */
+const defaultPageSize = 100;
 
 /**
  * A copy of one kind's objects that follows the cluster: list, then watch from there, forever. Whatever ends a watch, it goes
@@ -58,7 +68,8 @@ export class Reflector {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #backoff: Backoff;
-  readonly #objects = new Map<string, Manifest>();
+  readonly #hold: (object: Manifest) => Held;
+  readonly #objects = new Map<string, Held>();
   readonly #listeners: ChangeListener[] = [];
   readonly #stopping = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
@@ -74,6 +85,7 @@ export class Reflector {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#random = options.random ?? Math.random;
+    this.#hold = options.hold ?? plain;
     this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
     // A stop before the first list rejects this, and nobody has to be waiting for it.
     this.#synced.promise.catch(() => undefined);
@@ -95,11 +107,11 @@ export class Reflector {
   }
 
   get(key: string): Manifest | undefined {
-    return this.#objects.get(key);
+    return this.#objects.get(key)?.object;
   }
 
-  values(): IterableIterator<Manifest> {
-    return this.#objects.values();
+  keys(): IterableIterator<string> {
+    return this.#objects.keys();
   }
 
   /** Tells no change after this resolves. */
@@ -125,7 +137,7 @@ export class Reflector {
   /** What ended it; `undefined` when the server's time was up after a healthy while. */
   async #watchUntilItEnds(): Promise<unknown> {
     try {
-      if (this.#version === undefined && this.#options.name === undefined) await this.#list();
+      if (this.#version === undefined && this.#lists()) await this.#list();
       const startMs = this.#clock.monotonicMs();
       const progress = await this.#watch();
       const healthy = progress || this.#clock.monotonicMs() - startMs >= healthyMs;
@@ -133,6 +145,10 @@ export class Reflector {
     } catch (error) {
       return error;
     }
+  }
+
+  #lists(): boolean {
+    return this.#options.name === undefined && this.#options.neverList !== true;
   }
 
   #pauseAfter(error: unknown): number {
@@ -151,19 +167,19 @@ export class Reflector {
   }
 
   async #list(): Promise<void> {
-    const { pageSize } = this.#options;
+    const { pageSize = defaultPageSize } = this.#options;
     const { items, resourceVersion } = await this.#client.listAll(this.kind, {
       ...this.#selection(),
-      ...(pageSize !== undefined && { limit: pageSize }),
+      limit: pageSize,
       ...this.#reading(),
-      keep: (object) => this.#trimmed(object),
+      keep: (object) => [keyOf(object), this.#hold(this.#trimmed(object))] as const,
     });
     this.#options.observer?.listed?.(this.kind, items.length);
-    this.#replaceAll(new Map(items.map((object) => [keyOf(object), object])), resourceVersion);
+    this.#replaceAll(new Map(items), resourceVersion);
   }
 
   /** The store first, then the listeners, so that each sees one consistent state. */
-  #replaceAll(objects: Map<string, Manifest>, version: string | undefined): void {
+  #replaceAll(objects: Map<string, Held>, version: string | undefined): void {
     const changed: string[] = [];
     for (const key of this.#objects.keys()) {
       if (!objects.has(key)) changed.push(key);
@@ -205,7 +221,7 @@ export class Reflector {
 
   async #read(stream: AsyncIterable<Buffer>): Promise<boolean> {
     const about = { path: pathOf(this.kind, this.#selection()), secret: this.kind === "Secret" };
-    if (this.#version === undefined) await this.#readNamed();
+    if (this.#version === undefined) await this.#beginAnew();
     let progress = false;
     for await (const line of linesOf(stream, maxLineBytes)) {
       if (this.#stopping.signal.aborted) break;
@@ -217,6 +233,11 @@ export class Reflector {
     return progress;
   }
 
+  async #beginAnew(): Promise<void> {
+    if (this.#options.name !== undefined) await this.#readNamed();
+    else this.#replaceAll(new Map(), undefined);
+  }
+
   /**
    * One named object is never listed: its watch starts at "now", and a read made after the watch is open cannot miss what
    * happened before. Events of the past may follow; their versions tell, or the later events of the same stream set them right.
@@ -226,8 +247,8 @@ export class Reflector {
     const { apiVersion } = resourceOf(this.kind);
     const ref: Ref = { apiVersion, kind: this.kind, name, ...(namespace !== undefined && { namespace }) };
     const object = await this.#client.get(ref, this.#reading());
-    const found = new Map<string, Manifest>();
-    if (object !== undefined) found.set(keyOf(object), this.#trimmed(object));
+    const found = new Map<string, Held>();
+    if (object !== undefined) found.set(keyOf(object), this.#hold(this.#trimmed(object)));
     this.#replaceAll(found, object?.metadata.resourceVersion);
   }
 
@@ -237,22 +258,35 @@ export class Reflector {
     if (event.kind === "error") throw interruption(event.error);
     const version =
       event.kind === "bookmark" ? event.resourceVersion : (event.object.metadata.resourceVersion ?? "");
-    // A watch goes forward only: what is not newer was told before, by this stream or by the list.
-    if (!isNewer(version, this.#version)) return false;
-    this.#version = version;
-    if (event.kind === "bookmark") return true;
+    if (event.kind === "bookmark") return this.#forward(version);
     const key = keyOf(event.object);
+    const isNews = this.#forward(version) || this.#isUnknownYet(key, version);
+    if (!isNews) return false;
     if (event.kind === "gone") this.#objects.delete(key);
-    else this.#objects.set(key, this.#trimmed(event.object));
+    else this.#objects.set(key, this.#hold(this.#trimmed(event.object)));
     this.#tell(key);
     return true;
   }
 
+  /** A watch goes forward only: what is not newer was told before, by this stream or by the list. */
+  #forward(version: string): boolean {
+    if (!isNewer(version, this.#version)) return false;
+    this.#version = version;
+    return true;
+  }
+
+  /** Where nothing is listed, a watch begins with what there is, in the order of names. */
+  #isUnknownYet(key: string, version: string): boolean {
+    if (this.#options.neverList !== true) return false;
+    return isNewer(version, this.#objects.get(key)?.resourceVersion);
+  }
+
   #tell(key: string): void {
-    const object = this.#objects.get(key);
+    const held = this.#objects.get(key);
+    const object = held?.object;
     for (const listener of this.#listeners) {
       try {
-        listener(key, object);
+        listener(key, object, held);
       } catch (error) {
         this.#options.observer?.listenerFailed?.(this.kind, key, error);
       }
@@ -357,12 +391,8 @@ function interruption(error: ApiError): Error {
   return new BrokenWatch(error.message, { cause: error });
 }
 
-function isSameState(known: Manifest | undefined, object: Manifest): boolean {
-  return (
-    known !== undefined &&
-    known.metadata.uid === object.metadata.uid &&
-    known.metadata.resourceVersion === object.metadata.resourceVersion
-  );
+function isSameState(known: Held | undefined, object: Held): boolean {
+  return known !== undefined && known.uid === object.uid && known.resourceVersion === object.resourceVersion;
 }
 
 /** Versions of one kind grow (Kubernetes API concepts, "Resource versions"); what is no number is taken as news unless it is the same. */

@@ -117,4 +117,4 @@ export const optionalKinds: readonly string[] = [
 ];
 
 /** The same, of products that the cluster may not have. */
-export const foreignKinds: readonly string[] = ["PodMonitor", "ScaledObject", "ServiceMonitor"];
+export const foreignKinds: readonly string[] = ["HTTPRoute", "PodMonitor", "ScaledObject", "ServiceMonitor"];

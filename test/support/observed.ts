@@ -1,5 +1,6 @@
 import { Compile } from "typebox/compile";
 import { Value } from "typebox/value";
+import type { LicenseReading } from "../../config/contract/license.ts";
 import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { modelDeployment, type ServerImage } from "../../operator/desired/deployment.ts";
@@ -56,6 +57,8 @@ export function pod(status: Pod["status"] & object, name = "demo-mist-1"): Pod {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "ns" }, status };
 }
 
+const noLicense: LicenseReading = { state: "missing", message: "No license was found." };
+
 export function observed(
   deployment: TtsDeployment,
   more: Partial<ObservedDeployment> = {},
@@ -63,7 +66,7 @@ export function observed(
   return {
     now,
     deployment,
-    licenseToken: undefined,
+    license: noLicense,
     keysSecretExists: undefined,
     telemetry: { missingSecrets: [], monitorsMissing: false },
     api: { deployment: undefined, pods: [] },

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { readLicense } from "../../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
 import { judge } from "../../../operator/judge.ts";
 import type { ObservedDeployment, ObservedPool } from "../../../operator/observed.ts";
@@ -7,6 +8,7 @@ import { now, observed, running, ttsDeployment, ttsModelPool } from "../../suppo
 
 let issuer: Issuer;
 const seconds = now / 1000;
+const forged = await readLicense({ token: "a.b.c", keys: { keys: [] } });
 const dates = { nbf: seconds - 1000, exp: seconds + 1000, graceDays: 1 };
 
 beforeAll(async () => {
@@ -29,8 +31,9 @@ async function judged(
     models.map((model) => ({ kind: "mist", ...model })),
   );
   if (last) deployment.status = { license: { state: "valid", ...last } } as TtsDeploymentStatus;
-  const licenseToken = claims && (await issuer.issue({ ...dates, ...claims }));
-  const result = await judge(observed(deployment, { licenseToken, ...more }), issuer.keys);
+  const token = claims && (await issuer.issue({ ...dates, ...claims }));
+  const license = await readLicense({ token, keys: issuer.keys });
+  const result = await judge(observed(deployment, { license, ...more }), issuer.keys);
   const grants = [...result.pools].map(
     ([name, { held, replicas }]) => `${name} ${held ? "held at " : ""}${replicas}`,
   );
@@ -82,7 +85,7 @@ describe("a license that is not good", () => {
     ["missing", undefined, {}, "Missing"],
     ["expired", { exp: seconds - 2 * 86_400 }, {}, "Expired"],
     ["not yet good", { nbf: seconds + 10 }, {}, "Invalid"],
-    ["forged", undefined, { licenseToken: "a.b.c" }, "Invalid"],
+    ["forged", undefined, { license: forged }, "Invalid"],
   ])("holds everything when it is %s, and names the Secret", async (_what, claims, more, reason) => {
     const fresh = await judged(claims, one, more);
     expect(fresh).toMatchObject({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { readLicense } from "../../../config/contract/license.ts";
 import { judge } from "../../../operator/judge.ts";
 import { LicenseShares } from "../../../operator/license-shares.ts";
 import type { TtsDeployment } from "../../../operator/observed.ts";
@@ -15,8 +16,9 @@ function named(name: string, replicas: number): TtsDeployment {
 }
 
 async function judged(shares: LicenseShares, name: string, replicas: number, claims: object = {}) {
-  const licenseToken = await issuer.issue({ ...dates, maxGpus: 4, jti: "shared", ...claims });
-  const result = await judge(observed(named(name, replicas), { licenseToken }), issuer.keys, shares);
+  const token = await issuer.issue({ ...dates, maxGpus: 4, jti: "shared", ...claims });
+  const license = await readLicense({ token, keys: issuer.keys });
+  const result = await judge(observed(named(name, replicas), { license }), issuer.keys, shares);
   return { granted: result.pools.get("m")?.replicas, reason: result.reason, message: result.message };
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { deploymentOf, keysOf } from "../../../operator/wake.ts";
+import { deploymentOf, keysOf, keysOfSecret } from "../../../operator/wake.ts";
 
 const owner = {
   apiVersion: "tts.svc.dev/v1alpha1",
@@ -19,8 +19,8 @@ const own = { labels: { [labels.deployment]: "demo" }, ownerReferences: [owner] 
 const pools = [object("TtsModelPool", "demo-mist"), object("TtsModelPool", "demo-mist-canary")];
 const view = {
   group: (kind: string, group: string) => (kind === "TtsModelPool" && group === "ns/demo" ? pools : []),
-  followersOf: (kind: string, key: string) => (`${kind}/${key}` === "Secret/ns/license" ? ["ns/demo"] : []),
 };
+const secrets = { followersOf: (key: string) => (key === "ns/license" ? ["ns/demo"] : []) };
 const everything = ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
 
 const wakes = (found: Manifest) =>
@@ -29,7 +29,6 @@ const wakes = (found: Manifest) =>
 it.each([
   ["a TtsDeployment", object("TtsDeployment", "demo"), everything],
   ["a pool: what one gives back another may take", object("TtsModelPool", "demo-mist", own), everything],
-  ["a Secret that a TtsDeployment names", object("Secret", "license"), everything],
   [
     "the routing table: a pool drops its canary once no stream is sent there",
     object("ConfigMap", "demo-routing", own),
@@ -37,10 +36,19 @@ it.each([
   ],
   ["any other child", object("Service", "demo-api", own), ["TtsDeployment/ns/demo"]],
   ["a pod of the API", object("Pod", "demo-api-1", own), ["TtsDeployment/ns/demo"]],
-  ["a Secret that nobody names", object("Secret", "other"), []],
   ["an object of somebody else", object("Service", "other"), []],
 ])("wakes who is concerned by %s", (_what, found, keys) => {
   expect(wakes(found)).toEqual(keys);
+});
+
+it.each([
+  ["that a TtsDeployment names", "license", object("Secret", "license"), everything],
+  ["that a TtsDeployment names, when it is gone", "license", undefined, everything],
+  ["that nobody names", "other", object("Secret", "other"), []],
+  ["of the operator's own", "demo-token", object("Secret", "demo-token", own), everything],
+  ["of the operator's own, when it is gone", "demo-token", undefined, everything],
+])("a Secret wakes who is concerned by it: one %s", (_what, name, secret, keys) => {
+  expect(keysOfSecret(view, secrets, `ns/${name}`, secret).toSorted()).toEqual(keys);
 });
 
 it.each([

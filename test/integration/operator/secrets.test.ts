@@ -1,0 +1,105 @@
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { installCrds } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+let house: OperatorHouse;
+
+beforeAll(() => installCrds(inject("controlPlane")));
+beforeEach(async () => {
+  house = await OperatorHouse.open();
+});
+afterEach(() => house[Symbol.asyncDispose]());
+
+/** Reads of Secrets since the last call, by name. */
+function readsOfSecrets(): string[] {
+  const reads = house.proxy.requests.splice(0).filter(({ method, watch }) => method === "GET" && !watch);
+  return reads.map(({ path }) => /\/secrets\/?(.*)$/.exec(path)?.[1]).filter((name) => name !== undefined);
+}
+
+const another = (name: string) => ({
+  apiVersion: "tts.svc.dev/v1alpha1",
+  kind: "TtsDeployment",
+  metadata: { name, namespace: house.namespace },
+  spec: { license: { secretRef: { name: "license" } }, models: [{ name: "mist", kind: "mist" }] },
+});
+
+async function annotate(name: string, value: string): Promise<void> {
+  const live = await house.mustGet("TtsDeployment", name);
+  const annotations = { ...live.metadata.annotations, value };
+  await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations } });
+}
+
+describe("Secrets", () => {
+  it("are read no more once they are known, however many passes there are", async () => {
+    await house.ready();
+    await annotate("demo", "0");
+    await house.settled();
+    readsOfSecrets();
+    const passes = () => house.lines.filter((line) => line.startsWith("pass ")).length;
+    const before = passes();
+    for (const value of ["1", "2", "3"]) {
+      await annotate("demo", value);
+      await house.settled(300);
+    }
+    expect(passes()).toBeGreaterThanOrEqual(before + 3);
+    expect(readsOfSecrets()).toEqual([]);
+  });
+
+  it("are read once each by an operator that starts, and its own are watched together", async () => {
+    await house.ready();
+    const names = ["second", "third", "fourth"];
+    for (const name of names) await house.admin.create(another(name));
+    for (const name of names)
+      await house.until(async () => (await house.get("Secret", `${name}-token`)) !== undefined, name);
+    await house.settled();
+    await house.stopOperator();
+    house.proxy.requests.splice(0);
+    await house.startOperator();
+    await house.settled();
+    const watches = house.proxy.requests.filter(({ path, watch }) => watch && path.endsWith("/secrets"));
+    const selected = watches.map(({ query }) => query.get("fieldSelector") ?? query.get("labelSelector"));
+    expect(new Set(selected)).toEqual(
+      new Set(["metadata.name=license", "app.kubernetes.io/managed-by=tts-operator"]),
+    );
+    const reads = readsOfSecrets();
+    for (const name of ["demo", ...names])
+      expect(reads.filter((read) => read === `${name}-token`).length).toBeLessThanOrEqual(2);
+    // until the watch has told of its version, which passes that begin at once do not wait for
+    expect(reads.filter((read) => read === "license").length).toBeLessThan(12);
+    expect(reads).not.toContain("");
+  });
+
+  it("that several share are judged anew for each when they change", async () => {
+    await house.ready();
+    await house.admin.create(another("second"));
+    const reason = async (name: string) => (await house.condition("LicenseValid", name)).split(":")[0];
+    await house.until(async () => (await reason("second")) === "True Valid", "the second");
+    await house.putLicense("no license");
+    for (const name of ["demo", "second"])
+      await house.until(async () => (await reason(name)) === "False Invalid", name);
+    await house.remove("Secret", "license");
+    for (const name of ["demo", "second"])
+      await house.until(async () => (await reason(name)) === "False Missing", name);
+    await house.putLicense(await house.issuer.issue());
+    for (const name of ["demo", "second"])
+      await house.until(async () => (await reason(name)) === "True Valid", name);
+  });
+
+  it("of our own that somebody changes are repaired, also while the watch has forgotten its place", async () => {
+    await house.ready();
+    await house.settled();
+    const { data, ...token } = await house.mustGet("Secret", "demo-token");
+    const isRepaired = async () =>
+      JSON.stringify((await house.mustGet("Secret", "demo-token")).data) === JSON.stringify(data);
+    await house.admin.replace({ ...token, data: { token: "c3RvbGVu" } });
+    await house.until(isRepaired, "the repair");
+    let refused = 0;
+    house.proxy.rule = ({ path, watch }) =>
+      watch && path.endsWith("/secrets") && refused++ < 4 ? { kind: "answer", status: 410 } : undefined;
+    house.proxy.cutWatches();
+    const latest = await house.mustGet("Secret", "demo-token");
+    await house.admin.replace({ ...latest, data: { token: "c3RvbGVu" } });
+    await house.until(isRepaired, "the repair after the gap");
+    expect(refused).toBeGreaterThan(3);
+  });
+});

@@ -1,0 +1,115 @@
+import { PassThrough } from "node:stream";
+import { afterEach, expect, it, vi } from "vitest";
+import type { ClusterClient } from "../../../operator/cluster/client.ts";
+import { systemClock } from "../../../operator/loop/clock.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { Secrets } from "../../../operator/secrets.ts";
+
+const ref = { apiVersion: "v1", kind: "Secret", namespace: "ns", name: "license" };
+const versionOf = (secret: Manifest | undefined) => secret?.metadata.resourceVersion;
+const secret = (resourceVersion: string): Manifest => ({
+  apiVersion: "v1",
+  kind: "Secret",
+  metadata: { name: "license", namespace: "ns", uid: "1", resourceVersion },
+});
+
+/** An API server of which the test decides when it answers, and what its watch tells. */
+function opened() {
+  const watch = new PassThrough();
+  const reads: PromiseWithResolvers<Manifest | undefined>[] = [];
+  const client = {
+    openWatch: async (_kind: string, { fieldSelector }: { fieldSelector?: string }) =>
+      fieldSelector === undefined ? new PassThrough() : watch,
+    get: (_ref: unknown, options?: { metadataOnly?: boolean }) => {
+      if (options?.metadataOnly) return Promise.resolve(secret("1"));
+      reads.push(Promise.withResolvers());
+      return reads.at(-1)?.promise;
+    },
+  };
+  const secrets = new Secrets({
+    client: client as unknown as ClusterClient,
+    namespaces: ["ns"],
+    clock: systemClock,
+    observer: {},
+  });
+  const told: string[] = [];
+  secrets.onChange((key, found) => told.push(`${key} ${versionOf(found) ?? "gone"}`));
+  secrets.follow("ns/demo", [ref]);
+  closing.push(() => secrets.stop());
+  return {
+    secrets,
+    told,
+    reads,
+    tell: (type: string, version: string) =>
+      watch.write(`${JSON.stringify({ type, object: secret(version) })}\n`),
+    /** Reads, and is answered with this version. */
+    async read(version: string) {
+      const finding = secrets.read(ref, "version", versionOf);
+      reads.at(-1)?.resolve(secret(version));
+      return (await finding).fact;
+    },
+  };
+}
+
+const closing: (() => Promise<void>)[] = [];
+afterEach(() => Promise.all(closing.splice(0).map((close) => close())));
+
+it("is read once, and again when the watch tells of another version", async () => {
+  const { read, reads, told, tell } = opened();
+  await vi.waitFor(async () => {
+    await read("1");
+    const asked = reads.length;
+    await read("1");
+    expect(reads).toHaveLength(asked);
+  });
+  const asked = reads.length;
+  tell("MODIFIED", "2");
+  await vi.waitFor(() => expect(told).toEqual(["ns/license 2"]));
+  expect(await read("2")).toBe("2");
+  expect(await read("2")).toBe("2");
+  expect(reads).toHaveLength(asked + 1);
+  expect(told).toHaveLength(1);
+});
+
+it("that changes while it is read for the first time is looked at again", async () => {
+  const { secrets, reads, told, tell } = opened();
+  const finding = secrets.read(ref, "version", versionOf);
+  tell("MODIFIED", "2");
+  await vi.waitFor(() => expect(told).toContain("ns/license 2"));
+  reads.at(-1)?.resolve(secret("1"));
+  expect((await finding).fact).toBe("1");
+  const again = secrets.read(ref, "version", versionOf);
+  reads.at(-1)?.resolve(secret("2"));
+  expect((await again).fact).toBe("2");
+});
+
+it("that one of those who share it finds changed is told to the others, before the watch says so", async () => {
+  const { read, told } = opened();
+  await read("1");
+  expect(told).toEqual([]);
+  await read("2");
+  expect(told).toEqual(["ns/license 2"]);
+});
+
+it("that is gone is told, and read no more until it is back", async () => {
+  const { secrets, read, reads, told, tell } = opened();
+  await read("1");
+  tell("DELETED", "3");
+  await vi.waitFor(() => expect(told).toContain("ns/license gone"));
+  const gone = secrets.read(ref, "version", versionOf);
+  reads.at(-1)?.resolve(undefined);
+  expect((await gone).fact).toBeUndefined();
+  const asked = reads.length;
+  expect((await secrets.read(ref, "version", versionOf)).fact).toBeUndefined();
+  expect(reads).toHaveLength(asked);
+});
+
+it("that nobody names any more is forgotten", async () => {
+  const { secrets, read, reads } = opened();
+  await read("1");
+  secrets.follow("ns/demo", []);
+  expect(secrets.followersOf("ns/license")).toEqual([]);
+  const asked = reads.length;
+  await read("1");
+  expect(reads).toHaveLength(asked + 1);
+});

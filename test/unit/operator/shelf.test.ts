@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import { Packer } from "../../../operator/cluster/held.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { Shelf } from "../../../operator/shelf.ts";
+
+function pod(name: string, group: string): Manifest {
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, labels: { group } } };
+}
+
+function shelf() {
+  const packer = new Packer();
+  const shelf = new Shelf(({ metadata }) => [metadata.labels?.group ?? ""]);
+  return {
+    shelf,
+    put: (object: Manifest) => shelf.put(`Pod/${object.metadata.name}`, object, packer.hold(object)),
+  };
+}
+
+it("gives back the newest state, whatever it has kept open", () => {
+  const { shelf: one, put } = shelf();
+  put(pod("a", "x"));
+  expect(one.get("Pod/a")).toEqual(pod("a", "x"));
+  put(pod("a", "y"));
+  expect(one.get("Pod/a")).toEqual(pod("a", "y"));
+  expect(one.group("x")).toEqual([]);
+  expect(one.group("y")).toEqual([pod("a", "y")]);
+  one.drop("Pod/a");
+  expect(one.get("Pod/a")).toBeUndefined();
+  expect(one.group("y")).toEqual([]);
+});
+
+it("opens an object once for passes that read it again and again, and forgets those read long ago", () => {
+  const { shelf: one, put } = shelf();
+  for (let i = 0; i < 300; i++) put(pod(`p${i}`, "all"));
+  const first = one.get("Pod/p0");
+  expect(one.get("Pod/p0")).toBe(first);
+  expect(one.group("all")).toHaveLength(300);
+  expect(one.get("Pod/p0")).not.toBe(first);
+  expect(one.get("Pod/p0")).toEqual(first);
+});
+
+it("tells all of a kind", () => {
+  const { shelf: one, put } = shelf();
+  put(pod("a", "x"));
+  put(pod("b", "x"));
+  expect([...one.all("Pod/")]).toEqual([pod("a", "x"), pod("b", "x")]);
+  expect([...one.all("Service/")]).toEqual([]);
+});
