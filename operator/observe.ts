@@ -258,3 +258,11 @@ export function seedShares(view: ClusterView, shares: LicenseShares): void {
     shares.take(keyOf(deployment), { license, use: useOf(running), isShort: false });
   }
 }
+
+/** What was made or changed while nobody was there to act upon it. */
+export function* unservedOf(view: Pick<ClusterView, "all">): Generator<TtsDeployment | TtsModelPool> {
+  for (const kind of ["TtsDeployment", "TtsModelPool"]) {
+    for (const found of view.all(kind) as Generator<TtsDeployment | TtsModelPool>)
+      if (found.status?.observedGeneration !== found.metadata.generation) yield found;
+  }
+}

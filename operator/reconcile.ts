@@ -67,8 +67,15 @@ export interface Hands extends Eyes {
 
 const settled: Outcome = { kind: "settled" };
 
-/** A pass over one TtsDeployment: observe, judge, render, apply, tell. */
-export async function reconcileDeployment(hands: Hands, key: string): Promise<Outcome> {
+/**
+ * A pass over one TtsDeployment: observe, judge, render, apply, tell.
+ * @param share called once routes are written: passes over its pools may run beside what is left of this one
+ */
+export async function reconcileDeployment(
+  hands: Hands,
+  key: string,
+  share: () => void = () => undefined,
+): Promise<Outcome> {
   const deployment = findDeployment(hands.view, key);
   hands.secrets.follow(key, deployment && !isGoing(deployment) ? secretsOf(deployment) : []);
   if (deployment === undefined || isGoing(deployment)) {
@@ -95,7 +102,10 @@ export async function reconcileDeployment(hands: Hands, key: string): Promise<Ou
   const rendered = deploymentChildren(observed, judgement, hands.settings);
   const children = [token, ...rendered.children];
   for (const pool of poolsScaledByOthers(observed)) await hands.writer.handOverReplicas(pool);
-  const result = await hands.writer.ensureAll(deployment, children, read?.secret);
+  const result = await hands.writer.ensureAll(deployment, children, {
+    secret: read?.secret,
+    onDone: ({ kind }) => kind === "ConfigMap" && share(),
+  });
   if (result.failure === undefined) await hands.writer.retire(deployment, deployment.metadata.name, children);
   if (result.failure === undefined && hasRoutes(result)) await prune(hands, observed);
   const problem = result.problem ?? rendered.problem;

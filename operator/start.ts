@@ -3,12 +3,12 @@ import { Analyst } from "./analyst.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { EventRecorder } from "./cluster/events.ts";
 import { LeaderElection } from "./cluster/lease.ts";
-import type { ReflectorObserver } from "./cluster/watch.ts";
+import { keyOf, type ReflectorObserver } from "./cluster/watch.ts";
 import type { Settings } from "./desired/children.ts";
 import { LicenseShares } from "./license-shares.ts";
 import { type Clock, systemClock } from "./loop/clock.ts";
-import { type QueueObserver, WorkQueue } from "./loop/queue.ts";
-import { seedShares } from "./observe.ts";
+import { type Priority, type QueueObserver, WorkQueue } from "./loop/queue.ts";
+import { seedShares, unservedOf } from "./observe.ts";
 import type { Pod, TtsDeployment } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
 import { readApiMetrics } from "./pod-metrics.ts";
@@ -24,7 +24,7 @@ import { Scaler } from "./scaling/scaler.ts";
 import { Secrets } from "./secrets.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
-import { deploymentKey, deploymentOf, keysOf, keysOfSecret, poolKey, poolKeys } from "./wake.ts";
+import { deploymentKey, keysOf, keysOfSecret, poolKey, poolKeys, turnOf } from "./wake.ts";
 import { Writer } from "./write.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
@@ -42,9 +42,9 @@ export interface OperatorOptions {
   readonly namespaces: readonly string[];
   /** Name of this process, as in events. */
   readonly instance: string;
-  /** Where the Lease is; without it this process works alone. */
   /** Namespace and name of the Lease, which tells this release from others; without it nobody can. */
   readonly release?: string;
+  /** Where the Lease is; without it this process works alone. */
   readonly election?: { readonly namespace: string; readonly name: string };
   readonly log: Log;
   /** Another leads now: this process must not write any more. */
@@ -123,15 +123,17 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const queue: WorkQueue = new WorkQueue({
     clock,
     workers: options.workers ?? defaultWorkers,
-    groupOf: (key) => deploymentOf(view, key),
-    pass: (key) => untilOwnerGoes(passOver(hands, key)),
+    turnOf: (key) => turnOf(view, key),
+    pass: (key, _signal, share) => untilOwnerGoes(passOver(hands, key, share)),
     observer: queueLog(log, options.queueObserver),
   });
+  // what was there before, and what happens while another leads, is looked at behind what changes from now on
+  let priority: Priority = "resync";
   view.onChange((change) => {
-    for (const key of keysOf(view, change)) queue.add(key);
+    for (const key of keysOf(view, change)) queue.add(key, priority);
   });
   secrets.onChange((key, secret) => {
-    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one);
+    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one, priority);
   });
   secrets.start();
   const stopEarly = async (error: unknown) => {
@@ -141,6 +143,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   await view.start().catch(stopEarly);
   const work = () => {
     seedShares(view, hands.shares);
+    priority = "change";
+    for (const found of unservedOf(view)) queue.add(`${found.kind}/${keyOf(found)}`, priority);
     queue.start();
   };
   const election = lead(options, work, clock);
@@ -177,12 +181,12 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
   }).start();
 }
 
-function passOver(hands: Hands, key: string): Promise<Outcome> {
+function passOver(hands: Hands, key: string, share: () => void): Promise<Outcome> {
   const [kind = "", ...rest] = key.split("/");
   const pass =
     kind === "TtsModelPool"
       ? reconcilePool(hands, rest.join("/"))
-      : reconcileDeployment(hands, rest.join("/"));
+      : reconcileDeployment(hands, rest.join("/"), share);
   return untilReadable(hands, kind, pass);
 }
 

@@ -97,7 +97,7 @@ export class ClusterView {
     return this.#objects.all(`${kind}/`);
   }
 
-  /** Objects of a kind that share a group, see `groupOf`. */
+  /** Objects of a kind that share a group, see `groupsOf`. */
   group(kind: string, group: string): Manifest[] {
     return this.#objects.group(`${kind}/${group}`);
   }

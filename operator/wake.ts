@@ -1,7 +1,8 @@
 import { children, labels } from "../config/contract/names.ts";
+import type { Turn } from "./loop/queue.ts";
 import type { Manifest } from "./manifest.ts";
 import { controllerOf } from "./observe.ts";
-import type { TtsModelPool } from "./observed.ts";
+import type { TtsDeployment, TtsModelPool } from "./observed.ts";
 import type { Secrets } from "./secrets.ts";
 import { deploymentOfToken } from "./token.ts";
 import type { ClusterView } from "./view.ts";
@@ -11,18 +12,21 @@ interface Change {
   readonly kind: string;
   readonly key: string;
   readonly object: Manifest;
+  readonly gone?: boolean;
 }
 
 type Known = Pick<ClusterView, "group">;
 
-/** Whose pass a change calls for. */
+/** Whose pass a change calls for. Who hangs on what an object's own pass makes of it is woken by the status that this one writes. */
 export function keysOf(view: Known, change: Change): string[] {
   const { kind, key, object } = change;
   switch (kind) {
     case "TtsDeployment":
-      return [deploymentKey(key), ...poolKeys(view, key)];
+      return [deploymentKey(key), ...(isSettledBy(change) ? poolKeys(view, key) : [])];
     case "TtsModelPool":
-      return withSiblings(view, object, poolKey(key));
+      return isSettledBy(change)
+        ? withSiblings(view, object, poolKey(key))
+        : [poolKey(key), deploymentKey(deploymentOf(object))];
     case "Pod":
       return podKeys(object);
     // A canary that no stream is sent to any more is its pool's to drop.
@@ -45,20 +49,31 @@ export function keysOfSecret(
   return concerned.flatMap((deployment) => [deploymentKey(deployment), ...poolKeys(view, deployment)]);
 }
 
+/** Its own pass has seen what it asks for, or can do no more about it. */
+function isSettledBy({ object, gone = false }: Change): boolean {
+  const { observedGeneration } = (object as Partial<TtsDeployment | TtsModelPool>).status ?? {};
+  return gone || observedGeneration === object.metadata.generation;
+}
+
 function ownerOf({ metadata }: Manifest): string | undefined {
   const deployment = metadata.labels?.[labels.deployment];
   return deployment === undefined ? undefined : `${metadata.namespace}/${deployment}`;
 }
 
 /**
- * The TtsDeployment that a key is about: passes over it and its pools take turns. A pass that is under way writes what it saw before,
- * and beside another it could send streams to a canary that the other has just dropped.
+ * Passes over a TtsDeployment and those over its pools take turns until routes are written. A pass that is under way writes what it saw
+ * before, and beside another it could send streams to a canary that the other has just dropped. Pools write no routes, and their passes run side by
+ * side; but one that scales takes of the license what others must have seen taken before they judge.
  */
-export function deploymentOf(view: Pick<ClusterView, "get">, key: string): string {
+export function turnOf(view: Pick<ClusterView, "get">, key: string): Turn {
   const [kind, namespace, name] = key.split("/");
-  if (kind === "TtsDeployment") return key;
+  if (kind === "TtsDeployment") return { group: key, alone: true };
   const pool = view.get("TtsModelPool", `${namespace}/${name}`) as TtsModelPool | undefined;
-  return pool === undefined ? key : deploymentKey(`${namespace}/${pool.spec.deployment}`);
+  if (pool === undefined) return { group: key, alone: true };
+  return {
+    group: deploymentKey(`${namespace}/${pool.spec.deployment}`),
+    alone: pool.spec.scaling !== undefined,
+  };
 }
 
 export function deploymentKey(key: string): string {
@@ -76,9 +91,13 @@ export function poolKeys(view: Known, deployment: string): string[] {
 }
 
 /** Pools share one license: what one gives back another may take. */
-function withSiblings(view: Known, { metadata }: Manifest, ...own: string[]): string[] {
-  const deployment = `${metadata.namespace}/${metadata.labels?.[labels.deployment] ?? ""}`;
+function withSiblings(view: Known, object: Manifest, ...own: string[]): string[] {
+  const deployment = deploymentOf(object);
   return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
+}
+
+function deploymentOf({ metadata }: Manifest): string {
+  return `${metadata.namespace}/${metadata.labels?.[labels.deployment] ?? ""}`;
 }
 
 function podKeys({ metadata }: Manifest): string[] {

@@ -34,6 +34,13 @@ export interface WriteResult {
   readonly failure: unknown;
 }
 
+interface EnsureOptions {
+  /** The live one that this pass has read already. */
+  readonly secret?: Manifest | undefined;
+  /** Told each child that is as desired now. */
+  readonly onDone?: (child: Manifest) => void;
+}
+
 type Ensured = { readonly manifest: Manifest } | { readonly problem: Problem };
 
 /** The owner was deleted meanwhile: nothing of it may come back. */
@@ -58,11 +65,12 @@ export class Writer {
     this.#applier = new Applier(client);
   }
 
-  /**
-   * In order. A child that cannot be ours keeps the others from coming only where pods would run by it.
-   * @param secret the live one that this pass has read already
-   */
-  async ensureAll(owner: Manifest, desired: readonly Manifest[], secret?: Manifest): Promise<WriteResult> {
+  /** In order. A child that cannot be ours keeps the others from coming only where pods would run by it. */
+  async ensureAll(
+    owner: Manifest,
+    desired: readonly Manifest[],
+    { secret, onDone }: EnsureOptions = {},
+  ): Promise<WriteResult> {
     const applied: Manifest[] = [];
     let problem: Problem | undefined;
     for (const child of desired) {
@@ -70,8 +78,10 @@ export class Writer {
         const result = await (child.kind === "Secret"
           ? this.#ensureSecret(owner, child, secret)
           : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
-        if ("manifest" in result) applied.push(result.manifest);
-        else {
+        if ("manifest" in result) {
+          applied.push(result.manifest);
+          onDone?.(result.manifest);
+        } else {
           problem ??= result.problem;
           if (footing.has(child.kind)) break;
         }

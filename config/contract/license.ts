@@ -89,11 +89,7 @@ export function judgeReading(read: LicenseReading, question: LicenseTerms): Lice
 }
 
 /** What was good once serves on for its grace. */
-function failing(
-  verdict: LicenseVerdict,
-  { now, failedAt }: LicenseTerms,
-  graceMs: number,
-): LicenseVerdict {
+function failing(verdict: LicenseVerdict, { now, failedAt }: LicenseTerms, graceMs: number): LicenseVerdict {
   const graceUntil = failedAt === undefined ? undefined : failedAt + graceMs;
   if (graceUntil === undefined || now >= graceUntil) return verdict;
   return {

@@ -190,7 +190,10 @@ export class Reflector {
     this.#objects.clear();
     for (const [key, object] of objects) this.#objects.set(key, object);
     this.#version = version;
-    for (const key of changed) this.#tell(key);
+    for (const key of changed) {
+      const held = this.#objects.get(key);
+      this.#tell(key, held?.object, held);
+    }
     this.#synced.resolve();
   }
 
@@ -262,9 +265,15 @@ export class Reflector {
     const key = keyOf(event.object);
     const isNews = this.#forward(version) || this.#isUnknownYet(key, version);
     if (!isNews) return false;
-    if (event.kind === "gone") this.#objects.delete(key);
-    else this.#objects.set(key, this.#hold(this.#trimmed(event.object)));
-    this.#tell(key);
+    if (event.kind === "gone") {
+      this.#objects.delete(key);
+      this.#tell(key, undefined, undefined);
+    } else {
+      const object = this.#trimmed(event.object);
+      const held = this.#hold(object);
+      this.#objects.set(key, held);
+      this.#tell(key, object, held);
+    }
     return true;
   }
 
@@ -281,9 +290,7 @@ export class Reflector {
     return isNewer(version, this.#objects.get(key)?.resourceVersion);
   }
 
-  #tell(key: string): void {
-    const held = this.#objects.get(key);
-    const object = held?.object;
+  #tell(...[key, object, held]: Parameters<ChangeListener>): void {
     for (const listener of this.#listeners) {
       try {
         listener(key, object, held);

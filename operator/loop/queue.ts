@@ -5,8 +5,11 @@ import { type Clock, sleep } from "./clock.ts";
 /** A key that changed (or is new) goes before a key that is only looked at again. */
 export type Priority = "change" | "resync";
 
-/** One pass over one key. `signal` aborts when a stop has lasted longer than its grace. */
-export type Pass = (key: string, signal: AbortSignal) => Promise<Outcome>;
+/**
+ * One pass over one key. `signal` aborts when a stop has lasted longer than its grace. A pass that is alone in its group calls `share` when
+ * from then on others may run beside it that need not be alone.
+ */
+export type Pass = (key: string, signal: AbortSignal, share: () => void) => Promise<Outcome>;
 
 /** Told of everything that a metric may count; must not throw. Times in milliseconds. */
 export type QueueObserver = {
@@ -21,17 +24,23 @@ export type QueueObserver = {
 export type QueueOptions = {
   pass: Pass;
   workers: number;
-  /** Keys of one group have no two passes at once; each key is its own group unless this is given. */
-  groupOf?: (key: string) => string;
+  /** Whose passes a key's own takes turns with; nobody's unless this is given. */
+  turnOf?: (key: string) => Turn;
   clock: Clock;
   random?: () => number;
   backoff?: BackoffPolicy;
   observer?: QueueObserver;
 };
 
+export interface Turn {
+  readonly group: string;
+  /** While its pass runs no other of the group does; passes of a group that need not be alone run side by side. */
+  readonly alone: boolean;
+}
+
 interface Taken {
   readonly key: string;
-  readonly group: string;
+  readonly turn: Turn;
   readonly waitedMs: number;
 }
 
@@ -51,7 +60,8 @@ export class WorkQueue {
   readonly #waiting: Record<Priority, Map<string, number>> = { change: new Map(), resync: new Map() };
   readonly #again = new Map<string, Priority>();
   readonly #running = new Map<string, Promise<void>>();
-  readonly #busyGroups = new Set<string>();
+  /** Passes that run now, by group; all of one group are alone, or none. */
+  readonly #busyGroups = new Map<string, { passes: number; alone: boolean }>();
   readonly #wakeups = new Map<string, { dueMs: number; cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   readonly #abort = new AbortController();
@@ -133,34 +143,63 @@ export class WorkQueue {
     while (this.#state === "running" && this.#running.size < this.#options.workers) {
       const next = this.#take();
       if (next === undefined) break;
-      this.#busyGroups.add(next.group);
+      this.#begin(next.turn);
       this.#running.set(next.key, this.#work(next));
     }
     this.#tellDepth();
   }
 
-  /** The first that no pass of its group holds back. */
+  /** The first whose turn it is; who waits for its turn is not overtaken by others of its group. */
   #take(): Taken | undefined {
-    const { groupOf = (key) => key, clock } = this.#options;
+    const { turnOf = (key) => ({ group: key, alone: true }), clock } = this.#options;
+    const held = new Set<string>();
     for (const keys of [this.#waiting.change, this.#waiting.resync]) {
       for (const [key, sinceMs] of keys) {
-        const group = groupOf(key);
-        if (this.#busyGroups.has(group)) continue;
+        const turn = turnOf(key);
+        if (held.has(turn.group)) continue;
+        if (this.#isHeldBack(turn)) {
+          held.add(turn.group);
+          continue;
+        }
         keys.delete(key);
-        return { key, group, waitedMs: clock.monotonicMs() - sinceMs };
+        return { key, turn, waitedMs: clock.monotonicMs() - sinceMs };
       }
     }
     return undefined;
   }
 
-  async #work({ key, group, waitedMs }: Taken): Promise<void> {
+  #isHeldBack({ group, alone }: Turn): boolean {
+    const busy = this.#busyGroups.get(group);
+    return busy !== undefined && (alone || busy.alone);
+  }
+
+  #begin({ group, alone }: Turn): void {
+    const busy = this.#busyGroups.get(group);
+    if (busy === undefined) this.#busyGroups.set(group, { passes: 1, alone });
+    else busy.passes += 1;
+  }
+
+  #share({ group }: Turn): void {
+    const busy = this.#busyGroups.get(group);
+    if (busy !== undefined) busy.alone = false;
+    this.#dispatch();
+  }
+
+  #end({ group }: Turn): void {
+    const busy = this.#busyGroups.get(group);
+    if (busy === undefined) return;
+    busy.passes -= 1;
+    if (busy.passes === 0) this.#busyGroups.delete(group);
+  }
+
+  async #work({ key, turn, waitedMs }: Taken): Promise<void> {
     const { clock, observer, pass } = this.#options;
     const startMs = clock.monotonicMs();
     observer?.started?.(key, waitedMs);
     try {
       // Off the caller's stack, so that a listener which adds a key never runs the pass itself.
       await Promise.resolve();
-      const outcome = await pass(key, this.#abort.signal);
+      const outcome = await pass(key, this.#abort.signal, () => this.#share(turn));
       this.#failures.delete(key);
       if (outcome.kind === "waiting") this.addAfter(key, Math.max(1, outcome.afterMs));
       observer?.finished?.(key, outcome.kind, clock.monotonicMs() - startMs);
@@ -168,7 +207,7 @@ export class WorkQueue {
       observer?.finished?.(key, "failed", clock.monotonicMs() - startMs);
       this.#retry(key, error);
     } finally {
-      this.#busyGroups.delete(group);
+      this.#end(turn);
       this.#release(key);
     }
   }

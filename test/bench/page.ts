@@ -27,7 +27,7 @@ make bench           # 5 minutes
 make bench SOAK=1    # 10 minutes more: whether memory stays flat
 \`\`\`
 
-writes this page and its plots. ${machineSentence(machine)} The load tool and the
+writes this page and its plots; [the operator](benchmarks-operator.md) has a page of its own. ${machineSentence(machine)} The load tool and the
 server share it, so compare within one run only: every figure with a target stands beside what it is compared with, measured in turn.${calmSentence(machine)}
 
 ## Targets

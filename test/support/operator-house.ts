@@ -27,6 +27,8 @@ interface StartOptions {
   readonly clockAheadMs?: number;
   /** Which release of the chart it is of. */
   readonly release?: string;
+  /** Passes at once. */
+  readonly workers?: number;
 }
 
 /** Stops a play. */
@@ -74,6 +76,7 @@ export class OperatorHouse implements AsyncDisposable {
       metrics,
       clockAheadMs = 0,
       release,
+      workers,
     } = options;
     const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
@@ -89,6 +92,7 @@ export class OperatorHouse implements AsyncDisposable {
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
       ...(metrics && { readMetrics: async () => metrics() }),
       ...(release !== undefined && { release }),
+      ...(workers !== undefined && { workers }),
       ...(elected && { election: { namespace: this.namespace, name: "tts-operator" } }),
       log: { debug: line, info: line, warn: line, error: line },
       onLost: (reason) => line({ reason }, "lost"),

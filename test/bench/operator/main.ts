@@ -6,7 +6,7 @@ import { licenseIssuer } from "../../support/licenses.ts";
 import { describeMachine } from "../machine.ts";
 import { targetsTable } from "../page.ts";
 import { namespaces, openField, openPlot } from "./field.ts";
-import { fullCount, operatorPage, operatorTargets, scalePlot } from "./page.ts";
+import { fullCount, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
 import { type Contender, measureOperators, type Plan } from "./run.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -23,14 +23,14 @@ const twin = execFileSync(join(root, "test/bench/operator-twin/build.sh"), { enc
 const result = await measure();
 const rows = operatorTargets(result);
 console.log(`\n${targetsTable(rows)}\n`);
-if (count === fullCount) {
+if (count === fullCount || process.env.PAGE === "1") {
   writeFileSync(join(root, "docs/benchmarks/operator-scale.svg"), scalePlot(result.contenders));
   writeFileSync(join(root, "docs/benchmarks-operator.md"), operatorPage(machine, plan, result));
   say("docs/benchmarks-operator.md is written");
 } else console.log(operatorPage(machine, plan, result));
 
 async function measure() {
-  const nodes = Math.ceil(count / 2);
+  const nodes = nodesFor(count);
   say(`a control plane with ${nodes} nodes, and two fleets of ${count} TtsDeployments`);
   await using field = await openField(nodes);
   const stop = () => {

@@ -4,9 +4,14 @@ import { calmSentence, type Machine, machineSentence, table, targetsTable } from
 import { linesPlot } from "./plot.ts";
 import { type Figures, mebibytes, type Plan, type Result, type SizeFigures } from "./run.ts";
 
-/** What the full run has. */
+/** TtsDeployments of the full run. */
 export const fullCount = 1_000;
-const nodes = 500;
+
+/** Twice as many GPUs as both fleets take, so that rollouts find room. */
+export function nodesFor(count: number): number {
+  return Math.ceil(count / 2);
+}
+
 const targets = {
   latencyMs: 500,
   syncMs: 10_000,
@@ -93,13 +98,13 @@ export function operatorPage(machine: Machine, plan: Plan, result: Result): stri
   return `# Benchmarks of the operator
 
 \`\`\`sh
-make bench-operator               # ${fullCount} TtsDeployments for each operator, ${nodes} nodes: about half an hour
+make bench-operator               # ${fullCount} TtsDeployments for each operator, ${nodesFor(fullCount)} nodes: about half an hour
 make bench-operator COUNT=50 REST=30   # in a few minutes, printed alone
 \`\`\`
 
-writes this page and its plot. ${machineSentence(machine)}${calmSentence(machine)}
+writes this page and its plot.${sizeSentence(count)} ${machineSentence(machine)}${calmSentence(machine)}
 
-A real API server with etcd, the controllers of Deployments and ReplicaSets and the scheduler; [KWOK](https://kwok.sigs.k8s.io) plays ${nodes} nodes of eight GPUs and their
+A real API server with etcd, the controllers of Deployments and ReplicaSets and the scheduler; [KWOK](https://kwok.sigs.k8s.io) plays ${nodesFor(count)} nodes of eight GPUs and their
 pods. ${count} TtsDeployments with two pools each (${result.likeness.children} children and three pods apiece) for our operator, and as many, in a namespace of their own, for a
 [twin in Go on controller-runtime](../test/bench/operator-twin) that makes the same children by server-side apply, from caches, with 8 workers a controller and no limit on its
 requests; ours has 8 workers in all. Both run as in a pod, under the chart's role. Everything shares the machine, so compare within the run: what is timed is timed in turn.
@@ -123,6 +128,10 @@ moment, until another that stood by has written its children. A fresh start is i
 
 ${bySize(result.contenders)}
 `;
+}
+
+function sizeSentence(count: number): string {
+  return count === fullCount ? "" : ` **This run has ${count} TtsDeployments, not ${fullCount}.**`;
 }
 
 function likenessSentence({ likeness }: Result): string {

@@ -51,17 +51,49 @@ describe("a queue of keys", () => {
     expect(begun).toHaveLength(2);
   });
 
-  test("never runs two passes of one group at once; others go first, and the held one follows", async () => {
-    const { queue, begun, end } = handHeld({ workers: 2, groupOf: (key) => key.charAt(0) });
+  const group = (key: string) => ({ group: key.charAt(0), alone: !key.endsWith("p") });
+
+  test("runs nothing of its group beside a pass that is to be alone; others go first, and the held ones follow", async () => {
+    const { queue, begun, end } = handHeld({ workers: 3, turnOf: group });
     queue.start();
-    for (const key of ["a1", "a2", "b1"]) queue.add(key);
+    for (const key of ["a1", "a2", "ap", "b1"]) queue.add(key);
     queue.add("c1", "resync");
     await settle();
-    expect(begun).toEqual(["a1", "b1"]);
-    await end("b1");
     expect(begun).toEqual(["a1", "b1", "c1"]);
     await end("a1");
     expect(begun).toEqual(["a1", "b1", "c1", "a2"]);
+  });
+
+  test("runs passes of a group side by side that need not be alone, and none that would overtake one that must be", async () => {
+    const { queue, begun, end } = handHeld({ workers: 9, turnOf: group });
+    queue.start();
+    for (const key of ["a1p", "a2p", "a", "a3p"]) queue.add(key);
+    await settle();
+    expect(begun).toEqual(["a1p", "a2p"]);
+    await end("a1p");
+    expect(begun).toEqual(["a1p", "a2p"]);
+    await end("a2p");
+    expect(begun).toEqual(["a1p", "a2p", "a"]);
+    await end("a");
+    expect(begun).toEqual(["a1p", "a2p", "a", "a3p"]);
+  });
+
+  test("lets others of its group run beside a pass that need no longer be alone, but none that must be", async () => {
+    const begun: string[] = [];
+    const shares: (() => void)[] = [];
+    const pass: Pass = (key, _signal, share) => {
+      begun.push(key);
+      shares.push(share);
+      return new Promise(() => undefined);
+    };
+    const queue = new WorkQueue({ pass, workers: 9, clock: new FakeClock(), turnOf: group });
+    queue.start();
+    for (const key of ["a1", "ap", "a2"]) queue.add(key);
+    await settle();
+    expect(begun).toEqual(["a1"]);
+    shares[0]?.();
+    await settle();
+    expect(begun).toEqual(["a1", "ap"]);
   });
 
   test("runs as many passes at once as it has workers", async () => {

@@ -13,15 +13,16 @@ const secret = (resourceVersion: string): Manifest => ({
   metadata: { name: "license", namespace: "ns", uid: "1", resourceVersion },
 });
 
-/** An API server of which the test decides when it answers, and what its watch tells. */
-function opened() {
+/** An API server of which the test decides when it answers, and what its watch tells; a late one tells nothing before the end. */
+function opened({ late = false } = {}) {
+  const end = Promise.withResolvers<void>();
   const watch = new PassThrough();
   const reads: PromiseWithResolvers<Manifest | undefined>[] = [];
   const client = {
     openWatch: async (_kind: string, { fieldSelector }: { fieldSelector?: string }) =>
       fieldSelector === undefined ? new PassThrough() : watch,
     get: (_ref: unknown, options?: { metadataOnly?: boolean }) => {
-      if (options?.metadataOnly) return Promise.resolve(secret("1"));
+      if (options?.metadataOnly) return (late ? end.promise : Promise.resolve()).then(() => secret("1"));
       reads.push(Promise.withResolvers());
       return reads.at(-1)?.promise;
     },
@@ -35,7 +36,10 @@ function opened() {
   const told: string[] = [];
   secrets.onChange((key, found) => told.push(`${key} ${versionOf(found) ?? "gone"}`));
   secrets.follow("ns/demo", [ref]);
-  closing.push(() => secrets.stop());
+  closing.push(() => {
+    end.resolve();
+    return secrets.stop();
+  });
   return {
     secrets,
     told,
@@ -84,7 +88,7 @@ it("that changes while it is read for the first time is looked at again", async 
 });
 
 it("that one of those who share it finds changed is told to the others, before the watch says so", async () => {
-  const { read, told } = opened();
+  const { read, told } = opened({ late: true });
   await read("1");
   expect(told).toEqual([]);
   await read("2");

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { deploymentOf, keysOf, keysOfSecret } from "../../../operator/wake.ts";
+import { keysOf, keysOfSecret, turnOf } from "../../../operator/wake.ts";
 
 const owner = {
   apiVersion: "tts.svc.dev/v1alpha1",
@@ -30,6 +30,16 @@ it.each([
   ["a TtsDeployment", object("TtsDeployment", "demo"), everything],
   ["a pool: what one gives back another may take", object("TtsModelPool", "demo-mist", own), everything],
   [
+    "a spec of a TtsDeployment that no pass has seen",
+    object("TtsDeployment", "demo", { generation: 2 }),
+    ["TtsDeployment/ns/demo"],
+  ],
+  [
+    "settings of a pool that no pass has seen: somebody else may have written them",
+    object("TtsModelPool", "demo-mist", { ...own, generation: 2 }),
+    ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist"],
+  ],
+  [
     "the routing table: a pool drops its canary once no stream is sent there",
     object("ConfigMap", "demo-routing", own),
     everything,
@@ -39,6 +49,12 @@ it.each([
   ["an object of somebody else", object("Service", "other"), []],
 ])("wakes who is concerned by %s", (_what, found, keys) => {
   expect(wakes(found)).toEqual(keys);
+});
+
+it("wakes who is concerned by a pool that is gone, whatever had been seen of it", () => {
+  const pool = object("TtsModelPool", "demo-mist", { ...own, generation: 2 });
+  const keys = keysOf(view, { kind: "TtsModelPool", key: "ns/demo-mist", object: pool, gone: true });
+  expect(keys.toSorted()).toEqual(everything);
 });
 
 it.each([
@@ -52,12 +68,18 @@ it.each([
 });
 
 it.each([
-  ["TtsDeployment/ns/demo", "TtsDeployment/ns/demo"],
-  ["TtsModelPool/ns/demo-mist", "TtsDeployment/ns/demo"],
-  ["TtsModelPool/ns/unknown", "TtsModelPool/ns/unknown"],
-])("%s takes turns with %s", (key, group) => {
-  const pool = { ...object("TtsModelPool", "demo-mist"), spec: { deployment: "demo" } };
-  const get = (kind: string, name: string) =>
-    `${kind}/${name}` === "TtsModelPool/ns/demo-mist" ? pool : undefined;
-  expect(deploymentOf({ get }, key)).toBe(group);
+  ["TtsDeployment/ns/demo", "TtsDeployment/ns/demo", true],
+  ["TtsModelPool/ns/demo-mist", "TtsDeployment/ns/demo", false],
+  ["TtsModelPool/ns/demo-scaled", "TtsDeployment/ns/demo", true],
+  ["TtsModelPool/ns/unknown", "TtsModelPool/ns/unknown", true],
+])("%s takes turns with %s; alone: %s", (key, group, alone) => {
+  const pool = (spec: object) => ({
+    ...object("TtsModelPool", "any"),
+    spec: { deployment: "demo", ...spec },
+  });
+  const known: Record<string, Manifest> = {
+    "TtsModelPool/ns/demo-mist": pool({}),
+    "TtsModelPool/ns/demo-scaled": pool({ scaling: { maxReplicas: 3 } }),
+  };
+  expect(turnOf({ get: (kind, name) => known[`${kind}/${name}`] }, key)).toEqual({ group, alone });
 });
