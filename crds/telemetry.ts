@@ -135,7 +135,7 @@ const Collector = Type.Object(
       minimum: 5,
       maximum: 3600,
       default: 30,
-      description: "How often /metrics is read.",
+      description: "How often /metrics is read, and arcana sends its own metrics.",
     }),
     exporter: Type.Optional(Exporter),
     auth: Type.Optional(Auth),

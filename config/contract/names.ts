@@ -170,11 +170,17 @@ export const env = {
   logLevel: "SVC_TTS_LOG_LEVEL",
 } as const;
 
-/** Variables that the specification gives the arcana container (4.6, 6.4). */
+/** Variables that the specification gives the arcana container (4.6). */
 export const arcanaEnv = {
   vllmPort: "GENERATOR_VLLM_PORT",
-  collectorProtocol: "OTEL_COLLECTOR_PROTOCOL",
-  collectorEndpoint: "OTEL_COLLECTOR_ENDPOINT",
+} as const;
+
+/** Those by which it sends its metrics (6.4), and one of OpenTelemetry's own. */
+export const telemetryEnv = {
+  protocol: "OTEL_COLLECTOR_PROTOCOL",
+  endpoint: "OTEL_COLLECTOR_ENDPOINT",
+  /** Between two sends, in milliseconds. */
+  intervalMs: "OTEL_METRIC_EXPORT_INTERVAL",
 } as const;
 
 /** OpenTelemetry's own variables, as far as the server reads them; its exporter reads a few more (headers, certificates, compression). */

@@ -1,5 +1,6 @@
 import { stringify } from "yaml";
-import { arcanaEnv, env, otelEnv, paths, ports } from "../../config/contract/names.ts";
+import { arcanaEnv, env, otelEnv, paths, ports, telemetryEnv } from "../../config/contract/names.ts";
+import { collectorPort } from "../../config/contract/otlp.ts";
 import type { TtsDeploymentSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 import type { V1Container, V1EnvVar } from "../manifest.ts";
@@ -41,7 +42,13 @@ function sendingVariables({ protocol, endpoint, collector }: Telemetry): Record<
   const port = protocol === "grpc" ? ports.otlpGrpc : ports.otlpHttp;
   const to = collector.enabled ? `http://127.0.0.1:${port}` : endpoint;
   if (to === undefined) return {};
-  return { [arcanaEnv.collectorProtocol]: protocol, [arcanaEnv.collectorEndpoint]: escaped(to) };
+  return {
+    [telemetryEnv.protocol]: protocol,
+    [telemetryEnv.endpoint]: escaped(to),
+    ...(collector.enabled && {
+      [telemetryEnv.intervalMs]: String(1_000 * collector.scrapeIntervalSeconds),
+    }),
+  };
 }
 
 /** Attributes (OpenTelemetry semantic conventions) whose values are variables of the container. */
@@ -159,10 +166,10 @@ function credentialFiles(auth: CollectorWish["collector"]["auth"]): Mounted[] {
 }
 
 /** Ports that sending needs, beside DNS. */
-export function telemetryPorts({ endpoint, collector }: Telemetry): number[] {
+export function telemetryPorts({ protocol, endpoint, collector }: Telemetry): number[] {
   const tokens = collector.auth?.oauth2?.tokenUrl;
-  const urls = collector.enabled ? [collector.exporter?.endpoint, tokens] : [endpoint];
-  return urls.filter((url) => url !== undefined).map(portOf);
+  if (!collector.enabled) return endpoint === undefined ? [] : [collectorPort(endpoint, protocol)];
+  return [collector.exporter?.endpoint, tokens].filter((url) => url !== undefined).map(portOf);
 }
 
 /** Secrets that telemetry names. */

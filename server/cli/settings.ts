@@ -12,6 +12,7 @@ import { generators } from "../engine/generators.ts";
 import type { ModelTierOptions } from "../model/settings.ts";
 import { UsageError } from "./command.ts";
 import { type Environment, readers } from "./environment.ts";
+import { readTelemetry } from "./telemetry-settings.ts";
 import { readTracing } from "./tracing-settings.ts";
 
 const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
@@ -121,6 +122,7 @@ export function readModelSettings(tier: Tier, environment: Environment): ModelTi
     ...readVoicesFolder(environment),
     ...readGenerator(environment),
     tracing: readTracing(environment, tier),
+    telemetry: tier === "arcana" ? readTelemetry(environment) : undefined,
     ...dictionaryFolder(text(names.dictionaryDir)),
   };
 }

@@ -2,6 +2,7 @@ import { otelEnv as names } from "../../config/contract/names.ts";
 import { otlpProtocols, samplerNames, type TracingSettings } from "../tracing/settings.ts";
 import { UsageError } from "./command.ts";
 import { type Environment, readers } from "./environment.ts";
+import { readAttributes } from "./resource-attributes.ts";
 
 const defaultEndpoint = "http://localhost:4318";
 /** What OpenTelemetry appends to the endpoint of all signals for traces. */
@@ -53,23 +54,4 @@ function readRatio(given: string | undefined): number {
   throw new UsageError(
     `${names.tracesSamplerArg} must be a number from 0 to 1; it is ${JSON.stringify(given)}.`,
   );
-}
-
-/** `name=value,name=value`, values percent-encoded (W3C Baggage, without its properties). */
-function readAttributes(text: string): Record<string, string> {
-  const pairs = text.split(",").filter((pair) => pair.trim() !== "");
-  return Object.fromEntries(pairs.map(readAttribute));
-}
-
-function readAttribute(pair: string): [name: string, value: string] {
-  const [name = "", ...value] = pair.split("=");
-  try {
-    if (name.trim() === "" || value.length === 0) throw new Error("no name or no value");
-    return [name.trim(), decodeURIComponent(value.join("=").trim())];
-  } catch (cause) {
-    throw new UsageError(
-      `${names.resourceAttributes} must be name=value pairs with commas between; ${JSON.stringify(pair)} is none.`,
-      { cause },
-    );
-  }
 }

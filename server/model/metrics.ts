@@ -13,11 +13,13 @@ import {
   waitBuckets,
   watchedGauge,
 } from "../metrics/registry.ts";
+import { noTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { Admission } from "./admission.ts";
 
-/** What `/metrics` of a model tier shows; `docs/metrics.md` lists it. */
+/** What `/metrics` of a model tier shows, `docs/metrics.md` lists it, and what it sends by itself, `docs/telemetry.md`. */
 export class TierMetrics {
   readonly registry: TierRegistry;
+  readonly #telemetry: Telemetry;
   readonly #http: HttpMetrics;
   readonly #speech: ReturnType<typeof speechMetrics>;
 
@@ -26,7 +28,9 @@ export class TierMetrics {
     admission: Admission,
     engines: () => readonly Engine[],
     mounted: () => MountedVoices | undefined,
+    telemetry: Telemetry = noTelemetry,
   ) {
+    this.#telemetry = telemetry;
     this.registry = createRegistry(tier);
     this.#http = new HttpMetrics(this.registry);
     this.#speech = speechMetrics(this.registry);
@@ -58,18 +62,29 @@ export class TierMetrics {
     this.#http.answered(facts);
   }
 
-  waited(seconds: number): void {
-    this.#speech.wait.observe(seconds);
+  /** A request to speak has come, from who may. */
+  invoked(): void {
+    this.#telemetry.invoked();
+  }
+
+  /** A stream has its place. @returns a function to call when it gives it back. */
+  began(waitedSeconds: number): () => void {
+    this.#speech.wait.observe(waitedSeconds);
+    this.#telemetry.began();
+    return () => this.#telemetry.ended();
   }
 
   firstAudio(model: ModelId, seconds: number): void {
     this.#speech.firstAudio.observe({ model }, seconds);
+    this.#telemetry.firstAudio(seconds * 1000);
   }
 
   /** A stream is over. @param workSeconds spent on waiting for its audio, and on nothing else. */
   spoke(model: ModelId, audioSeconds: number, workSeconds: number): void {
     this.#speech.audio.inc({ model }, audioSeconds);
-    if (audioSeconds > 0) this.#speech.realTimeFactor.observe({ model }, workSeconds / audioSeconds);
+    if (audioSeconds === 0) return;
+    this.#speech.realTimeFactor.observe({ model }, workSeconds / audioSeconds);
+    this.#telemetry.generated(audioSeconds);
   }
 
   exposition(accept: string | undefined): Promise<Exposition> {

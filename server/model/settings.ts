@@ -1,5 +1,6 @@
 import type { Tier } from "../../config/contract/models.ts";
 import type { GeneratorName } from "../engine/generators.ts";
+import type { TelemetrySettings } from "../telemetry/settings.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 import type { TokenSource } from "./access.ts";
 
@@ -17,6 +18,8 @@ export interface ModelTierOptions {
   readonly logLevel: string;
   /** Undefined while traces are off. */
   readonly tracing?: TracingSettings | undefined;
+  /** Undefined where no metrics are sent. */
+  readonly telemetry?: TelemetrySettings | undefined;
   /** Engine processes of each kind; as many as the machine has cores unless given. */
   readonly engineProcesses?: number;
   /** What writes arcana's speech; `mini` unless given. */

@@ -16,6 +16,8 @@ import type { GeneratorName } from "../engine/generators.ts";
 import { Failure } from "../errors.ts";
 import { watchUnsent } from "../kernel-queues.ts";
 import type { Invocation } from "../speech.ts";
+import { startTelemetry } from "../telemetry/start.ts";
+import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Span, Tracing } from "../tracing/span.ts";
 import { startTracing } from "../tracing/start.ts";
 import { callerHeader, wireType } from "../wire.ts";
@@ -60,7 +62,8 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     forceCloseConnections: true,
   });
-  const tier = new ModelTier(options, app, await startTracing(options.tracing, app.log));
+  const tracing = await startTracing(options.tracing, app.log);
+  const tier = new ModelTier(options, app, tracing, await startTelemetry(options.telemetry, app.log));
   tier.addRoutes();
   await app.listen({ host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;
@@ -75,6 +78,7 @@ class ModelTier {
   readonly #options: ModelTierOptions;
   readonly #app: FastifyInstance;
   readonly #tracing: Tracing;
+  readonly #telemetry: Telemetry;
   readonly #admission: Admission;
   readonly #metrics: TierMetrics;
   readonly #tokens: AcceptedTokens;
@@ -84,8 +88,9 @@ class ModelTier {
   #opening: Promise<void> | undefined;
   #state: TierState = "starting";
 
-  constructor(options: ModelTierOptions, app: FastifyInstance, tracing: Tracing) {
+  constructor(options: ModelTierOptions, app: FastifyInstance, tracing: Tracing, telemetry: Telemetry) {
     this.#tracing = tracing;
+    this.#telemetry = telemetry;
     this.#options = options;
     this.#app = app;
     this.#admission = new Admission({
@@ -98,6 +103,7 @@ class ModelTier {
       this.#admission,
       () => this.#engines?.all() ?? [],
       () => this.#engines?.mounted,
+      telemetry,
     );
     this.#vocabulary = new Vocabulary({ folder: options.dictionaryFolder, log: app.log });
     this.#tokens = new AcceptedTokens(options.tokens, (error) =>
@@ -159,7 +165,7 @@ class ModelTier {
     await unsent.gone(end);
     await this.#opening?.catch(() => undefined); // its failure is with whoever awaits `warmed`
     await this.#engines?.close();
-    await this.#tracing.stop();
+    await Promise.all([this.#tracing.stop(), this.#telemetry.stop()]);
     await this.#vocabulary.close();
   }
 
@@ -193,6 +199,7 @@ class ModelTier {
   }
 
   async #invoke(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    this.#metrics.invoked();
     const engines = this.#servingEngines();
     const { invocation, voice } = readInvocation(request.body, this.#options.tier, (id) =>
       engines.findVoice(id),
@@ -205,7 +212,7 @@ class ModelTier {
     if (!release) return this.#giveUp(reply);
     // the place is free again when the last byte is with the caller, or the caller is gone
     whenClosed(reply, release);
-    this.#metrics.waited(secondsSince(arrivedAt));
+    whenClosed(reply, this.#metrics.began(secondsSince(arrivedAt)));
     const progress = { samples: 0, workMs: 0 };
     const { name: engine, rate } = speech.speaker.engine;
     const span = request.span.child("synthesis", { "svc.model": invocation.modelId, "svc.voice": voice.id });

@@ -19,18 +19,16 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { type ErrorCode, Failure } from "../errors.ts";
-import type { TracingLog, TracingSettings } from "./settings.ts";
+import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "../otlp.ts";
+import type { TracingSettings } from "./settings.ts";
 import type { Attributes, IncomingHeaders, SpanKind as Kind, Span, Tracing } from "./span.ts";
 
-/** Longest wait for the last spans when a tier stops; its streams have ended by then. */
-const lastFlushMs = 3_000;
 /** Spans that wait to be sent; more are dropped, so that an absent collector costs no more memory than these. */
 const maxWaiting = 2_048;
-const exportTimeoutMs = 5_000;
 
 const propagator = new W3CTraceContextPropagator();
 
-export async function openTelemetry(settings: TracingSettings, log: TracingLog): Promise<Tracing> {
+export async function openTelemetry(settings: TracingSettings, log: CollectorLog): Promise<Tracing> {
   const exporter = telling(await createExporter(settings), log);
   const provider = new TracerProvider({
     resource: defaultResource().merge(
@@ -106,21 +104,13 @@ async function createExporter({ url, protocol }: TracingSettings): Promise<SpanE
   return new OTLPTraceExporter({ url, timeoutMillis: exportTimeoutMs });
 }
 
-/** Tells the log once when the collector goes away, and once when it is back. */
-function telling(exporter: SpanExporter, log: TracingLog): SpanExporter {
-  let isAway = false;
+/** Tells the log of failures; the processor would only repeat them. */
+function telling(exporter: SpanExporter, log: CollectorLog): SpanExporter {
+  const tell = collectorNews("traces", log);
   return {
     export: (spans, done) =>
-      exporter.export(spans, (result) => {
-        const failed = result.code !== ExportResultCode.SUCCESS;
-        if (failed && !isAway)
-          log.warn(
-            { reason: result.error?.message },
-            "traces cannot be sent; they are dropped until the collector answers",
-          );
-        if (!failed && isAway) log.info({}, "traces are sent again");
-        isAway = failed;
-        // said above; the processor would only repeat it
+      exporter.export(spans, ({ code, error }) => {
+        tell({ failed: code !== ExportResultCode.SUCCESS, error });
         done({ code: ExportResultCode.SUCCESS });
       }),
     shutdown: () => exporter.shutdown(),
@@ -142,12 +132,4 @@ function createSampler({ name, ratio }: TracingSettings["sampler"]): Sampler {
     case "parentbased_traceidratio":
       return new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) });
   }
-}
-
-/** Whatever is not done by then is given up. */
-async function withinMs(work: Promise<void>, limitMs: number): Promise<void> {
-  const { promise: tooLate, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, limitMs);
-  await Promise.race([work, tooLate]);
-  clearTimeout(timer);
 }

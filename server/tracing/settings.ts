@@ -18,9 +18,3 @@ export interface TracingSettings {
   readonly resourceAttributes: Readonly<Record<string, string>>;
   readonly sampler: { readonly name: (typeof samplerNames)[number]; readonly ratio: number };
 }
-
-/** Told when traces come on, when they cannot be sent, and when they can again. */
-export interface TracingLog {
-  info(facts: object, message: string): void;
-  warn(facts: object, message: string): void;
-}

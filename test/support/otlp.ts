@@ -18,6 +18,27 @@ export interface ReceivedSpan {
   readonly status: { readonly code?: number; readonly message?: string };
 }
 
+/** A metric as OTLP/JSON writes it; later posts go on from earlier ones. */
+export interface ReceivedMetric {
+  readonly resource: Readonly<Record<string, string | number | boolean>>;
+  readonly name: string;
+  readonly unit: string;
+  readonly kind: "gauge" | "sum" | "histogram";
+  /** Of sums. */
+  readonly isMonotonic: boolean;
+  readonly points: readonly ReceivedPoint[];
+}
+
+export interface ReceivedPoint {
+  readonly attributes: Readonly<Record<string, string | number | boolean>>;
+  /** Of gauges and sums. */
+  readonly value?: number;
+  /** Of histograms. */
+  readonly count?: number;
+  readonly sum?: number;
+  readonly bounds?: readonly number[];
+}
+
 export interface OtlpReceiver {
   readonly url: string;
   readonly posts: { readonly path: string; readonly type: string; readonly body: Buffer }[];
@@ -25,10 +46,12 @@ export interface OtlpReceiver {
   status: number;
   /** Of JSON posts. */
   spans(): ReceivedSpan[];
+  /** Of JSON posts, in the order of their arrival. */
+  metrics(): ReceivedMetric[];
   close(): Promise<void>;
 }
 
-/** What takes traces over HTTP, as a collector does. */
+/** What takes traces and metrics over HTTP, as a collector does. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const posts: OtlpReceiver["posts"] = [];
   const server = createServer(async (request, response) => {
@@ -45,12 +68,13 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     response.end(request.headers["content-type"] === "application/json" ? "{}" : "");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const jsonPosts = () => posts.filter(({ type }) => type === "application/json").map(({ body }) => body);
   const receiver: OtlpReceiver = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     posts,
     status: 200,
-    spans: () =>
-      posts.filter(({ type }) => type === "application/json").flatMap(({ body }) => readSpans(body)),
+    spans: () => jsonPosts().flatMap(readSpans),
+    metrics: () => jsonPosts().flatMap(readMetrics),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -106,6 +130,50 @@ function readSpans(body: Buffer): ReceivedSpan[] {
       })),
     ),
   );
+}
+
+interface Points {
+  isMonotonic?: boolean;
+  dataPoints: {
+    attributes?: Keyed[];
+    asInt?: number | string;
+    asDouble?: number;
+    count?: number | string;
+    sum?: number;
+    explicitBounds?: number[];
+  }[];
+}
+
+interface ResourceMetrics {
+  resource: { attributes?: Keyed[] };
+  scopeMetrics: {
+    metrics: { name: string; unit: string; gauge?: Points; sum?: Points; histogram?: Points }[];
+  }[];
+}
+
+function readMetrics(body: Buffer): ReceivedMetric[] {
+  const { resourceMetrics = [] } = JSON.parse(body.toString()) as { resourceMetrics?: ResourceMetrics[] };
+  return resourceMetrics.flatMap(({ resource, scopeMetrics }) =>
+    scopeMetrics.flatMap(({ metrics }) =>
+      metrics.map(({ name, unit, gauge, sum, histogram }) => ({
+        resource: readAttributes(resource.attributes ?? []),
+        name,
+        unit,
+        kind: gauge ? "gauge" : sum ? "sum" : "histogram",
+        isMonotonic: sum?.isMonotonic ?? false,
+        points: readPoints(gauge ?? sum ?? histogram),
+      })),
+    ),
+  );
+}
+
+function readPoints({ dataPoints }: Points = { dataPoints: [] }): ReceivedPoint[] {
+  return dataPoints.map(({ attributes = [], asInt, asDouble, count, sum, explicitBounds }) => ({
+    attributes: readAttributes(attributes),
+    ...(count === undefined
+      ? { value: Number(asInt ?? asDouble) }
+      : { count: Number(count), sum: sum ?? 0, bounds: explicitBounds ?? [] }),
+  }));
 }
 
 function readAttributes(list: readonly Keyed[]): Record<string, string | number | boolean> {

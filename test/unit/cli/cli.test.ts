@@ -2,12 +2,15 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Tier } from "../../../config/contract/models.ts";
 import { env } from "../../../config/contract/names.ts";
 import { type Command, runCommand } from "../../../server/cli/command.ts";
+import type { Environment } from "../../../server/cli/environment.ts";
 import { keysCommands } from "../../../server/cli/keys.ts";
 import { licenseCommands } from "../../../server/cli/license.ts";
 import { prepareRunFiles } from "../../../server/cli/run-files.ts";
 import { readApiSettings, readModelSettings, readPortOffset } from "../../../server/cli/settings.ts";
+import { readTelemetry } from "../../../server/cli/telemetry-settings.ts";
 import { readTracing } from "../../../server/cli/tracing-settings.ts";
 import { digestKey, isWellFormedKey } from "../../../server/store/key.ts";
 import { parseKeyFile } from "../../../server/store/key-file.ts";
@@ -240,6 +243,61 @@ describe("settings", () => {
     [{ OTEL_RESOURCE_ATTRIBUTES: "team=%" }, "OTEL_RESOURCE_ATTRIBUTES must be name=value pairs"],
   ])("refuse %o", (environment, says) => {
     expect(() => readTracing({ ...tracesOn, ...environment }, "api")).toThrow(says);
+  });
+
+  const sends = { OTEL_COLLECTOR_ENDPOINT: "http://otel:4317" };
+
+  it("send no metrics unless arcana is told where to", () => {
+    const telemetryOf = (tier: Tier, environment: Environment) =>
+      readModelSettings(tier, environment).telemetry;
+    expect(telemetryOf("arcana", { OTEL_COLLECTOR_PROTOCOL: "grpc" })).toBeUndefined();
+    expect(telemetryOf("arcana", { ...sends, OTEL_SDK_DISABLED: "true" })).toBeUndefined();
+    expect(telemetryOf("mist", sends)).toBeUndefined();
+    expect(telemetryOf("arcana", sends)).toEqual({
+      protocol: "grpc",
+      url: "http://otel:4317/",
+      resourceAttributes: {},
+      intervalMs: 15_000,
+    });
+  });
+
+  it.each([
+    ["grpc", "https://otel.example.com", "https://otel.example.com/"],
+    ["grpc", "otel:14317", "http://otel:14317/"],
+    ["grpc", "http://otel/any", "http://otel:4317/"],
+    ["http/protobuf", "http://otel:4318", "http://otel:4318/v1/metrics"],
+    ["http/protobuf", "http://otel", "http://otel:4318/v1/metrics"],
+    ["http/protobuf", "http://otel:80/", "http://otel/v1/metrics"],
+    ["http/json", "https://otel/base/", "https://otel/base/v1/metrics"],
+    ["http/json", "http://[::1]:4318/v1/metrics", "http://[::1]:4318/v1/metrics"],
+  ])("send metrics by %s to %s as %s", (protocol, endpoint, url) => {
+    const environment = { OTEL_COLLECTOR_PROTOCOL: protocol, OTEL_COLLECTOR_ENDPOINT: endpoint };
+    expect(readTelemetry(environment)).toMatchObject({ protocol, url });
+  });
+
+  it.each([
+    [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a,team=b" }, { "service.name": "a", team: "b" }],
+    [{ OTEL_RESOURCE_ATTRIBUTES: "service.name=a", OTEL_SERVICE_NAME: "b" }, { "service.name": "b" }],
+  ])("say of metrics what %o says", (environment, resourceAttributes) => {
+    expect(readTelemetry({ ...sends, ...environment })?.resourceAttributes).toEqual(resourceAttributes);
+  });
+
+  it.each([
+    [
+      { OTEL_COLLECTOR_PROTOCOL: "http" },
+      "OTEL_COLLECTOR_PROTOCOL must be one of grpc, http/protobuf, http/json",
+    ],
+    [
+      { OTEL_COLLECTOR_ENDPOINT: "unix:///a" },
+      "OTEL_COLLECTOR_ENDPOINT must be the address of an OpenTelemetry",
+    ],
+    [{ OTEL_RESOURCE_ATTRIBUTES: "team" }, "OTEL_RESOURCE_ATTRIBUTES must be name=value pairs"],
+    [
+      { OTEL_METRIC_EXPORT_INTERVAL: "0" },
+      "OTEL_METRIC_EXPORT_INTERVAL must be an integer from 100 to 3600000",
+    ],
+  ])("refuse %o of metrics", (environment, says) => {
+    expect(() => readTelemetry({ ...sends, ...environment })).toThrow(says);
   });
 
   it("refuse an offset that is no number of ports", () => {

@@ -40,6 +40,7 @@ describe("the model's own variables", () => {
     expect(variables).toMatchObject({
       OTEL_COLLECTOR_PROTOCOL: protocol,
       OTEL_COLLECTOR_ENDPOINT: endpoint,
+      OTEL_METRIC_EXPORT_INTERVAL: "30000",
       GENERATOR_VLLM_PORT: "8001",
     });
   });
@@ -179,6 +180,24 @@ describe("the collector", () => {
     );
     expect(settings({ serviceMonitor: { enabled: true } })).toBe(settings(undefined));
   });
+
+  it.each([
+    ["grpc", "http://otel.ns:14317", 14317],
+    ["grpc", "http://otel.ns", 4317],
+    ["http/json", "http://otel.ns/", 4318],
+    ["grpc", "https://otel.example.com", 443],
+  ])(
+    "may reach the collector that arcana sends to by %s at %s where the network is closed",
+    (protocol, endpoint, port) => {
+      const policies = networkPolicies(
+        ttsDeployment({ networkPolicy: { enabled: true }, telemetry: { protocol, endpoint } }),
+      );
+      const labels = { "tts.svc.dev/deployment": "demo", "app.kubernetes.io/component": "model" };
+      const model: Party = { ip: "10.0.0.1", pod: { namespace: "ns", labels } };
+      expect(isAllowed(policies, { from: model, to: { ip: "1.2.3.4" }, port })).toBe(true);
+      expect(isAllowed(policies, { from: model, to: { ip: "1.2.3.4" }, port: 80 })).toBe(false);
+    },
+  );
 
   it("may reach its backend and its tokens where the network is closed, and Prometheus may read vLLM", () => {
     const auth = { oauth2: { tokenUrl: "https://idp:8443/token", secretRef: { name: "creds" } } };

@@ -1,0 +1,94 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { CollectorLog } from "../otlp.ts";
+import { pause } from "../pause.ts";
+
+/** Between two readings, seconds. */
+const intervalSeconds = 5;
+/** A reading counts this long, and not after its program has ended or hangs. */
+const freshMs = 3 * intervalSeconds * 1_000;
+const firstBackoffMs = 1_000;
+const maxBackoffMs = 60_000;
+/** A program that ran this long was fine: its end does not lengthen the next wait, and is news. */
+const provenAfterMs = 30_000;
+
+const command = [
+  "--query-gpu=utilization.gpu,index",
+  "--format=csv,noheader,nounits",
+  "-l",
+  `${intervalSeconds}`,
+];
+
+interface Reading {
+  readonly percent: number;
+  readonly atMs: number;
+}
+
+/**
+ * Load of the GPUs that this process sees, read from one `nvidia-smi` that runs as long as this does. Where there is no such
+ * program, nobody looks again; where it ends by itself, it is started again, ever more slowly.
+ */
+export class GpuLoad {
+  readonly #log: CollectorLog;
+  /** By the GPU's index. */
+  readonly #readings = new Map<string, Reading>();
+  readonly #closing = new AbortController();
+
+  constructor(log: CollectorLog) {
+    this.#log = log;
+    void this.#watch();
+  }
+
+  /** The mean over all GPUs, 0 to 100; undefined where none tells. */
+  percent(): number | undefined {
+    const since = performance.now() - freshMs;
+    const fresh = [...this.#readings.values()].filter(({ atMs }) => atMs > since);
+    if (fresh.length === 0) return undefined;
+    return fresh.reduce((sum, { percent }) => sum + percent, 0) / fresh.length;
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#closing;
+    let endsInARow = 0;
+    while (!signal.aborted) {
+      const startedAt = performance.now();
+      const end = await this.#run();
+      this.#readings.clear();
+      if (signal.aborted) return;
+      if (end === "missing") {
+        this.#log.info({}, "there is no nvidia-smi, so no load of GPUs is told");
+        return;
+      }
+      if (performance.now() - startedAt > provenAfterMs) endsInARow = 0;
+      if (endsInARow === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
+      await pause(Math.min(maxBackoffMs, firstBackoffMs * 2 ** endsInARow), signal);
+      endsInARow = Math.min(endsInARow + 1, 10);
+    }
+  }
+
+  /** Resolves with how it ended. */
+  async #run(): Promise<string> {
+    const { signal } = this.#closing;
+    const child = spawn("nvidia-smi", command, { stdio: ["ignore", "pipe", "ignore"], signal });
+    createInterface(child.stdout).on("line", (line) => this.#read(line));
+    try {
+      const [code, killedBy] = await once(child, "close");
+      return killedBy ? `signal ${killedBy}` : `code ${code}`;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      return code === "ENOENT" ? "missing" : message;
+    }
+  }
+
+  /** `37, 0`; `[N/A], 0` for a GPU that does not tell, as one that is cut in slices (MIG). */
+  #read(line: string): void {
+    const [load = "", index = ""] = line.split(",").map((field) => field.trim());
+    if (/^\d{1,3}$/.test(load)) this.#readings.set(index, { percent: Number(load), atMs: performance.now() });
+    else this.#readings.delete(index);
+  }
+}

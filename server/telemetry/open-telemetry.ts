@@ -1,0 +1,122 @@
+import { ExportResultCode } from "@opentelemetry/core";
+import type { OTLPMetricExporterBase } from "@opentelemetry/exporter-metrics-otlp-http";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  MeterProvider,
+  PeriodicExportingMetricReader,
+  type PushMetricExporter,
+} from "@opentelemetry/sdk-metrics";
+import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "../otlp.ts";
+import { GpuLoad } from "./gpu-load.ts";
+import type { TelemetrySettings } from "./settings.ts";
+import type { Telemetry } from "./telemetry.ts";
+
+/** Milliseconds, fit for speech: dense where listeners begin to notice, from 100 to 500. */
+const latencyBounds = [
+  5, 10, 25, 50, 75, 100, 125, 150, 175, 200, 225, 250, 275, 300, 325, 350, 375, 400, 425, 450, 475, 500, 600,
+  700, 800, 900, 1_000, 1_500, 2_000, 3_000, 5_000, 10_000, 30_000,
+];
+/** Seconds: from a word to a chapter. */
+const durationBounds = [0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1_800];
+
+/** The five metrics of specification 6.3, with the types and units that it leaves open. */
+export async function openTelemetryMetrics(
+  settings: TelemetrySettings,
+  log: CollectorLog,
+): Promise<Telemetry> {
+  const provider = new MeterProvider({
+    // where there is one, the SDK adds nothing of its own
+    resource: resourceFromAttributes(settings.resourceAttributes),
+    readers: [
+      new PeriodicExportingMetricReader({
+        exporter: telling(await createExporter(settings), log),
+        exportIntervalMillis: settings.intervalMs,
+        exportTimeoutMillis: timeoutOf(settings),
+      }),
+    ],
+  });
+  const gpus = new GpuLoad(log);
+  const { invocations, pipelines, latency, duration } = createInstruments(provider, gpus);
+  // there from the start, so that a rate sees the first request
+  invocations.add(0);
+  pipelines.add(0);
+  return {
+    invoked: () => invocations.add(1),
+    began: () => pipelines.add(1),
+    ended: () => pipelines.add(-1),
+    firstAudio: (latencyMs) => latency.record(latencyMs),
+    generated: (audioSeconds) => duration.record(audioSeconds),
+    stop: async () => {
+      await withinMs(provider.shutdown(), lastFlushMs);
+      gpus.close();
+    },
+  };
+}
+
+function createInstruments(provider: MeterProvider, gpus: GpuLoad) {
+  const meter = provider.getMeter("svc-tts");
+  meter
+    .createObservableGauge("svc.engine.gpu_load", {
+      unit: "%",
+      description: "Load of the GPUs that the container sees, their mean; absent where it sees none",
+    })
+    .addCallback((result) => {
+      const percent = gpus.percent();
+      if (percent !== undefined) result.observe(percent);
+    });
+  return {
+    invocations: meter.createCounter("svc.engine.invocation_request", {
+      unit: "{request}",
+      description: "Requests to speak",
+    }),
+    pipelines: meter.createUpDownCounter("svc.engine.concurrent_pipeline", {
+      unit: "{pipeline}",
+      description: "Streams that are spoken now",
+    }),
+    latency: meter.createHistogram("svc.engine.initial_latency", {
+      unit: "ms",
+      description: "From a request to the first audio of its stream, waiting included",
+      advice: { explicitBucketBoundaries: latencyBounds },
+    }),
+    duration: meter.createHistogram("svc.engine.generated_audio_duration", {
+      unit: "s",
+      description: "Audio of each stream, also of one that was cut",
+      advice: { explicitBucketBoundaries: durationBounds },
+    }),
+  };
+}
+
+/** The next send finds the last one over. */
+function timeoutOf({ intervalMs }: TelemetrySettings): number {
+  return Math.min(exportTimeoutMs, intervalMs);
+}
+
+/** Only the package of the protocol that is used is loaded. */
+async function createExporter(settings: TelemetrySettings): Promise<OTLPMetricExporterBase> {
+  const { url, protocol } = settings;
+  const timeoutMillis = timeoutOf(settings);
+  const options = { url, timeoutMillis };
+  switch (protocol) {
+    case "grpc":
+      return new (await import("@opentelemetry/exporter-metrics-otlp-grpc")).OTLPMetricExporter(options);
+    case "http/protobuf":
+      return new (await import("@opentelemetry/exporter-metrics-otlp-proto")).OTLPMetricExporter(options);
+    case "http/json":
+      return new (await import("@opentelemetry/exporter-metrics-otlp-http")).OTLPMetricExporter(options);
+  }
+}
+
+/** Tells the log of failures; the reader would only repeat them. */
+function telling(exporter: OTLPMetricExporterBase, log: CollectorLog): PushMetricExporter {
+  const tell = collectorNews("metrics", log);
+  return {
+    export: (metrics, done) =>
+      exporter.export(metrics, ({ code, error }) => {
+        tell({ failed: code !== ExportResultCode.SUCCESS, error });
+        done({ code: ExportResultCode.SUCCESS });
+      }),
+    selectAggregationTemporality: (type) => exporter.selectAggregationTemporality(type),
+    forceFlush: () => exporter.forceFlush(),
+    shutdown: () => exporter.shutdown(),
+  };
+}

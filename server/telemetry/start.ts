@@ -1,0 +1,15 @@
+import { type CollectorLog, withoutSecrets } from "../otlp.ts";
+import type { TelemetrySettings } from "./settings.ts";
+import { noTelemetry, type Telemetry } from "./telemetry.ts";
+
+/** Metrics by OpenTelemetry, whose packages are loaded, and GPUs watched, only where it is asked for. */
+export async function startTelemetry(
+  settings: TelemetrySettings | undefined,
+  log: CollectorLog,
+): Promise<Telemetry> {
+  if (!settings) return noTelemetry;
+  const { openTelemetryMetrics } = await import("./open-telemetry.ts");
+  const telemetry = await openTelemetryMetrics(settings, log);
+  log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "metrics are sent");
+  return telemetry;
+}

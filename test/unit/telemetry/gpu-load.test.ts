@@ -1,0 +1,74 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { GpuLoad } from "../../../server/telemetry/gpu-load.ts";
+import { type NvidiaSmi, standInNvidiaSmi } from "../../support/nvidia-smi.ts";
+
+const told: string[] = [];
+const log = {
+  info: (_facts: object, message: string) => told.push(message),
+  warn: (_facts: object, message: string) => told.push(message),
+};
+let gpus: GpuLoad;
+
+function watch({ folder }: NvidiaSmi): void {
+  vi.stubEnv("PATH", folder);
+  told.length = 0;
+  gpus = new GpuLoad(log);
+}
+
+afterEach(() => {
+  gpus.close();
+  vi.unstubAllEnvs();
+});
+
+const until = (fact: () => void) => vi.waitFor(fact, { timeout: 15_000, interval: 20 });
+
+function isAlive(pid: number | undefined): boolean {
+  try {
+    return process.kill(pid ?? 0, 0);
+  } catch {
+    return false;
+  }
+}
+
+describe("the load of GPUs", () => {
+  it("is the mean of those that tell, from one process that ends with its reader", async () => {
+    using program = standInNvidiaSmi(["31", "[N/A]", "44"]);
+    watch(program);
+    await until(() => expect(gpus.percent()).toBe(37.5));
+    const [pid, ...others] = program.runs();
+    expect(others).toEqual([]);
+    gpus.close();
+    await until(() => expect(isAlive(pid)).toBe(false));
+    expect(told).toEqual([]);
+  });
+
+  it.each(["[N/A]", "[Unknown Error]", "[GPU is lost]"])(
+    "leaves out one that says %s, and is not 0 for it",
+    async (load) => {
+      using program = standInNvidiaSmi([load, "12"]);
+      watch(program);
+      await until(() => expect(gpus.percent()).toBe(12));
+    },
+  );
+
+  it("is absent where there is no nvidia-smi, which is not looked for again", async () => {
+    using nothing = standInNvidiaSmi([]);
+    watch(nothing);
+    await until(() => expect(told).toEqual(["there is no nvidia-smi, so no load of GPUs is told"]));
+    expect(gpus.percent()).toBeUndefined();
+  });
+
+  it("is absent once its program has ended, and back when that is started again, ever more slowly; the log says so once", async () => {
+    using program = standInNvidiaSmi(["12"], 400);
+    watch(program);
+    for (const run of [1, 2]) {
+      await until(() => expect(program.runs()).toHaveLength(run));
+      await until(() => expect(gpus.percent()).toBe(12));
+      await until(() => expect(gpus.percent()).toBeUndefined());
+    }
+    const since = performance.now();
+    await until(() => expect(program.runs()).toHaveLength(3));
+    expect(performance.now() - since).toBeGreaterThan(1_500); // 2 s now
+    expect(told).toEqual(["nvidia-smi ended; it is started again"]);
+  });
+});
