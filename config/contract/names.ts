@@ -129,6 +129,10 @@ export const env = {
   database: "SVC_TTS_DATABASE",
   /** PostgreSQL's password, beside the URL. */
   databasePasswordFile: "SVC_TTS_DATABASE_PASSWORD_FILE",
+  /** Where people reach the dashboard; there is none without it. */
+  dashboardUrl: "SVC_TTS_DASHBOARD_URL",
+  /** What the link of the first owner shows. */
+  dashboardSetupFile: "SVC_TTS_DASHBOARD_SETUP_FILE",
   /** How long keys of a database count that cannot be read any more. */
   keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
   /** Limits of keys that have none of their own. */

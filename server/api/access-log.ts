@@ -9,10 +9,21 @@ import type { ApiParts } from "./parts.ts";
  * Tells log, metrics and traces of each request once it is over, however it ended: one line and one span a request, without its text
  * or key.
  */
-export function reportRequests(app: FastifyInstance, { metrics, tracing }: ApiParts): void {
+export function reportRequests(app: FastifyInstance, { metrics, tracing, usage }: ApiParts): void {
   app.decorateRequest("span"); // the hook below gives each request its own
   app.addHook("onRequest", async (request, reply) => {
     reportOnceOver(metrics, request, reply, beginSpan(tracing, request));
+    reply.raw.once("close", () => noteUse(usage, request));
+  });
+}
+
+/** After the report, which closes what was spoken. */
+function noteUse(usage: ApiParts["usage"], { apiKey, failure, spoken }: FastifyRequest): void {
+  if (!apiKey) return;
+  usage?.note(apiKey.id, {
+    requests: 1,
+    failed: failure ? 1 : 0,
+    audioMs: (spoken?.audioSeconds ?? 0) * 1000,
   });
 }
 

@@ -6,6 +6,7 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from "fastify";
+import { addDashboard } from "../dashboard/routes.ts";
 import { Failure } from "../errors.ts";
 import type { ApiKey } from "../store/key.ts";
 import type { Span } from "../tracing/span.ts";
@@ -16,6 +17,7 @@ import type { ApiParts } from "./parts.ts";
 import { addNotFound, answerClientError, sendProblem } from "./problems.ts";
 import { addCatalogueRoutes } from "./routes/catalogue.ts";
 import { addHealthRoutes } from "./routes/health.ts";
+import { addKeyRoutes } from "./routes/keys.ts";
 import { addLoadRoute } from "./routes/load.ts";
 import { addOovsRoute } from "./routes/oovs.ts";
 import { addOpenaiSpeechRoute } from "./routes/openai-speech.ts";
@@ -34,6 +36,8 @@ declare module "fastify" {
 
 /** Headers are small: who sends them slower holds a connection for nothing. */
 const headersTimeoutMs = 15_000;
+/** Of a name in a path, as it is escaped. */
+const longestName = 1024;
 /** How often slow senders are looked for. */
 const slowCheckMs = 5_000;
 
@@ -51,6 +55,7 @@ export function buildApp(parts: ApiParts): FastifyInstance {
     },
     return503OnClosing: false, // the drain hook answers with a problem document instead
     forceCloseConnections: false,
+    routerOptions: { maxParamLength: longestName },
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
     frameworkErrors: (error, request, reply) => {
       reportOnceOver(parts.metrics, request, reply); // no hook is run for it
@@ -72,7 +77,9 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   addLoadRoute(app, parts);
   addCatalogueRoutes(app, parts);
   addOovsRoute(app, parts);
+  addKeyRoutes(app, parts);
   addOpenapiRoute(app, parts);
+  if (parts.dashboard) addDashboard(app, parts.dashboard);
   return app;
 }
 

@@ -1,6 +1,10 @@
 import type { FastifyBaseLogger } from "fastify";
+import type { DashboardParts } from "../dashboard/parts.ts";
+import type { KeyBook } from "../store/key-book.ts";
 import type { KeyStore } from "../store/key-store.ts";
+import type { KeyTableUser } from "../store/key-table.ts";
 import type { OovStore } from "../store/oov-store.ts";
+import type { UsageRecorder } from "../store/usage.ts";
 import type { Tracing } from "../tracing/span.ts";
 import type { Admission } from "./admission.ts";
 import type { ByteBudget } from "./byte-budget.ts";
@@ -52,6 +56,12 @@ export interface ApiParts {
   readonly limits: ApiLimits;
   readonly voices: VoiceDirectory;
   readonly keys: KeyStore;
+  /** Undefined without a database: keys are changed elsewhere. */
+  readonly keyBook: ((user: KeyTableUser) => KeyBook) | undefined;
+  /** Undefined without a database. */
+  readonly usage: UsageRecorder | undefined;
+  /** Undefined where it is off. */
+  readonly dashboard: DashboardParts | undefined;
   readonly quotas: Quotas;
   readonly oovs: OovStore;
   readonly oovRecorder: OovRecorder;

@@ -20,11 +20,13 @@ const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
     "unsupported_media_type",
     "Send the body as JSON with the header Content-Type: application/json.",
   ],
+  FST_ERR_CTP_BODY_TOO_LARGE: ["body_too_large", "This form is too large; send less."],
+  FST_ERR_MAX_PARAM_LENGTH: ["not_found", "The path is longer than any name here."],
   FST_ERR_BAD_URL: ["not_found", "The path is not a valid URL path."],
 };
 
 /** Every failure as the caller sees it; one that nobody foresaw is `internal` and tells nothing of the inside. */
-function toFailure(error: unknown): Failure {
+export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
   if (known) return new Failure(known[0], known[1], { cause: error });

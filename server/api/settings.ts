@@ -24,6 +24,8 @@ export interface ApiSettings {
   readonly database: string | undefined;
   /** Of PostgreSQL; wins over the URL's. */
   readonly databasePasswordFile?: string | undefined;
+  /** Undefined: there is no dashboard. Needs a database. */
+  readonly dashboard?: DashboardSettings | undefined;
   /** How long its keys count when it cannot be read any more. */
   readonly keysStaleSeconds: number;
   /** Of keys that have none of their own. */
@@ -39,6 +41,13 @@ export interface ApiSettings {
   /** Of requests for a model that slept. */
   readonly waiting?: WaitingLimits;
   readonly timing?: Partial<ApiTiming>;
+}
+
+export interface DashboardSettings {
+  /** Where people reach the server: an origin, as `https://tts.example.com`. */
+  readonly url: string;
+  /** Holds what the link of the first owner shows. */
+  readonly setupFile: string | undefined;
 }
 
 export interface LicenseCheckSettings {

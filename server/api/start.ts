@@ -1,7 +1,10 @@
 import { readFileSync } from "node:fs";
 import { pino } from "pino";
-import { openDatabase } from "../store/database.ts";
+import { openDashboard } from "../dashboard/open.ts";
+import { type Database, openDatabase } from "../store/database.ts";
+import { type KeyTableUser, openKeyTableBook } from "../store/key-table.ts";
 import { createOovStore, type OovStore } from "../store/oov-store.ts";
+import { recordUsage, type UsageRecorder } from "../store/usage.ts";
 import { startTracing } from "../tracing/start.ts";
 import { createAdmission } from "./admission.ts";
 import { buildApp } from "./app.ts";
@@ -116,6 +119,9 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   });
   const followed = settings.database === undefined ? undefined : openKeys(database, settings, log);
   await followed?.start();
+  const hasKeys = settings.database !== undefined;
+  const usage = hasKeys ? openUsage(database, log) : undefined;
+  const keyBook = (user: KeyTableUser) => openKeyTableBook(database, now, user);
   const oovs = createOovStore(database);
   const oovRecorder = openOovRecorder(oovs, metrics, log);
   const quotas = openQuotas(settings, files, metrics, log);
@@ -126,6 +132,9 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     memory: createByteBudget(limits.heldBytes, limits.heldWaitMs),
     voices,
     keys: joinKeys(settings, files.keys, followed, log),
+    keyBook: hasKeys ? keyBook : undefined,
+    usage,
+    dashboard: settings.dashboard && openDashboard(settings.dashboard, database, now),
     quotas,
     oovs,
     oovRecorder,
@@ -158,6 +167,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
       models.close(),
       quotas.close(),
       followed?.close(),
+      usage?.close(),
       oovRecorder.close(),
       tracing.stop(),
     ]);
@@ -199,6 +209,17 @@ function startLicenseCheck(
   const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
   const issuer = createIssuer({ endpoint, authority, withinMs: timing.withinMs ?? issuerWithinMs });
   return createLicenseCheck({ ...options, ...timing, issuer, intervalSeconds });
+}
+
+function openUsage(database: Database, log: Log): UsageRecorder {
+  return recordUsage({
+    database,
+    now: () => Date.now(),
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "what API keys were used for cannot be written; it waits");
+      else log.info({}, "what API keys were used for is written again");
+    },
+  });
 }
 
 function openOovRecorder(store: OovStore, metrics: Metrics, log: Log): OovRecorder {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync, watch } from "node:fs";
+import { readFileSync, rmSync, watch } from "node:fs";
 import { createServer } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -163,6 +163,8 @@ function partEnvironment(inherited: Environment, port: number, files: RunFiles):
     [names.tokenDir]: files.tokenDir,
     [names.keysFile]: files.keysFile,
     [names.database]: inherited[names.database] || files.database,
+    [names.dashboardUrl]: inherited[names.dashboardUrl] || `http://${host}:${port}`,
+    [names.dashboardSetupFile]: inherited[names.dashboardSetupFile] || files.setupFile,
     [names.licenseFile]: files.licenseFile,
     [names.licenseKeysFile]: files.licenseKeysFile,
     [names.routingFile]: files.routingFile,
@@ -212,7 +214,7 @@ async function tellWhenReady(shell: Shell, at: Ports, files: RunFiles, signal: A
     }
     await sleep(100);
   }
-  if (!signal.aborted) shell.print(welcome(at.api, files.key));
+  if (!signal.aborted) shell.print(welcome(at.api, files.key, await dashboardLink(at.api, files.setupFile)));
 }
 
 async function isReady(part: Part, port: number): Promise<boolean> {
@@ -229,11 +231,19 @@ async function isReady(part: Part, port: number): Promise<boolean> {
   }
 }
 
+/** That of the first owner, until there is one. */
+async function dashboardLink(port: number, setupFile: string): Promise<string> {
+  const url = `http://${host}:${port}/dashboard`;
+  const answer = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });
+  if (!answer.headers.get("location")?.endsWith("/setup")) return url;
+  return `${url}/setup?token=${readFileSync(setupFile, "utf8").trim()} (makes its first owner)`;
+}
+
 function seconds(since: number): string {
   return `${((performance.now() - since) / 1000).toFixed(1)} s`;
 }
 
-function welcome(port: number, key: string): string {
+function welcome(port: number, key: string, dashboard: string): string {
   const url = `http://${host}:${port}`;
   const speaker = voices.find((voice) => voice.models.includes("arcana"))?.id ?? voices[0]?.id;
   const body = JSON.stringify({ speaker, text: "Hello! This machine can speak now." });
@@ -244,6 +254,7 @@ function welcome(port: number, key: string): string {
     `curl -sS ${url}/v1/svc-tts -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'Accept: audio/wav' -d '${body}' -o speech.wav`,
     "",
     `    voices: ${url}/v1/voices    models: ${url}/v1/models    health: ${url}/health`,
+    `    dashboard: ${dashboard}`,
     "    Ctrl-C stops all three.",
     "",
   ].join("\n");

@@ -18,6 +18,8 @@ export interface RunFiles {
   readonly key: string;
   readonly keysFile: string;
   readonly database: string;
+  /** Holds what the link of the dashboard's first owner shows. */
+  readonly setupFile: string;
   readonly tokenDir: string;
   readonly licenseFile: string;
   readonly licenseKeysFile: string;
@@ -41,6 +43,7 @@ export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): 
     at(keysKey),
     stringify({ keys: [toFileEntry(key, { name: "development", scopes: ["tts:write", "oov:read"] })] }),
   );
+  keep(at("dashboard-setup"), () => randomBytes(32).toString("base64url"));
   const token = keep(at("token", tokenKey), () => randomBytes(32).toString("base64url"));
   writePrivate(at("token", acceptedTokensKey), `${token}\n`);
   await licenseMachine(folder, now);
@@ -50,6 +53,7 @@ export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): 
     key,
     keysFile: at(keysKey),
     database: at("svc-tts.db"),
+    setupFile: at("dashboard-setup"),
     tokenDir: at("token"),
     licenseFile: at("license.jwt"),
     licenseKeysFile: at("jwks.json"),

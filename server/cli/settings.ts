@@ -6,7 +6,13 @@ import { voices } from "../../config/contract/voices.ts";
 import { bodyCopies } from "../api/body.ts";
 import { podAccess, serviceAccountDir } from "../api/kubernetes/connection.ts";
 import { type ApiLimits, defaultLimits } from "../api/parts.ts";
-import type { ApiSettings, LicenseCheckSettings, RoutingSource, ValkeySettings } from "../api/settings.ts";
+import type {
+  ApiSettings,
+  DashboardSettings,
+  LicenseCheckSettings,
+  RoutingSource,
+  ValkeySettings,
+} from "../api/settings.ts";
 import { usualWaiting } from "../api/waking.ts";
 import { generators } from "../engine/generators.ts";
 import type { ModelTierOptions } from "../model/settings.ts";
@@ -35,6 +41,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     apiKey: text(names.apiKey),
     database: text(names.database),
     databasePasswordFile: text(names.databasePasswordFile),
+    dashboard: readDashboard(environment),
     keysStaleSeconds: integer(names.keysStaleSeconds, 3600, 1, 365 * day),
     keyLimits: {
       ...whereSet("requestsPerMinute", optionalInteger(names.keyRequestsPerMinute, 1, 1_000_000)),
@@ -51,6 +58,22 @@ export function readApiSettings(environment: Environment): ApiSettings {
       longestMs: 1000 * integer(names.holdSeconds, usualWaiting.longestMs / 1000, 0, 3600),
     },
   };
+}
+
+function readDashboard(environment: Environment): DashboardSettings | undefined {
+  const { text } = readers(environment);
+  const given = text(names.dashboardUrl);
+  if (given === undefined) return undefined;
+  const url = URL.canParse(given) ? new URL(given) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
+    throw new UsageError(
+      `${names.dashboardUrl} must be where people reach this server, as https://tts.example.com, without a path; it is ${JSON.stringify(given)}.`,
+    );
+  }
+  if (text(names.database) === undefined) {
+    throw new UsageError(`${names.dashboardUrl} needs ${names.database}: people and keys are kept there.`);
+  }
+  return { url: url.origin, setupFile: text(names.dashboardSetupFile) };
 }
 
 function readLimits(environment: Environment): Partial<ApiLimits> {

@@ -24,6 +24,8 @@ export interface Rotation {
 }
 
 export interface ListedKey {
+  /** As what it is used for is counted by. */
+  readonly id: string;
   readonly name: string;
   readonly team?: string;
   readonly scopes: readonly Scope[];
@@ -38,16 +40,25 @@ export interface ListedKey {
 
 /** Something that whoever gave the command can put right. */
 export class KeyBookError extends Error {
-  constructor(message: string) {
+  readonly reason: "missing" | "taken";
+
+  constructor(reason: KeyBookError["reason"], message: string) {
     super(message);
     this.name = "KeyBookError";
+    this.reason = reason;
   }
 }
 
 export function noSuchKey(name: string): KeyBookError {
-  return new KeyBookError(`there is no key named ${name}; svc-tts keys list shows those that there are`);
+  return new KeyBookError(
+    "missing",
+    `there is no key named ${name}; svc-tts keys list shows those that there are`,
+  );
 }
 
 export function nameTaken(name: string): KeyBookError {
-  return new KeyBookError(`there is a key named ${name} already; choose another --name, or revoke that one`);
+  return new KeyBookError(
+    "taken",
+    `there is a key named ${name} already; choose another --name, or revoke that one`,
+  );
 }

@@ -162,6 +162,7 @@ function toListing(entries: readonly KeyEntry[], now: number): readonly ListedKe
   return [...Map.groupBy(good, ({ name }) => name)].map(([name, secrets]) => {
     const { team, scopes, limits } = secrets[0] as KeyEntry;
     return {
+      id: name,
       name,
       scopes,
       ...(team !== undefined && { team }),

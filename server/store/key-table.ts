@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Kysely, Transaction } from "kysely";
+import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { digestKey, type KeyFacts, type KeyLimits, type Scope } from "./key.ts";
 import { type KeyBook, type ListedKey, nameTaken, noSuchKey, type Rotation } from "./key-book.ts";
@@ -44,24 +45,51 @@ export function createKeyTable(database: Database, now: () => number): KeyTable 
   };
 }
 
-/** The same keys for whoever looks after them. */
-export function openKeyTableBook(database: Database, now: () => number): KeyBook {
-  const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
+/** Who looks after keys. */
+export interface KeyTableUser {
+  /** As changes are written down by. */
+  readonly actor: string;
+  /** Whose keys alone are seen and changed, and whose those are that are made; undefined: everybody's. */
+  readonly team?: string | undefined;
+}
+
+const commandLine: KeyTableUser = { actor: "the command line" };
+
+/** The same keys for whoever looks after them; each change is written down with it. */
+export function openKeyTableBook(
+  database: Database,
+  now: () => number,
+  { actor, team }: KeyTableUser = commandLine,
+): KeyBook {
+  const change = (
+    entry: Omit<AuditEntry, "actor">,
+    work: (trx: Transaction<Tables>) => Promise<unknown>,
+  ): Promise<void> =>
     database.run((db) =>
       db.transaction().execute(async (trx) => {
         await raiseRevision(trx); // first, as it holds back other changes until this one is done
-        return work(trx);
+        await work(trx);
+        await writeAudit(trx, { ...entry, actor }, now());
       }),
     );
   return {
-    create: (key, facts) => change((trx) => insertKey(trx, key, facts, now())),
-    list: async () => toListing(await database.run((db) => readSecrets(db, now()))),
+    create: (key, given) => {
+      const facts = team === undefined ? given : { ...given, team };
+      const detail = [facts.scopes.join(" "), facts.team].filter((part) => part !== undefined).join(" of ");
+      return change({ action: "key created", subject: facts.name, detail }, (trx) =>
+        insertKey(trx, key, facts, now()),
+      );
+    },
+    list: async () => toListing(await database.run((db) => readSecrets(db, now(), team))),
     revoke: (name) =>
-      change(async (trx) => {
-        const id = await findKey(trx, name);
+      change({ action: "key revoked", subject: name }, async (trx) => {
+        const id = await findKey(trx, name, team);
         await trx.updateTable("api_keys").set({ revoked_at: now() }).where("id", "=", id).execute();
       }),
-    rotate: (name, key, rotation) => change((trx) => addSecret(trx, name, key, rotation, now())),
+    rotate: (name, key, rotation) =>
+      change({ action: "key rotated", subject: name }, async (trx) =>
+        addSecret(trx, await findKey(trx, name, team), key, rotation, now()),
+      ),
     close: () => database.close(),
   };
 }
@@ -97,12 +125,11 @@ async function insertKey(
 
 async function addSecret(
   trx: Transaction<Tables>,
-  name: string,
+  id: string,
   key: string,
   { endOfOthers, expiresAt }: Rotation,
   now: number,
 ): Promise<void> {
-  const id = await findKey(trx, name);
   await trx
     .updateTable("key_secrets")
     .set({ expires_at: endOfOthers })
@@ -126,13 +153,14 @@ async function insertSecret(
     .execute();
 }
 
-async function findKey(trx: Transaction<Tables>, name: string): Promise<string> {
-  const row = await trx
+async function findKey(trx: Transaction<Tables>, name: string, team: string | undefined): Promise<string> {
+  let query = trx
     .selectFrom("api_keys")
     .select("id")
     .where("name", "=", name)
-    .where("revoked_at", "is", null)
-    .executeTakeFirst();
+    .where("revoked_at", "is", null);
+  if (team !== undefined) query = query.where("team_id", "=", team);
+  const row = await query.executeTakeFirst();
   if (!row) throw noSuchKey(name);
   return row.id;
 }
@@ -147,8 +175,8 @@ async function raiseRevision(trx: Transaction<Tables>): Promise<void> {
 
 type SecretRow = Awaited<ReturnType<typeof readSecrets>>[number];
 
-function readSecrets(db: Kysely<Tables>, now: number) {
-  return db
+function readSecrets(db: Kysely<Tables>, now: number, team?: string) {
+  let query = db
     .selectFrom("key_secrets as secret")
     .innerJoin("api_keys as key", "key.id", "secret.key_id")
     .select([
@@ -166,8 +194,9 @@ function readSecrets(db: Kysely<Tables>, now: number) {
     .where((row) => row.or([row("secret.expires_at", "is", null), row("secret.expires_at", ">", now)]))
     .orderBy("key.name")
     .orderBy("secret.created_at")
-    .limit(maxSecrets)
-    .execute();
+    .limit(maxSecrets);
+  if (team !== undefined) query = query.where("key.team_id", "=", team);
+  return query.execute();
 }
 
 function toEntry(row: SecretRow): KeyEntry {
@@ -187,6 +216,7 @@ function toListing(rows: readonly SecretRow[]): readonly ListedKey[] {
   return [...Map.groupBy(rows, ({ id }) => id).values()].map((secrets) => {
     const first = secrets[0] as SecretRow;
     return {
+      id: first.id,
       name: first.name,
       ...(first.team !== null && { team: first.team }),
       scopes: scopesOf(first),

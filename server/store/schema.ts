@@ -37,12 +37,57 @@ export interface Tables {
     readonly first_seen: number;
     readonly last_seen: number;
   };
+  /** People of the dashboard. */
+  readonly users: {
+    readonly id: string;
+    /** In lower case. */
+    readonly name: string;
+    readonly role: string;
+    readonly team_id: string | null;
+    /** Argon2id, as a PHC string; null until the person has chosen one. */
+    readonly password: string | null;
+    readonly created_at: number;
+  };
+  readonly sessions: {
+    /** SHA-256 of the cookie, in hexadecimal digits. */
+    readonly sha256: string;
+    readonly user_id: string;
+    readonly created_at: number;
+    readonly seen_at: number;
+  };
+  /** Links by which a person chooses a password. */
+  readonly invitations: {
+    /** SHA-256 of the link's secret, in hexadecimal digits. */
+    readonly sha256: string;
+    readonly user_id: string;
+    readonly expires_at: number;
+  };
+  /** Who changed what; rows are only ever added. */
+  readonly audit: {
+    readonly id: string;
+    readonly at: number;
+    readonly actor: string;
+    readonly action: string;
+    readonly subject: string;
+    readonly detail: string;
+  };
+  /** What a key was used for, by the day. */
+  readonly key_usage: {
+    readonly key_id: string;
+    /** Of UTC, as `2027-01-31`. */
+    readonly day: string;
+    readonly requests: number;
+    readonly failed: number;
+    readonly audio_ms: number;
+  };
 }
 
 /** In the order of their names; one that has run anywhere is never changed. */
 export const migrations: Readonly<Record<string, Migration>> = {
   "001-keys": { up: createKeys },
   "002-oovs": { up: createOovs },
+  "003-accounts": { up: createAccounts },
+  "004-usage": { up: createUsage },
 };
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -95,4 +140,52 @@ async function createOovs(db: Kysely<never>): Promise<void> {
     .execute();
   await db.schema.createIndex("oovs_team").on("oovs").columns(["team_id", "last_seen"]).execute();
   await db.schema.createIndex("oovs_key").on("oovs").columns(["key_id", "last_seen"]).execute();
+}
+
+async function createAccounts(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("users")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("name", "text", (column) => column.notNull().unique())
+    .addColumn("role", "text", (column) => column.notNull())
+    .addColumn("team_id", "text")
+    .addColumn("password", "text")
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable("sessions")
+    .addColumn("sha256", "text", (column) => column.primaryKey())
+    .addColumn("user_id", "text", (column) => column.notNull().references("users.id").onDelete("cascade"))
+    .addColumn("created_at", "bigint", (column) => column.notNull())
+    .addColumn("seen_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable("invitations")
+    .addColumn("sha256", "text", (column) => column.primaryKey())
+    .addColumn("user_id", "text", (column) => column.notNull().references("users.id").onDelete("cascade"))
+    .addColumn("expires_at", "bigint", (column) => column.notNull())
+    .execute();
+  await db.schema
+    .createTable("audit")
+    .addColumn("id", "text", (column) => column.primaryKey())
+    .addColumn("at", "bigint", (column) => column.notNull())
+    .addColumn("actor", "text", (column) => column.notNull())
+    .addColumn("action", "text", (column) => column.notNull())
+    .addColumn("subject", "text", (column) => column.notNull())
+    .addColumn("detail", "text", (column) => column.notNull())
+    .execute();
+  await db.schema.createIndex("audit_at").on("audit").column("at").execute();
+  await sql`insert into revisions (name, number) values ('accounts', 1)`.execute(db);
+}
+
+async function createUsage(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("key_usage")
+    .addColumn("key_id", "text", (column) => column.notNull())
+    .addColumn("day", "text", (column) => column.notNull())
+    .addColumn("requests", "bigint", (column) => column.notNull())
+    .addColumn("failed", "bigint", (column) => column.notNull())
+    .addColumn("audio_ms", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("key_usage_pk", ["key_id", "day"])
+    .execute();
 }

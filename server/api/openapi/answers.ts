@@ -2,6 +2,7 @@
 import { licenseStates } from "../../../config/contract/license.ts";
 import { modelIds } from "../../../config/contract/models.ts";
 import { errorCodes } from "../../errors.ts";
+import { scopes } from "../../store/key.ts";
 
 const text = { type: "string" } as const;
 const integer = { type: "integer" } as const;
@@ -82,6 +83,25 @@ export const answerSchemas = {
       }),
     ),
   }),
+  KeyList: object({
+    keys: list(
+      object({
+        name: text,
+        team: { type: ["string", "null"] },
+        scopes: list({ type: "string", enum: [...scopes] }),
+        requestsPerMinute: { type: ["integer", "null"], description: "Null is the server's own limit." },
+        streams: { type: ["integer", "null"], description: "At once; null is the server's own limit." },
+        secrets: list(
+          object({
+            digest: { type: "string", description: "The first digits of its SHA-256." },
+            expiresAt: { type: ["string", "null"], format: "date-time" },
+            lastUsedAt: { type: ["string", "null"], format: "date-time" },
+          }),
+        ),
+      }),
+    ),
+  }),
+  NewKey: object({ name: text, key: { type: "string", description: "Shown here alone." } }),
   Health: object({
     apiStatus: { type: "string", enum: ["ok", "unavailable"] },
     timestamp: { type: "string", format: "date-time" },

@@ -7,6 +7,7 @@ import { modelIds } from "../../../config/contract/models.ts";
 import { languages } from "../../../config/contract/voices.ts";
 import { type ErrorCode, errorCodes, Failure } from "../../errors.ts";
 import { fields } from "../fields.ts";
+import { keyFields, rotationFields } from "../key-request.ts";
 import { wordLimits } from "../oov-limits.ts";
 import { openaiFields } from "../openai-request.ts";
 import { offeredTypes } from "../variants.ts";
@@ -57,7 +58,7 @@ function problems(codes: readonly ErrorCode[], of: string) {
 }
 
 /** Codes that a POST to a path that is there never meets. */
-const elsewhere: readonly ErrorCode[] = ["not_found", "method_not_allowed"];
+const elsewhere: readonly ErrorCode[] = ["not_found", "method_not_allowed", "cross_site", "name_taken"];
 const speechCodes = errorCodes.filter((code) => !elsewhere.includes(code));
 const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
 
@@ -142,6 +143,74 @@ const oovs = {
   },
 };
 
+/** Codes of every operation on keys; there are none where keys are not in a database. */
+const keyCodes: readonly ErrorCode[] = [...oovCodes, "not_found", "rate_limited", "draining"];
+const keyBodyCodes: readonly ErrorCode[] = [
+  ...keyCodes,
+  "malformed_json",
+  "body_too_large",
+  "unsupported_media_type",
+  "overloaded",
+];
+const keyName = {
+  name: "name",
+  in: "path",
+  required: true,
+  schema: { type: "string", minLength: 1, maxLength: 64 },
+};
+const needsAdmin =
+  "The key needs `admin`; one that belongs to a team sees and changes keys of that team alone. Only where keys are in a database.";
+
+const keyPaths = {
+  "/v1/keys": {
+    get: {
+      summary: "The keys",
+      description: needsAdmin,
+      operationId: "listKeys",
+      security: [{ key: [] }],
+      responses: {
+        "200": { description: "Those that are good.", content: json("KeyList") },
+        ...problems(keyCodes, "Problem"),
+      },
+    },
+    post: {
+      summary: "Make a key",
+      description: `The answer alone holds the key itself. ${needsAdmin}`,
+      operationId: "createKey",
+      security: [{ key: [] }],
+      requestBody: { required: true, content: json("KeyRequest") },
+      responses: {
+        "201": { description: "The key.", content: json("NewKey") },
+        ...problems([...keyBodyCodes, "name_taken"], "Problem"),
+      },
+    },
+  },
+  "/v1/keys/{name}": {
+    delete: {
+      summary: "Revoke a key",
+      description: `It is refused everywhere within 5 seconds. ${needsAdmin}`,
+      operationId: "revokeKey",
+      security: [{ key: [] }],
+      parameters: [keyName],
+      responses: { "204": { description: "It is revoked." }, ...problems(keyCodes, "Problem") },
+    },
+  },
+  "/v1/keys/{name}/rotate": {
+    post: {
+      summary: "Give a key a new secret",
+      description: `Those before it are good for the overlap. ${needsAdmin}`,
+      operationId: "rotateKey",
+      security: [{ key: [] }],
+      parameters: [keyName],
+      requestBody: { required: true, content: json("KeyRotation") },
+      responses: {
+        "200": { description: "The key with its new secret.", content: json("NewKey") },
+        ...problems(keyBodyCodes, "Problem"),
+      },
+    },
+  },
+};
+
 interface Read {
   readonly summary: string;
   readonly operationId: string;
@@ -186,6 +255,7 @@ export function openapiDocument(highestRate: number): object {
         answers: { "200": ["Every model.", json("ModelList")] },
       }),
       "/v1/oovs": { get: oovs },
+      ...keyPaths,
       "/openapi.json": read({
         summary: "This document",
         operationId: "describe",
@@ -228,6 +298,8 @@ export function openapiDocument(highestRate: number): object {
           "speaker",
           "text",
         ]),
+        KeyRequest: requestBody(keyFields, ["name"]),
+        KeyRotation: requestBody(rotationFields, []),
         OpenaiSpeechRequest: requestBody(openaiFields, ["model", "input", "voice"]),
         ...answerSchemas,
       },

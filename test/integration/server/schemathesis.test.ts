@@ -22,8 +22,11 @@ beforeAll(async () => {
   python = await pythonWith(["schemathesis==4.32.5"]);
   model = await startScriptedModel(speakTone(0.1));
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route, mistv2: route, arcana: route });
   folder = mkdtempSync(join(tmpdir(), "svc-tts-fuzz-"));
+  api = await startTestApi(
+    { mist: route, mistv2: route, arcana: route },
+    { database: join(folder, "svc-tts.db") }, // with it the paths of keys are there
+  );
 }, 300_000);
 
 afterAll(async () => {

@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { createAccounts } from "../../../server/store/accounts.ts";
+import { listAudit } from "../../../server/store/audit.ts";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { createKey, digestKey, type KeyFacts } from "../../../server/store/key.ts";
 import type { KeyBook } from "../../../server/store/key-book.ts";
@@ -9,6 +11,9 @@ import { openKeyFileBook } from "../../../server/store/key-file.ts";
 import { KeyIndex } from "../../../server/store/key-store.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
 import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts";
+import { createSessions } from "../../../server/store/sessions.ts";
+import { listUsage, recordUsage } from "../../../server/store/usage.ts";
+import { eventually } from "../../support/api-tier.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
 let folder: string;
@@ -36,6 +41,8 @@ function opened(place: string): Database {
 
 const now = Date.UTC(2030, 0, 1);
 const hour = 3_600_000;
+/** Of what looks at it more than once. */
+let clock = now;
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
 const kinds: readonly [string, () => Promise<string>][] = [
@@ -176,6 +183,113 @@ describe.each(kinds)("%s", (_, newPlace) => {
   });
 });
 
+describe.each(kinds)("people in %s", (_, newPlace) => {
+  const people = async () => {
+    const database = opened(await newPlace());
+    return {
+      accounts: createAccounts(database, () => clock),
+      sessions: createSessions(database, () => clock),
+      changes: async () => (await listAudit(database, 100)).map(({ actor, action }) => `${actor}: ${action}`),
+    };
+  };
+  const bob = { name: "bob", role: "member", team: "blue" } as const;
+  beforeEach(() => {
+    clock = now;
+  });
+
+  it("have one first owner, however many ask at once", async () => {
+    const { accounts, changes } = await people();
+    const tries = ["ada", "eve", "mallory"].map((name) => accounts.setUp(name, "kept"));
+    const made = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
+    expect(made).toHaveLength(1);
+    expect(await accounts.list()).toHaveLength(1);
+    expect(await changes()).toHaveLength(1);
+  });
+
+  it("keep at least one owner who can sign in, also when two remove each other at once", async () => {
+    const { accounts } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
+    const tries = [accounts.remove("eve", ada.id), accounts.remove("ada", eve.id)];
+    const done = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
+    expect(done).toHaveLength(1);
+    expect(await accounts.list()).toHaveLength(1);
+  });
+
+  it("use a link once and in time, a new one in place of the old", async () => {
+    const { accounts, changes } = await people();
+    await accounts.setUp("ada", "kept");
+    const first = await accounts.add("ada", bob);
+    const [{ id = "" } = {}] = (await accounts.list()).filter(({ name }) => name === "bob");
+    const second = await accounts.invite("ada", id);
+    expect(await accounts.invited(first)).toBeUndefined();
+    clock += 7 * 24 * hour;
+    expect(await accounts.invited(second)).toBeUndefined();
+    await expect(accounts.join(second, "kept")).rejects.toThrow("This link was used or has ended");
+    const third = await accounts.invite("ada", id);
+    expect(await accounts.join(third, "kept by bob")).toEqual({ id, ...bob });
+    await expect(accounts.join(third, "kept")).rejects.toThrow("This link was used or has ended");
+    expect(await accounts.find("bob")).toEqual({ person: { id, ...bob }, password: "kept by bob" });
+    await expect(accounts.add("ada", bob)).rejects.toThrow("There is somebody named bob already");
+    expect((await changes()).toSorted()).toEqual([
+      "ada: link made",
+      "ada: link made",
+      "ada: person added",
+      "ada: person added",
+      "bob: password chosen",
+    ]);
+  });
+
+  it("have sessions that end after a day without use, a week, a sign-out and with the person", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const secret = await sessions.begin(ada.id);
+    expect(await sessions.find(secret)).toEqual(ada);
+    expect(await sessions.find(`${secret}x`)).toBeUndefined();
+    clock += 23 * hour;
+    expect(await sessions.find(secret)).toEqual(ada);
+    clock += 23 * hour;
+    expect(await sessions.find(secret)).toEqual(ada); // each use begins the day anew
+    clock += 24 * hour;
+    expect(await sessions.find(secret)).toBeUndefined();
+    const other = await sessions.begin(ada.id);
+    for (let i = 0; i < 8; i++) {
+      clock += 20 * hour;
+      await sessions.find(other);
+    }
+    expect(await sessions.find(other)).toEqual(ada);
+    clock += 9 * hour;
+    expect(await sessions.find(other)).toBeUndefined();
+    const last = await sessions.begin(ada.id);
+    await sessions.end(last);
+    expect(await sessions.find(last)).toBeUndefined();
+  });
+
+  it("have what keys are used for counted by the day, and what cannot be written waits", async () => {
+    const database = opened(await newPlace());
+    const troubles: (string | undefined)[] = [];
+    const recorder = recordUsage({
+      database,
+      now: () => clock,
+      writeMs: 20,
+      onTrouble: (error) => troubles.push(error?.message),
+    });
+    await database.run((db) => db.schema.alterTable("key_usage").renameTo("away").execute());
+    recorder.note("k1", { requests: 1, failed: 0, audioMs: 1500.4 });
+    recorder.note("k1", { requests: 1, failed: 1, audioMs: 0 });
+    await eventually("it cannot be written", () => troubles.length > 0);
+    await database.run((db) => db.schema.alterTable("away").renameTo("key_usage").execute());
+    clock += 24 * hour;
+    recorder.note("k1", { requests: 1, failed: 0, audioMs: 10 });
+    await recorder.close();
+    expect(await listUsage(database, "2030-01-01")).toEqual([
+      { keyId: "k1", day: "2030-01-01", requests: 2, failed: 1, audioMs: 1500 },
+      { keyId: "k1", day: "2030-01-02", requests: 1, failed: 0, audioMs: 10 },
+    ]);
+    expect(await listUsage(database, "2030-01-02")).toHaveLength(1);
+  });
+});
+
 describe("PostgreSQL that is not well says what to do", () => {
   const use = (database: Database) => createKeyTable(database, () => now).revision();
 
@@ -215,7 +329,17 @@ describe("PostgreSQL that is not well says what to do", () => {
     await use(database);
     await database.run(async (db) => {
       await db.schema.dropTable("kysely_migration").execute();
-      for (const table of ["key_secrets", "api_keys", "revisions", "oovs"]) {
+      for (const table of [
+        "key_secrets",
+        "api_keys",
+        "revisions",
+        "oovs",
+        "sessions",
+        "invitations",
+        "users",
+        "audit",
+        "key_usage",
+      ]) {
         await db.schema.dropTable(table).execute();
       }
     });

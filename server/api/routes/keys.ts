@@ -1,0 +1,85 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { Failure } from "../../errors.ts";
+import { StoreFailure } from "../../store/database.ts";
+import { createKey } from "../../store/key.ts";
+import { type KeyBook, KeyBookError, type ListedKey } from "../../store/key-book.ts";
+import { requireScope } from "../auth.ts";
+import { readKeyFacts, readRotation } from "../key-request.ts";
+import { refuseWhileDraining } from "../lifecycle.ts";
+import type { ApiParts } from "../parts.ts";
+import { limitRate } from "../quota/hook.ts";
+
+/**
+ * `/v1/keys`: keys of the database, for keys with the scope `admin`. One that belongs to a team sees and changes that team's alone.
+ * Without a database there are no such paths.
+ */
+export function addKeyRoutes(app: FastifyInstance, parts: ApiParts): void {
+  const { keyBook, keys, quotas, lifecycle, now } = parts;
+  if (!keyBook) return;
+  const onRequest = [refuseWhileDraining(lifecycle), requireScope(keys, "admin", now), limitRate(quotas)];
+  const bookOf = ({ apiKey }: FastifyRequest) =>
+    keyBook({ actor: `the key ${apiKey?.name}`, team: apiKey?.team });
+  const nameOf = ({ params }: FastifyRequest) => (params as { readonly name: string }).name;
+
+  app.get("/v1/keys", { onRequest }, async (request, reply) => {
+    const listed = await inBook(bookOf(request), (book) => book.list());
+    return reply.header("cache-control", "no-store").send({ keys: listed.map(shownKey) });
+  });
+  app.post("/v1/keys", { onRequest }, async (request, reply) => {
+    const facts = readKeyFacts(request.body, now(), request.apiKey?.team);
+    const key = createKey();
+    await inBook(bookOf(request), (book) => book.create(key, facts));
+    return reply.code(201).header("cache-control", "no-store").send({ name: facts.name, key });
+  });
+  app.post("/v1/keys/:name/rotate", { onRequest }, async (request, reply) => {
+    const rotation = readRotation(request.body ?? {}, now());
+    const key = createKey();
+    const name = nameOf(request);
+    await inBook(bookOf(request), (book) => book.rotate(name, key, rotation));
+    return reply.header("cache-control", "no-store").send({ name, key });
+  });
+  app.delete("/v1/keys/:name", { onRequest }, async (request, reply) => {
+    await inBook(bookOf(request), (book) => book.revoke(nameOf(request)));
+    return reply.code(204).send();
+  });
+}
+
+/** @throws Failure `not_found`, `name_taken` or `store_unavailable`. */
+export async function inBook<Result>(
+  book: KeyBook,
+  work: (book: KeyBook) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work(book);
+  } catch (cause) {
+    if (cause instanceof KeyBookError) {
+      throw cause.reason === "taken"
+        ? new Failure("name_taken", "There is a key of this name already; choose another.", { cause })
+        : new Failure("not_found", "There is no key of this name.", { cause });
+    }
+    if (!(cause instanceof StoreFailure)) throw cause;
+    throw new Failure("store_unavailable", "Keys cannot be read or changed now; try again in a moment.", {
+      retryAfterSeconds: 5,
+      cause,
+    });
+  }
+}
+
+function shownKey({ name, team, scopes, limits, secrets }: ListedKey) {
+  return {
+    name,
+    team: team ?? null,
+    scopes,
+    requestsPerMinute: limits?.requestsPerMinute ?? null,
+    streams: limits?.streams ?? null,
+    secrets: secrets.map(({ digest, expiresAt, lastUsedAt }) => ({
+      digest,
+      expiresAt: shownTime(expiresAt),
+      lastUsedAt: shownTime(lastUsedAt),
+    })),
+  };
+}
+
+function shownTime(timeMs: number | undefined): string | null {
+  return timeMs === undefined ? null : new Date(timeMs).toISOString();
+}

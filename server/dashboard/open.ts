@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+import type { DashboardSettings } from "../api/settings.ts";
+import { createAccounts } from "../store/accounts.ts";
+import { listAudit } from "../store/audit.ts";
+import type { Database } from "../store/database.ts";
+import { openKeyTableBook } from "../store/key-table.ts";
+import { createSessions } from "../store/sessions.ts";
+import { listUsage } from "../store/usage.ts";
+import type { DashboardParts } from "./parts.ts";
+import { createPasswords } from "./passwords.ts";
+import { createThrottle } from "./throttle.ts";
+
+/** @param now milliseconds since the epoch. */
+export function openDashboard(
+  { url, setupFile }: DashboardSettings,
+  database: Database,
+  now: () => number,
+): DashboardParts {
+  return {
+    url,
+    accounts: createAccounts(database, now),
+    sessions: createSessions(database, now),
+    passwords: createPasswords(),
+    throttle: createThrottle(),
+    setupToken: () => (setupFile === undefined ? undefined : readFileSync(setupFile, "utf8").trim()),
+    keyBook: (user) => openKeyTableBook(database, now, user),
+    usage: (since) => listUsage(database, since),
+    changes: (limit) => listAudit(database, limit),
+    now,
+  };
+}

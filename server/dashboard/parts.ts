@@ -1,0 +1,27 @@
+import type { Accounts } from "../store/accounts.ts";
+import type { ListedEntry } from "../store/audit.ts";
+import type { KeyBook } from "../store/key-book.ts";
+import type { KeyTableUser } from "../store/key-table.ts";
+import type { Sessions } from "../store/sessions.ts";
+import type { DayOfUsage } from "../store/usage.ts";
+import type { Passwords } from "./passwords.ts";
+import type { Throttle } from "./throttle.ts";
+
+/** All that the dashboard needs, made elsewhere. */
+export interface DashboardParts {
+  /** Where people reach the server, without a path: `https://tts.example.com`. */
+  readonly url: string;
+  readonly accounts: Accounts;
+  readonly sessions: Sessions;
+  readonly passwords: Passwords;
+  readonly throttle: Throttle;
+  /** What the first owner's link shows; undefined where there is none. */
+  readonly setupToken: () => string | undefined;
+  readonly keyBook: (user: KeyTableUser) => KeyBook;
+  /** Since a day of UTC. */
+  readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
+  /** The newest changes. */
+  readonly changes: (limit: number) => Promise<readonly ListedEntry[]>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}

@@ -1,0 +1,119 @@
+import { readFileSync } from "node:fs";
+import cookie from "@fastify/cookie";
+import formbody from "@fastify/formbody";
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import { sendProblem, toFailure } from "../api/problems.ts";
+import { Failure } from "../errors.ts";
+import { AccountError } from "../store/accounts.ts";
+import { StoreFailure } from "../store/database.ts";
+import { html } from "./html.ts";
+import { base, layout } from "./layout.ts";
+import { addChangesPage } from "./pages/changes.ts";
+import { addKeyPages } from "./pages/keys.ts";
+import { addPeoplePages } from "./pages/people.ts";
+import { addSignInPages } from "./pages/sign-in.ts";
+import type { DashboardParts } from "./parts.ts";
+import { refuseOtherSites } from "./visit.ts";
+
+/** Longest form; a form of people holds some lines. */
+const formBytes = 64 * 1024;
+
+const assets = {
+  "style.css": "text/css; charset=utf-8",
+  "icon.svg": "image/svg+xml",
+} as const;
+
+/** Nothing from elsewhere is loaded, no script stands in a page, and no other page frames this one. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Pages for people, below `/dashboard`. */
+export function addDashboard(app: FastifyInstance, parts: DashboardParts): void {
+  const pages: FastifyPluginAsync = async (scope) => {
+    await scope.register(cookie);
+    await scope.register(formbody, { bodyLimit: formBytes });
+    scope.decorateRequest("visit", undefined);
+    scope.addHook("onRequest", protect(parts.url.startsWith("https:")));
+    scope.addHook("onRequest", refuseOtherSites);
+    scope.setErrorHandler(tell);
+    addAssets(scope);
+    scope.get("/", async (_request, reply) => reply.redirect(await firstPage(parts), 303));
+    addSignInPages(scope, parts);
+    addKeyPages(scope, parts);
+    addPeoplePages(scope, parts);
+    addChangesPage(scope, parts);
+  };
+  void app.register(pages, { prefix: base });
+}
+
+async function firstPage({ accounts }: DashboardParts): Promise<string> {
+  return (await accounts.isSetUp()) ? `${base}/keys` : `${base}/setup`;
+}
+
+function protect(isSecure: boolean) {
+  const headers = {
+    "content-security-policy": policy,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+    ...(isSecure && { "strict-transport-security": "max-age=31536000" }),
+  };
+  return async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    void reply.headers(headers);
+  };
+}
+
+function addAssets(scope: FastifyInstance): void {
+  for (const [name, type] of Object.entries(assets)) {
+    const text = readFileSync(new URL(`./assets/${name}`, import.meta.url));
+    scope.get(`/assets/${name}`, async (_request, reply) =>
+      reply.header("cache-control", "no-cache").type(type).send(text),
+    );
+  }
+}
+
+/** A failure as a page for people, and as a problem document for scripts. */
+function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const failure = toFailure(forPeople(error));
+  if (!(request.headers.accept ?? "").includes("text/html")) return sendProblem(reply, request, failure);
+  request.failure = failure;
+  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
+  if (failure.code === "store_unavailable")
+    request.log.error({ err: failure.cause }, "the dashboard's database");
+  if (failure.retryAfterSeconds !== undefined)
+    void reply.header("retry-after", String(failure.retryAfterSeconds));
+  return reply
+    .code(failure.status)
+    .type("text/html; charset=utf-8")
+    .send(
+      layout({
+        title: "That did not work",
+        visitor: request.visit,
+        content: html`<p class="alert" role="alert">${failure.message}</p>
+<p><a href="${base}/keys">Back to the dashboard</a></p>`,
+      }),
+    );
+}
+
+function forPeople(error: unknown): unknown {
+  if (error instanceof AccountError) return new Failure("invalid_request", error.message, { cause: error });
+  if (error instanceof StoreFailure) {
+    return new Failure("store_unavailable", "The database cannot be reached now; try again in a moment.", {
+      retryAfterSeconds: 5,
+      cause: error,
+    });
+  }
+  return error;
+}

@@ -1,0 +1,42 @@
+import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
+import { Failure } from "../errors.ts";
+
+/** Slows down who guesses at passwords, by the name and by the address. */
+export interface Throttle {
+  /** Counts a try. @throws Failure `rate_limited`. */
+  enter(name: string, address: string): Promise<void>;
+  /** The password was right: earlier tries at this name are forgotten. */
+  passed(name: string): Promise<void>;
+}
+
+const windowSeconds = 600;
+const triesOfName = 10;
+/** Many people may come from one address, that of a proxy. */
+const triesOfAddress = 200;
+
+export function createThrottle(): Throttle {
+  const names = new RateLimiterMemory({ points: triesOfName, duration: windowSeconds });
+  const addresses = new RateLimiterMemory({ points: triesOfAddress, duration: windowSeconds });
+  return {
+    async enter(name, address) {
+      try {
+        await addresses.consume(address);
+        await names.consume(name);
+      } catch (state) {
+        if (state instanceof Error) throw state;
+        const seconds = Math.ceil((state as RateLimiterRes).msBeforeNext / 1000);
+        throw new Failure("rate_limited", `Too many tries; wait ${minutes(seconds)} and try again.`, {
+          retryAfterSeconds: seconds,
+        });
+      }
+    },
+    async passed(name) {
+      await names.delete(name);
+    },
+  };
+}
+
+function minutes(seconds: number): string {
+  const count = Math.ceil(seconds / 60);
+  return count === 1 ? "a minute" : `${count} minutes`;
+}

@@ -1,0 +1,325 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openDatabase } from "../../../server/store/database.ts";
+import { createKey, type KeyFacts } from "../../../server/store/key.ts";
+import { openKeyTableBook } from "../../../server/store/key-table.ts";
+import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+import { type Page, Visitor } from "../../support/visitor.ts";
+
+const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
+const password = "four plain words here";
+
+let model: ScriptedModel;
+let folder: string;
+let database: string;
+let api: TestApi;
+let owner: Visitor;
+
+beforeAll(async () => {
+  model = await startScriptedModel(speakTone(0.1));
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-dashboard-"));
+  writeFileSync(join(folder, "setup"), `${setupToken}\n`);
+});
+beforeEach(async () => {
+  database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
+  api = await start("http://127.0.0.1:8000");
+  owner = new Visitor(api.url);
+});
+afterEach(() => api.stop());
+afterAll(async () => {
+  await model.close();
+  rmSync(folder, { recursive: true });
+});
+
+function start(url: string): Promise<TestApi> {
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  const dashboard = { url, setupFile: join(folder, "setup") };
+  return startTestApi({ mist: route }, { database, dashboard });
+}
+
+function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Page> {
+  return visitor.post("/dashboard/setup", { token: setupToken, name: "Ada", password, ...more });
+}
+
+/** Somebody whom the owner has added, signed in. */
+async function joined(name: string, role: string, team: string): Promise<Visitor> {
+  await owner.get("/dashboard/people");
+  const page = await owner.post("/dashboard/people", { name, role, team });
+  const link = /join\?link=([\w-]+)/.exec(page.text)?.[1] ?? "";
+  const visitor = new Visitor(api.url);
+  await visitor.post("/dashboard/join", { link, password });
+  return visitor;
+}
+
+async function makeKey(visitor: Visitor, name: string, more: Record<string, string> = {}): Promise<string> {
+  await visitor.get("/dashboard/keys");
+  const page = await visitor.post("/dashboard/keys", { name, scopes: "tts:write", ...more });
+  return /id="new-key">(svc_\w+)</.exec(page.text)?.[1] ?? `no key: ${page.status}`;
+}
+
+async function statusOf(key: string): Promise<number> {
+  const headers = { authorization: `Bearer ${key}`, accept: "audio/pcm" };
+  const answer = await api.post({ speaker: "abbie", text: "Hello." }, headers);
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+describe("the first owner", () => {
+  it("is made by the server's link, once", async () => {
+    expect((await owner.get("/dashboard")).headers.get("location")).toBe("/dashboard/setup");
+    expect((await owner.get("/dashboard/login")).headers.get("location")).toBe("/dashboard/setup");
+    const wrong = await setUp(owner, { token: "another" });
+    expect([wrong.status, wrong.setCookie]).toEqual([400, undefined]);
+    const weak = await setUp(owner, { password: "short" });
+    expect(weak.text).toContain("A password has 12 to 256 characters; this one has 5.");
+    const made = await setUp(owner);
+    expect(made.headers.get("location")).toBe("/dashboard/keys");
+    expect(made.setCookie).toMatch(/^svc-tts=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
+    expect((await owner.get("/dashboard/keys")).text).toContain("ada");
+    const second = await setUp(new Visitor(api.url), { name: "eve" });
+    expect(second.text).toContain("has its owner already");
+    expect((await owner.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
+  });
+
+  it("has a cookie that only TLS carries where the dashboard is reached by it", async () => {
+    await api.stop();
+    api = await start("https://tts.example.com");
+    const made = await setUp(new Visitor(api.url));
+    expect(made.setCookie).toMatch(/^__Host-svc-tts=[\w-]{43}; Path=\/; HttpOnly; Secure; SameSite=Lax$/);
+    expect(made.headers.get("strict-transport-security")).toBe("max-age=31536000");
+  });
+});
+
+describe("a sign-in", () => {
+  beforeEach(() => setUp(owner));
+
+  it("takes the name in any case and the right password alone, and ends for good", async () => {
+    const visitor = new Visitor(api.url);
+    expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+    const refused = [
+      await visitor.post("/dashboard/login", { name: "ada", password: `${password} ` }),
+      await visitor.post("/dashboard/login", { name: "nobody", password }),
+    ];
+    for (const { status, text, setCookie } of refused) {
+      expect([status, setCookie]).toEqual([401, undefined]);
+      expect(text).toContain("The name or the password is not right.");
+    }
+    await visitor.post("/dashboard/login", { name: "ADA", password });
+    expect((await visitor.get("/dashboard/keys")).status).toBe(200);
+    const { cookie } = visitor;
+    expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
+    visitor.cookie = cookie; // as who copied it would
+    expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+  });
+
+  it("is slowed down after ten wrong passwords, and who is signed in goes on", async () => {
+    const visitor = new Visitor(api.url);
+    const tries = Array.from({ length: 11 }, (_, i) => i);
+    const statuses: number[] = [];
+    for (const i of tries) {
+      statuses.push(
+        (await visitor.post("/dashboard/login", { name: "ada", password: `guess number ${i}` })).status,
+      );
+    }
+    expect(statuses).toEqual([...Array(10).fill(401), 429]);
+    expect((await visitor.post("/dashboard/login", { name: "ada", password })).status).toBe(429);
+    expect((await owner.get("/dashboard/keys")).status).toBe(200);
+  });
+
+  it("does nothing for other sites: not for their forms, and not without the session's own token", async () => {
+    await owner.get("/dashboard/keys");
+    const form = { name: "stolen", scopes: "tts:write" };
+    const elsewhere = await owner.post("/dashboard/keys", form, { "sec-fetch-site": "cross-site" });
+    const sibling = await owner.post("/dashboard/keys", form, { "sec-fetch-site": "same-site" });
+    const tokenless = await owner.post("/dashboard/keys", { ...form, csrf: "guessed" });
+    expect([elsewhere, sibling, tokenless].map(({ status }) => status)).toEqual([403, 403, 403]);
+    const login = { name: "ada", password };
+    const forced = await new Visitor(api.url).post("/dashboard/login", login, {
+      "sec-fetch-site": "cross-site",
+    });
+    expect([forced.status, forced.setCookie]).toEqual([403, undefined]);
+    expect((await owner.get("/dashboard/keys")).text).not.toContain("stolen");
+  });
+
+  it("shows pages that run no script of others and are framed by nobody", async () => {
+    const { headers, text } = await owner.post("/dashboard/login", {
+      name: "<script>alert(1)</script>",
+      password: "x",
+    });
+    expect(headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
+    expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(text).not.toContain("<script>");
+    expect(text).not.toMatch(/(src|href|action)="https?:/);
+  });
+});
+
+describe("the token page", () => {
+  beforeEach(() => setUp(owner));
+
+  it("makes a key that speaks, shows it once, counts its use, and revokes it", async () => {
+    const key = await makeKey(owner, "app", { streams: "3" });
+    await eventually("the key is known", async () => (await statusOf(key)) === 200);
+    const page = await owner.get("/dashboard/keys");
+    expect(page.text).toContain("3 at once");
+    expect(page.text).not.toContain(key);
+    const fresh = /id="new-key">(svc_\w+)</.exec(
+      (await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })).text,
+    )?.[1];
+    await eventually("the new secret is known", async () => (await statusOf(fresh ?? "")) === 200);
+    expect(await statusOf(key)).toBe(200);
+    await eventually(
+      "its use is counted",
+      async () => /\d today/.test((await owner.get("/dashboard/keys")).text),
+      30_000,
+    );
+    await owner.post("/dashboard/keys/revoke", { key: "app" });
+    await eventually("neither counts any more", async () => (await statusOf(key)) === 401, 15_000);
+    expect(await statusOf(fresh ?? "")).toBe(401);
+  });
+
+  it("says what is wrong with a form beside its field, keeps what was written, and makes nothing", async () => {
+    await owner.get("/dashboard/keys");
+    const wrong = { name: "=cmd()", scopes: "tts:write", streams: "0", expiresAt: "2001-01-01" };
+    const page = await owner.post("/dashboard/keys", wrong);
+    expect(page.status).toBe(400);
+    expect(page.text).toMatch(/id="name-help" class="wrong">must be 1 to 64 letters/);
+    expect(page.text).toMatch(/id="streams-help" class="wrong">must be an integer from 1 to 1000000, not 0/);
+    expect(page.text).toMatch(/id="expiresAt-help" class="wrong">must be a time to come/);
+    expect(page.text).toContain('value="2001-01-01"');
+    expect(page.text).toContain("There are no keys yet.");
+    await makeKey(owner, "app");
+    expect(await makeKey(owner, "app")).toBe("no key: 409");
+  });
+
+  it("shows members and viewers their team's keys alone, and lets viewers change nothing", async () => {
+    await makeKey(owner, "red-app", { team: "red" });
+    const member = await joined("bob", "member", "blue");
+    expect(await makeKey(member, "blue-app")).toMatch(/^svc_/);
+    expect(await makeKey(member, "sly", { team: "red" })).toBe("no key: 400");
+    const page = await member.get("/dashboard/keys");
+    expect(page.text).toContain("blue-app");
+    expect(page.text).not.toContain("red-app");
+    for (const path of ["revoke", "rotate"]) {
+      const fields = { key: "red-app", overlapHours: "0" };
+      expect((await member.post(`/dashboard/keys/${path}`, fields)).status).toBe(404);
+    }
+    for (const path of ["people", "changes"])
+      expect((await member.get(`/dashboard/${path}`)).status).toBe(403);
+    const viewer = await joined("eve", "viewer", "red");
+    expect((await viewer.get("/dashboard/keys")).text).toContain("red-app");
+    expect(await makeKey(viewer, "mine")).toBe("no key: 403");
+    const changes = (await owner.get("/dashboard/changes")).text;
+    expect(changes).toMatch(
+      /<td>bob<\/td><td>key created<\/td><td>blue-app<\/td><td>tts:write of blue<\/td>/,
+    );
+  });
+});
+
+describe("people", () => {
+  beforeEach(() => setUp(owner));
+
+  it("are removed with their sessions, and the last owner stays", async () => {
+    const member = await joined("bob", "member", "blue");
+    const page = await owner.get("/dashboard/people");
+    const [own = "", bobs = ""] = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)]
+      .map(([, id]) => id)
+      .filter((_, i) => i % 2 === 0);
+    expect((await owner.post("/dashboard/people/remove", { id: bobs })).status).toBe(303);
+    expect((await member.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+    const refused = await owner.post("/dashboard/people/remove", { id: own });
+    expect(refused.text).toContain("This is the only owner");
+  });
+
+  it("use a link once, which then ends their other sessions", async () => {
+    const member = await joined("bob", "member", "blue");
+    const page = await owner.get("/dashboard/people");
+    const id = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)].at(-1)?.[1] ?? "";
+    const made = await owner.post("/dashboard/people/link", { id });
+    const link = /join\?link=([\w-]+)/.exec(made.text)?.[1] ?? "";
+    const again = new Visitor(api.url);
+    expect((await again.get(`/dashboard/join?link=${link}`)).text).toContain("bob");
+    expect((await again.post("/dashboard/join", { link, password: "another four plain words" })).status).toBe(
+      303,
+    );
+    expect((await again.get("/dashboard/keys")).status).toBe(200);
+    expect((await member.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+    expect((await again.post("/dashboard/join", { link, password })).status).toBe(404);
+  });
+});
+
+describe("/v1/keys", () => {
+  const call = async (method: string, path: string, key: string, body?: object) => {
+    const answer = await fetch(`${api.url}/v1/keys${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, ...(body && { "content-type": "application/json" }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await answer.text();
+    return { status: answer.status, body: text === "" ? undefined : JSON.parse(text) };
+  };
+
+  async function adminKey(facts: Partial<KeyFacts>): Promise<string> {
+    const key = createKey();
+    const opened = openDatabase(database);
+    await openKeyTableBook(opened, () => Date.now()).create(key, {
+      name: "root",
+      scopes: ["admin"],
+      ...facts,
+    });
+    await opened.close();
+    await eventually("the key is known", async () => (await call("GET", "", key)).status === 200);
+    return key;
+  }
+
+  it("makes, lists, rotates and revokes keys for a key with the scope admin", async () => {
+    const admin = await adminKey({});
+    const made = await call("POST", "", admin, {
+      name: "app",
+      streams: 2,
+      scopes: ["tts:write", "oov:read"],
+    });
+    expect(made).toMatchObject({ status: 201, body: { name: "app", key: expect.stringMatching(/^svc_/) } });
+    await eventually("it is known", async () => (await statusOf(made.body.key)) === 200);
+    expect((await call("GET", "", made.body.key)).status).toBe(403);
+    expect(await call("POST", "", admin, { name: "app" })).toMatchObject({
+      status: 409,
+      body: { code: "name_taken" },
+    });
+    expect((await call("POST", "", admin, { name: "" })).body.errors[0].pointer).toBe("/name");
+    const rotated = await call("POST", "/app/rotate", admin, { overlapHours: 0 });
+    await eventually("the new one is known", async () => (await statusOf(rotated.body.key)) === 200);
+    expect(await statusOf(made.body.key)).toBe(401);
+    const { keys } = (await call("GET", "", admin)).body;
+    expect(keys).toMatchObject([{ name: "app", streams: 2, team: null, secrets: [{}] }, { name: "root" }]);
+    expect(JSON.stringify(keys)).not.toContain("svc_");
+    expect((await call("DELETE", "/app", admin)).status).toBe(204);
+    expect((await call("DELETE", "/app", admin)).status).toBe(404);
+  });
+
+  it("keeps an admin key of a team to that team", async () => {
+    const admin = await adminKey({ team: "blue" });
+    expect((await call("POST", "", admin, { name: "app" })).status).toBe(201);
+    expect((await call("POST", "", admin, { name: "sly", team: "red" })).status).toBe(400);
+    expect((await call("GET", "", admin)).body.keys[0]).toMatchObject({ name: "app", team: "blue" });
+    const opened = openDatabase(database);
+    const facts: KeyFacts = { name: "red-app", team: "red", scopes: ["tts:write"] };
+    await openKeyTableBook(opened, () => Date.now()).create(createKey(), facts);
+    await opened.close();
+    expect((await call("DELETE", "/red-app", admin)).status).toBe(404);
+  });
+});
+
+describe("a server without a dashboard", () => {
+  it("has neither its pages nor, without a database, the paths of keys", async () => {
+    const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+    const plain = await startTestApi({ mist: route });
+    for (const path of ["/dashboard", "/dashboard/login", "/v1/keys"]) {
+      expect((await fetch(`${plain.url}${path}`)).status).toBe(404);
+    }
+    await plain.stop();
+  });
+});

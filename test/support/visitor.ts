@@ -1,0 +1,46 @@
+/** A browser as far as forms and cookies go: it follows no redirect, and keeps what it is told to keep. */
+export class Visitor {
+  readonly #url: string;
+  /** What it shows of itself; a test may take it for its own. */
+  cookie = "";
+  #page = "";
+
+  /** @param url of the server. */
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  get(path: string): Promise<Page> {
+    return this.#send(path, { method: "GET" });
+  }
+
+  /** Sends a form of the page that was loaded last, with its hidden token. */
+  post(path: string, fields: Readonly<Record<string, string>>, headers: Record<string, string> = {}) {
+    const csrf = /name="csrf" value="([^"]+)"/.exec(this.#page)?.[1];
+    return this.#send(path, {
+      method: "POST",
+      body: new URLSearchParams({ ...(csrf !== undefined && { csrf }), ...fields }),
+      headers: { "sec-fetch-site": "same-origin", ...headers },
+    });
+  }
+
+  async #send(path: string, init: RequestInit): Promise<Page> {
+    const answer = await fetch(`${this.#url}${path}`, {
+      ...init,
+      redirect: "manual",
+      headers: { accept: "text/html", cookie: this.cookie, ...init.headers },
+    });
+    const text = await answer.text();
+    const [given] = answer.headers.getSetCookie();
+    if (given !== undefined) this.cookie = given.split(";", 1)[0] ?? "";
+    if (text.includes("<html")) this.#page = text;
+    return { status: answer.status, headers: answer.headers, text, setCookie: given };
+  }
+}
+
+export interface Page {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly setCookie: string | undefined;
+}
