@@ -8,8 +8,8 @@ export interface CollectorLog {
 
 /** Longest wait for the last of them when a tier stops; its streams have ended by then. */
 export const lastFlushMs = 3_000;
-/** Longest wait for the collector's answer. */
-export const exportTimeoutMs = 5_000;
+/** Longest wait for the collector's answer (OTLP's own default). */
+export const exportTimeoutMs = 10_000;
 
 /** Tells the log once when the collector goes away, and once when it is back: it is called after each try. */
 export function collectorNews(

@@ -1,6 +1,9 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { env as names } from "../../config/contract/names.ts";
+import { climb, holds } from "../bench/ladder.ts";
+import { type GpuStep, ladderTable } from "../bench/ladder-table.ts";
 import { type Load, runLoad } from "../bench/load.ts";
+import { PlainVllm } from "../bench/plain-vllm.ts";
 import { plot } from "../bench/plot.ts";
 import { type Report, report } from "../bench/report.ts";
 import type { StreamRecord } from "../bench/stream.ts";
@@ -27,6 +30,15 @@ export const benchCommand: Command = {
     rate: { value: "HZ", help: "sampling rate to ask for; with --openai the rate of its raw audio" },
     text: { value: "FILE", help: "texts to speak, one a line; sentences of our own unless given" },
     openai: { help: "ask in the OpenAI shape: POST /v1/audio/speech" },
+    gpu: {
+      help: "find how many streams a GPU speaks: runs of --seconds each at the numbers of --steps, and between them",
+    },
+    steps: { value: "N,N", help: "with --gpu: streams to try, the fewest first", default: "1,8,32,64,128" },
+    gpus: { value: "N", help: "with --gpu: GPUs behind the address", default: "1" },
+    vllm: {
+      value: "URL",
+      help: "with --gpu: the server's own vLLM, to tell its tokens, and what it writes alone",
+    },
     json: { value: "FILE", help: "write the figures as JSON" },
     svg: { value: "FILE", help: "write a plot" },
   },
@@ -34,6 +46,7 @@ export const benchCommand: Command = {
     "First audio counts from the sending of a request, connecting included, to the first byte after any header.",
     "A stream starves where a listener, playing at real time from the first audio on, waits more than 100 ms in all.",
     "What still speaks when the time is up is cut, and counts as unfinished. Fails where no stream completes.",
+    "--gpu holds at most 1000 ms of first audio and a real-time factor of 1 to be enough, at the 99th percentile, and no failure.",
   ].join("\n"),
   run: runBench,
 };
@@ -41,6 +54,7 @@ export const benchCommand: Command = {
 async function runBench(shell: Shell, options: Options): Promise<number> {
   const target = readTarget(options, shell);
   const load = { streams: whole(options, "streams", 10_000), seconds: whole(options, "seconds", 3_600) };
+  if (options.gpu !== undefined) return runGpuBench(shell, options, target, load.seconds);
   shell.complain(`==> ${load.streams} streams for ${load.seconds} s on ${new URL(target.url).origin}`);
   const progress = tellProgress(shell);
   const { records, elapsedSeconds } = await runLoad(target, load, shell.signal, progress.count);
@@ -51,6 +65,51 @@ async function runBench(shell: Shell, options: Options): Promise<number> {
   if (options.svg !== undefined)
     write(options.svg, plot(describe(target, load), [{ name: "this run", run }]));
   return run.requests.complete > 0 ? 0 : 1;
+}
+
+/** One GPU's streams, beside what vLLM writes for them and what it writes alone. */
+async function runGpuBench(shell: Shell, options: Options, target: Target, seconds: number): Promise<number> {
+  const gpus = whole(options, "gpus", 1_000);
+  const rungs = readSteps(options);
+  if (options.vllm !== undefined) requireUrl(options.vllm, "vllm");
+  const vllm = options.vllm === undefined ? undefined : new PlainVllm(options.vllm);
+  const found = await climb<GpuStep>(rungs, async (streams) => {
+    if (shell.signal.aborted) return undefined;
+    shell.complain(`==> ${streams} streams for ${seconds} s on ${new URL(target.url).origin}`);
+    const load = { streams, seconds };
+    const tokensBefore = await vllm?.tokens();
+    const { records, elapsedSeconds } = await runLoad(target, load, shell.signal);
+    const run = report(streams, elapsedSeconds, records);
+    if (!vllm || tokensBefore === undefined) return { run, holds: holds(run) };
+    const tokensPerSecond = ((await vllm.tokens()) - tokensBefore) / elapsedSeconds;
+    const plainTokensPerSecond = await vllm.tokensPerSecond(load, shell.signal);
+    return { run, holds: holds(run), tokensPerSecond, plainTokensPerSecond };
+  });
+  shell.print(ladderTable(found, gpus));
+  const { url, shape, model, voice, accept, rate } = target;
+  if (options.json !== undefined)
+    write(
+      options.json,
+      json({ target: { url, shape, model, voice, accept, rate }, seconds, gpus, ...found }),
+    );
+  if (options.svg !== undefined)
+    write(
+      options.svg,
+      plot(
+        `${model}, ${voice}, ${accept}: ${seconds} s each`,
+        found.steps.map(({ run }) => ({ name: `${run.streams} streams`, run })),
+      ),
+    );
+  return found.most > 0 ? 0 : 1;
+}
+
+function readSteps({ steps = "" }: Options): number[] {
+  const counts = steps.split(",").map(Number);
+  const rises = counts.every((count, at) => count > (counts[at - 1] ?? 0));
+  if (rises && counts.every((count) => Number.isInteger(count) && count <= 10_000)) return counts;
+  throw new UsageError(
+    `--steps must be rising integers from 1 to 10000 with commas between; it is ${JSON.stringify(steps)}.`,
+  );
 }
 
 /** What was asked goes beside what came of it; the key and the texts do not. */
@@ -118,10 +177,12 @@ function readEventFormat({ format = "" }: Options): EventFormat {
   );
 }
 
-function requireUrl(given: string): void {
+function requireUrl(given: string, flag = "url"): void {
   const url = URL.parse(given);
   if (url && ["http:", "https:"].includes(url.protocol)) return;
-  throw new UsageError(`--url must be an address as http://127.0.0.1:8000; it is ${JSON.stringify(given)}.`);
+  throw new UsageError(
+    `--${flag} must be an address as http://127.0.0.1:8000; it is ${JSON.stringify(given)}.`,
+  );
 }
 
 function whole(options: Options, flag: string, most: number): number {

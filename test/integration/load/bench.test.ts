@@ -1,5 +1,5 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -121,10 +121,27 @@ const pieceMs = 100;
 const beforeAudioMs = 150;
 const gapMs = 400;
 
+/** Listens until the test is over. */
+function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
+  open.push(
+    () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
+  );
+  return new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () =>
+      resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
+    );
+  });
+}
+
 /** A peer in the OpenAI shape: its header comes at once, its audio late and with a gap in the middle. */
 function stutteringPeer(): Promise<string> {
   let asked = 0;
-  const server: Server = createServer(async (request, response) => {
+  return serve(async (request, response) => {
     let body = "";
     for await (const piece of request) body += String(piece);
     const { input, response_format } = JSON.parse(body) as { input: string; response_format: string };
@@ -142,12 +159,6 @@ function stutteringPeer(): Promise<string> {
       await sleep(gapMs);
       response.end(piece.subarray(44));
     }
-  });
-  open.push(() => new Promise((resolve) => server.close(resolve)));
-  return new Promise((resolve) => {
-    server.listen(0, "127.0.0.1", () =>
-      resolve(`http://127.0.0.1:${(server.address() as AddressInfo).port}`),
-    );
   });
 }
 
@@ -177,6 +188,68 @@ describe("svc-tts bench on a peer in the OpenAI shape", () => {
   });
 });
 
+/** A peer that speaks a second at once. */
+function quickPeer(): Promise<string> {
+  return serve((_request, response) => {
+    response.writeHead(200, { "content-type": "audio/wav" });
+    response.end(wavFile(new Int16Array(24_000), 24_000));
+  });
+}
+
+const tokenEveryMs = 10;
+
+/** What vLLM shows of itself, writing a token each hundredth of a second for each that asks, and one a tenth for somebody else. */
+function slowVllm(): Promise<string> {
+  let tokens = 0;
+  const others = setInterval(() => tokens++, 100);
+  open.push(async () => clearInterval(others));
+  return serve(async (request, response) => {
+    if (request.url === "/v1/models") return void response.end(JSON.stringify({ data: [{ id: "arcana" }] }));
+    if (request.url === "/metrics")
+      return void response.end(`vllm:generation_tokens_total{model_name="arcana"} ${tokens}.0\n`);
+    let body = "";
+    for await (const piece of request) body += String(piece);
+    const { model, prompt, ignore_eos } = JSON.parse(body);
+    if (model !== "arcana" || !Array.isArray(prompt) || !ignore_eos)
+      return void response.writeHead(400).end();
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const writing = setInterval(() => {
+      tokens++;
+      response.write("data: {}\n\n");
+    }, tokenEveryMs);
+    response.on("close", () => clearInterval(writing));
+  });
+}
+
+describe("svc-tts bench --gpu", () => {
+  const openai = ["--openai", "--accept", "audio/wav", "--gpu", "--seconds", "1"];
+  type Climbed = {
+    most: number;
+    isBounded: boolean;
+    steps: { tokensPerSecond: number; plainTokensPerSecond: number }[];
+  };
+
+  it("finds the most streams that hold, and tells vLLM's tokens for them and alone", async () => {
+    const words = [...openai, "--url", await quickPeer(), "--steps", "1,2", "--vllm", await slowVllm()];
+    const { code, out, run } = await bench(words);
+    expect(code).toBe(0);
+    expect(out).toContain("streams a GPU: at least 2 (2 on 1;");
+    const { most, isBounded, steps } = run() as unknown as Climbed;
+    expect({ most, isBounded }).toEqual({ most: 2, isBounded: false });
+    for (const { tokensPerSecond, plainTokensPerSecond } of steps) {
+      expect(tokensPerSecond).toBeGreaterThan(0);
+      expect(tokensPerSecond).toBeLessThan(20); // somebody else's alone
+      expect(plainTokensPerSecond).toBeGreaterThan(tokensPerSecond);
+    }
+  });
+
+  it("finds none where one stream is slower than speech, and fails", async () => {
+    const { code, out } = await bench([...openai, "--url", await stutteringPeer(), "--steps", "1"]);
+    expect(code).toBe(1);
+    expect(out).toContain("streams a GPU: 0 (0 on 1;");
+  });
+});
+
 describe("the bench command line", () => {
   it.each([
     [["--url", "here"], "--url must be an address"],
@@ -187,6 +260,8 @@ describe("the bench command line", () => {
     [["--url", "http://x", "--openai", "--accept", "audio/x-mulaw"], "--accept with --openai must be one of"],
     [["--url", "http://x", "--text", "/nowhere"], "--text /nowhere: "],
     [["--url", "http://x", "--openai=yes"], "--openai"],
+    [["--url", "http://x", "--gpu", "--steps", "8,1"], "--steps must be rising integers"],
+    [["--url", "http://x", "--gpu", "--vllm", "there"], "--vllm must be an address"],
     [[], "--url URL is required"],
   ])("refuses %j and says what is allowed", async (words, says) => {
     expect(await bench(words)).toMatchObject({ code: 2, out: "", err: expect.stringContaining(says) });
