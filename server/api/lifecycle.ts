@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Failure } from "../errors.ts";
 import { watchUnsent } from "../kernel-queues.ts";
+import type { GracefulClose } from "./graceful-close.ts";
 
 /** Whether this process still takes work. */
 export interface Lifecycle {
@@ -65,12 +66,13 @@ export interface DrainOptions {
    */
   readonly farewellMs: number;
   /**
-   * How long a connection whose answer left it open then waits for the next request, from the end of that answer as it was written: its
-   * reader may lag behind by what sockets hold, which is many seconds of speech.
+   * How long a connection whose answer left it open then waits for the next request, from when the other side's kernel has that answer
+   * whole: its reader may lag behind by what that holds, which is seconds of speech.
    */
   readonly lastPauseMs: number;
   /** Longest time for the whole. */
   readonly drainMs: number;
+  readonly connections: GracefulClose;
   /** Ends every connection at once. */
   readonly cut: () => void;
 }
@@ -78,24 +80,24 @@ export interface DrainOptions {
 /**
  * Ends the server without cutting a stream or losing a request on its way: what comes is served for a last while, then no new
  * connection is taken and running requests finish. A stream that had begun before could not be told to close its connection: the next
- * request on it is served too, in the first half of the time, so that it need not be cut. What the kernel still has to send is waited for:
- * with a pod its network goes, and who listens at the speed of speech would hear no more. Whoever is not done within the time is cut.
+ * request on it is served too, in the first half of the time, so that it need not be cut. Who listens at the speed of speech lags behind
+ * what was written, and what is not sent goes with a pod's network: connections are closed behind their last byte, and what the kernel
+ * then still has to send is waited for. Whoever is not done within the time is cut.
  */
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { farewellMs, lastPauseMs, drainMs, cut }: DrainOptions,
+  { farewellMs, lastPauseMs, drainMs, connections, cut }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = performance.now() + drainMs;
   const unsent = watchUnsent(app.server);
   const timers = [setTimeout(cut, drainMs), setTimeout(() => lifecycle.startEnding(), drainMs / 2)];
-  await untilUnconnected(app, Math.min(farewellMs, drainMs));
-  lifecycle.startDraining();
-  // Node waits for ever where it is 0
-  app.server.keepAliveTimeout = Math.max(1, lastPauseMs);
-  app.server.keepAliveTimeoutBuffer = 0;
   try {
+    await connections.begin();
+    await untilUnconnected(app, Math.min(farewellMs, drainMs));
+    lifecycle.startDraining();
+    await connections.finish(lastPauseMs);
     await app.close();
     await unsent.gone(end);
   } finally {
@@ -105,10 +107,10 @@ export async function drain(
 
 async function untilUnconnected(app: FastifyInstance, limitMs: number): Promise<void> {
   const end = performance.now() + limitMs;
-  while (performance.now() < end && (await connections(app)) > 0) await sleep(pollMs);
+  while (performance.now() < end && (await countConnections(app)) > 0) await sleep(pollMs);
 }
 
-function connections(app: FastifyInstance): Promise<number> {
+function countConnections(app: FastifyInstance): Promise<number> {
   return new Promise((resolve, reject) => {
     app.server.getConnections((error, count) => (error ? reject(error) : resolve(count)));
   });

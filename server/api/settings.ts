@@ -101,5 +101,5 @@ export const usualTiming: ApiTiming = {
   voicesIntervalMs: 2000,
   licenseIntervalMs: 30_000,
   farewellMs: 5_000,
-  lastPauseMs: 60_000,
+  lastPauseMs: 20_000,
 };

@@ -11,6 +11,7 @@ import { buildApp } from "./app.ts";
 import { createByteBudget } from "./byte-budget.ts";
 import { watchConnections } from "./connections.ts";
 import { type Files, openFiles } from "./files.ts";
+import { watchForClose } from "./graceful-close.ts";
 import { joinKeys, openKeys } from "./keys.ts";
 import { createClusterDirectory } from "./kubernetes/directory.ts";
 import { createLicenseGate, type LicenseGate } from "./license.ts";
@@ -155,6 +156,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     stallMs: limits.stallMs,
     onStall: () => log.info({ stallMs: limits.stallMs }, "a reader that read nothing was cut"),
   });
+  const gracefulClose = watchForClose(app.server);
   const close = async () => {
     connections.close();
     license.close();
@@ -183,6 +185,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
           farewellMs: timing.farewellMs,
           lastPauseMs: timing.lastPauseMs,
           drainMs: settings.drainSeconds * 1000,
+          connections: gracefulClose,
           cut: () => connections.resetAll(),
         });
         await close();

@@ -23,6 +23,12 @@ export interface LoadReport {
   readonly failures: readonly { readonly atMs: number; readonly what: string }[];
 }
 
+interface ContainerStatus {
+  readonly name: string;
+  readonly restartCount: number;
+  readonly lastState: unknown;
+}
+
 export class World {
   readonly kubectl: Kubectl;
   readonly #options: WorldOptions;
@@ -173,8 +179,7 @@ export class World {
 
   /**
    * Speaks again and again, `streams` at once, until stopped; at most `limitSeconds`. Every answer must be 200 and
-   * complete. Stopping lets the running requests finish. `listening` takes the audio no faster than it plays, on a
-   * connection for each stream.
+   * complete. Stopping lets the running requests finish. `listening` takes the audio no faster than it plays.
    */
   load(
     deployment: string,
@@ -203,6 +208,23 @@ export class World {
         return JSON.parse(line) as LoadReport;
       },
     };
+  }
+
+  /** Containers of a deployment that had to be started again, each with why and the last that it said. */
+  async restarts(deployment: string): Promise<string[]> {
+    const pods = await this.kubectl.list("pods", `${labels.deployment}=${deployment}`);
+    const again = pods.flatMap(({ metadata, status }) =>
+      ((status?.containerStatuses ?? []) as ContainerStatus[])
+        .filter(({ restartCount }) => restartCount > 0)
+        .map((container) => ({ pod: metadata.name, ...container })),
+    );
+    return Promise.all(
+      again.map(async ({ pod, name, lastState }) => {
+        const log = await this.kubectl.try("logs", pod, "-c", name, "--previous", "--tail=20");
+        const events = await this.kubectl.try("events", "--for", `pod/${pod}`);
+        return [`${pod}/${name}: ${JSON.stringify(lastState)}`, log.stdout, events.stdout].join("\n");
+      }),
+    );
   }
 
   /** A script (ES module) that serves on a port, behind a Service of its own name; `output` is what it printed so far. */
@@ -256,8 +278,7 @@ const loadScript = `
     while (!existsSync("/tmp/stop") && Date.now() - start < limit * 1000) {
       try {
         const answer = await fetch(url, { method: "POST", body, headers: {
-          "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key,
-          ...(listening === "true" && { connection: "close" }) } });
+          "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
         const bytes = answer.status === 200 ? await take(answer) : 0;
         if (bytes > 1000) ok++;
         else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + (bytes || (await answer.text())) });

@@ -2,8 +2,11 @@ import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { unsentBytes } from "../../../server/kernel-queues.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
+import { eventually } from "../../support/api-tier.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
@@ -304,7 +307,7 @@ test("a queued request that cannot be served by its deadline is refused", async 
 });
 
 test("while it drains, running speech ends whole and new requests go elsewhere", async () => {
-  const tier = await modelTier();
+  const tier = await modelTier({ drainSeconds: 50 });
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(30) });
   const response = await invoke(tier.url, { text: sentence.repeat(30) });
   const stopping = tier.stop();
@@ -320,6 +323,22 @@ test("while it drains, running speech ends whole and new requests go elsewhere",
   expect({ samples, ending }).toEqual({ samples: whole.length, ending: "end" });
   await stopping;
   await expect(fetch(`${tier.url}/ping`)).rejects.toThrow();
+});
+
+test("it is not gone before its answers have left the kernel", async () => {
+  const tier = await modelTier({ drainSeconds: 50 });
+  const port = Number(new URL(tier.url).port);
+  // who reads nothing is given little by the kernel, which keeps the rest
+  const response = await invoke(tier.url, { text: sentence.repeat(8) });
+  await eventually("it is spoken", async () => (await metric(tier, "svc_tts_model_streams")) === 0);
+  expect(await unsentBytes(port)).toBeGreaterThan(100_000);
+  const stopping = tier.stop();
+  expect(await Promise.race([stopping.then(() => "gone"), sleep(2_000, "waiting")])).toBe("waiting");
+  let ending = "";
+  for await (const { kind } of framesOf(response)) ending = kind;
+  expect(ending).toBe("end");
+  await stopping;
+  expect(await unsentBytes(port)).toBe(0);
 });
 
 test("speech that outlasts the drain ends with an error, never as if it were complete", async () => {
