@@ -37,6 +37,7 @@ describe("the alerts", () => {
     ["who counts those that hang up as errors", 'outcome="error"', 'outcome!="ok"'],
     ["who asks for another bound than the server has", '"1|1.0"', '"1"'],
     ["who forgets a week", "7 * 86400", "3 * 86400"],
+    ["who forgets that the issuer answered another pod", '~"good|revoked"', '="revoked"'],
     ["who does not notice that nobody is there", " or vector(0)", ""],
   ])("are held by tests that fail for one %s", async (_what, from, to) => {
     await expect(testChanged(from, to)).rejects.toThrow(/FAILED/);

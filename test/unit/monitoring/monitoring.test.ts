@@ -39,7 +39,9 @@ for (const { record } of rules) if (record) series.set(record, new Set());
 /** Labels that Prometheus' own discovery adds. */
 const places = new Set(["namespace", "pod", "job", "name"]);
 const words = new Set(
-  "sum min max rate increase histogram_quantile time by on or and without group_left vector topk".split(" "),
+  "sum min max rate increase histogram_quantile time by on or and unless without group_left vector topk".split(
+    " ",
+  ),
 );
 
 /** Each selector of a query: its metric and the labels it asks for. */
