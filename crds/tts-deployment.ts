@@ -94,7 +94,7 @@ const Model = Type.Object(
       }),
     ),
     scaling: Type.Optional(Scaling),
-    resources: Resources("Resources of the model container.", { cpu: "100m", memory: "384Mi" }),
+    resources: Resources("Resources of the model container.", { cpu: "100m", memory: "512Mi" }),
     env: Type.Optional(Env),
     accelerator: Type.Optional(Accelerator),
     cache: Type.Optional(Cache),

@@ -72,7 +72,7 @@ describe("the CRDs", () => {
           name: "mist",
           kind: "mist",
           accelerator: { resourceName: "nvidia.com/gpu", count: 1, nodeSelector: {}, tolerations: [] },
-          resources: { requests: { cpu: "100m", memory: "384Mi" } },
+          resources: { requests: { cpu: "100m", memory: "512Mi" } },
           maxConcurrentStreams: 16,
           rollout: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900, whenFull: "Trade" },
           drain: { maxStreamSeconds: 300, endpointDelaySeconds: 5 },
