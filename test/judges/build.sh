@@ -7,13 +7,20 @@ JUDGES_DIR="$REPO_DIR/test/judges"
 PACKAGES=(./kstatus ./argohealth github.com/zegl/kube-score/cmd/kube-score)
 
 case ${1:-} in -h | --help)
-  echo "usage: build.sh   builds kstatus, argohealth and kube-score (two minutes the first time) and prints their folder"
+  echo "usage: build.sh   builds kstatus, argohealth, kube-score and helm-unittest (minutes the first time) and prints their folder"
   exit 0
   ;;
 esac
 
+compile() { # MODULE PACKAGE...
+  local module=$1
+  shift
+  with_progress "compiling ${*##*/}" "$CACHE/judges/build.log" go -C "$module" build -ldflags "-s -w" -o "$temporary/" "$@" ||
+    { show_log "$CACHE/judges/build.log" && fail "the programs that judge manifests could not be built" "the whole output is in $CACHE/judges/build.log"; }
+}
+
 cd "$JUDGES_DIR"
-final="$CACHE/judges/$(hash_of_files go.mod go.sum build.sh kstatus/main.go argohealth/main.go)"
+final="$CACHE/judges/$(hash_of_files go.mod go.sum build.sh kstatus/main.go argohealth/main.go helm-unittest/go.mod helm-unittest/go.sum)"
 if [ ! -d "$final" ]; then
   hold_lock judges
   if [ ! -d "$final" ]; then
@@ -22,9 +29,10 @@ if [ ! -d "$final" ]; then
     mkdir -p "$CACHE/judges"
     temporary=$(mktemp -d "$CACHE/judges/building.XXXXXX")
     trap 'rm -rf "$temporary"' EXIT
-    CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -mod=readonly" with_progress "compiling kstatus, argohealth and kube-score" \
-      "$CACHE/judges/build.log" go build -ldflags "-s -w" -o "$temporary/" "${PACKAGES[@]}" ||
-      { show_log "$CACHE/judges/build.log" && fail "the programs that judge manifests could not be built" "the whole output is in $CACHE/judges/build.log"; }
+    export CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -mod=readonly"
+    compile . "${PACKAGES[@]}"
+    # of its own module: it comes with a newer Kubernetes
+    compile helm-unittest github.com/helm-unittest/helm-unittest/cmd/helm-unittest
     chmod 755 "$temporary"
     mv "$temporary" "$final"
   fi

@@ -8,8 +8,10 @@ const build = join(import.meta.dirname, "../judges/build.sh");
 
 let folder: Promise<string> | undefined;
 
-/** Path of a built program; two minutes the first time. */
-export async function judge(name: "kstatus" | "argohealth" | "kube-score"): Promise<string> {
+/** Path of a built program; minutes the first time. */
+export async function judge(
+  name: "kstatus" | "argohealth" | "kube-score" | "helm-unittest",
+): Promise<string> {
   folder ??= promisify(execFile)(build, { timeout: 600_000 }).then(({ stdout }) => stdout.trim());
   return join(await folder, name);
 }

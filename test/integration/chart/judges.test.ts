@@ -1,7 +1,7 @@
 /** What both charts render with each of their values files (`charts/*\/ci`), judged by the tools that users have their charts judged by. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
@@ -67,6 +67,29 @@ describe.each(cases)("the chart %s with %s", (chart, file) => {
   it("renders objects that kubeconform finds valid, field by field", async () => {
     const files = await Promise.all(kubernetes.map((version) => rendered(chart, file, version)));
     expect((await conform(files)).stdout).toMatch(/Valid: [1-9]\d*, Invalid: 0, Errors: 0, Skipped: 0/);
+  });
+});
+
+const unittest = async (chart: string) => execute(await judge("helm-unittest"), ["--strict", chart], limits);
+
+describe("the tests that stand beside each chart", () => {
+  it.each(charts)(
+    "pass by helm-unittest: %s",
+    async (chart) => {
+      expect((await unittest(join(root, "charts", chart))).stdout).toMatch(
+        /Tests:\s+[1-9]\d* passed, [1-9]\d* total/,
+      );
+    },
+    600_000,
+  );
+
+  it("fail for a chart whose root can be written", async () => {
+    const changed = join(work, "changed");
+    await cp(join(root, "charts/tts-operator"), changed, { recursive: true });
+    const helpers = join(changed, "templates/_helpers.tpl");
+    const text = await readFile(helpers, "utf8");
+    await writeFile(helpers, text.replace("readOnlyRootFilesystem: true", "readOnlyRootFilesystem: false"));
+    await expect(unittest(changed)).rejects.toMatchObject({ stdout: expect.stringContaining("1 failed") });
   });
 });
 
