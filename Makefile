@@ -116,7 +116,7 @@ images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_I
 	@test/cluster/images.sh $(if $(PUSH),--push)
 
 .PHONY: up
-up: node_modules/.installed ## a real Kubernetes node here (or KUBECONFIG=…), the operator, one TtsDeployment, and speech.wav
+up: node_modules/.installed ## a real Kubernetes node here or by kind (or KUBECONFIG=…), the operator, one TtsDeployment, and speech.wav
 	@test/cluster/install.sh --speak
 
 .PHONY: down

@@ -5,11 +5,14 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=state.sh
 source "$CLUSTER_DIR/state.sh"
+# shellcheck source-path=SCRIPTDIR source=kind.sh
+source "$CLUSTER_DIR/kind.sh"
 
 usage() {
   cat <<'T'
 usage: down.sh
-  Stops the local cluster and removes its namespaces, link, cgroups and state. Logs stay until the next start; built
+  Stops the local node and removes its namespaces, link, cgroups and state; deletes the cluster of kind that make up made.
+  Logs stay until the next start; built
   programs and images stay in the cache (make clean removes them).
 T
 }
@@ -58,6 +61,10 @@ main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; esac
   local started
   started=$(now_ms)
+  if [ -d "$(dirname "$KIND_KUBECONFIG")" ]; then
+    stop_kind
+    [ -e "$STATE/boot" ] || return 0
+  fi
   [ "$(id -u)" = 0 ] || fail "stopping the cluster needs root, as starting it did" "run it with sudo (sudo -E make down)"
   [ "${1:-}" = --locked ] || hold_lock cluster
   if [ ! -e "$STATE/boot" ] && [ -z "$(cluster_processes)" ] && ! any_cgroup; then

@@ -5,15 +5,18 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=state.sh
 source "$CLUSTER_DIR/state.sh"
+# shellcheck source-path=SCRIPTDIR source=kind.sh
+source "$CLUSTER_DIR/kind.sh"
 # shellcheck source-path=SCRIPTDIR source=target.sh
 source "$CLUSTER_DIR/target.sh"
 
 usage() {
   cat <<'T'
 usage: install.sh [--speak]
-  Starts the local cluster (or takes the one of KUBECONFIG), builds the images, makes a development license key and
+  Starts a cluster by kind or the local node (or takes the one of KUBECONFIG), builds the images, makes a development license key and
   installs the operator. With --speak it also applies config/samples/tts-deployment.yaml in namespace demo, waits until it
   is ready and writes speech.wav.
+  SVC_TTS_CLUSTER            kind or node; without it kind, where it is installed and Docker or Podman answers
   KUBECONFIG                 a cluster to use instead of the local one; it must be able to pull the images, so give also
   SVC_TTS_IMAGE_REPOSITORY   where they are: REPOSITORY/server and REPOSITORY/operator (push them with make images PUSH=1)
 T
@@ -25,7 +28,7 @@ DEVELOPMENT="$CACHE/dev"
 SVC_TTS=("$REPO_DIR/node_modules/.bin/node" "$REPO_DIR/server/main.ts")
 
 need_image_repository() {
-  [ "$LOCAL" = yes ] || [ -n "${SVC_TTS_IMAGE_REPOSITORY:-}" ] ||
+  [ "$TARGET" != given ] || [ -n "${SVC_TTS_IMAGE_REPOSITORY:-}" ] ||
     fail "a cluster of your own must pull the images from somewhere" \
       "push them: SVC_TTS_IMAGE_REPOSITORY=registry.example/svc-tts make images PUSH=1" \
       "then: KUBECONFIG=$KUBECONFIG SVC_TTS_IMAGE_REPOSITORY=registry.example/svc-tts make up"
@@ -42,9 +45,14 @@ load_images() {
   # shellcheck source=/dev/null
   source "$CACHE/images/current.env"
   phase "images"
-  [ "$LOCAL" = yes ] || return 0
-  import_image "$SERVER_IMAGE" "$SERVER_ARCHIVE"
-  import_image "$OPERATOR_IMAGE" "$OPERATOR_ARCHIVE"
+  case $TARGET in
+    given) return 0 ;;
+    kind) load_into_kind "$SERVER_ARCHIVE" "$OPERATOR_ARCHIVE" ;;
+    node)
+      import_image "$SERVER_IMAGE" "$SERVER_ARCHIVE"
+      import_image "$OPERATOR_IMAGE" "$OPERATOR_ARCHIVE"
+      ;;
+  esac
   phase "images imported"
 }
 

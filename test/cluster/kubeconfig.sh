@@ -5,7 +5,10 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 # shellcheck source-path=SCRIPTDIR source=state.sh
 source "$CLUSTER_DIR/state.sh"
+# shellcheck source-path=SCRIPTDIR source=kind.sh
+source "$CLUSTER_DIR/kind.sh"
 
 case ${1:-} in -h | --help) echo "usage: kubeconfig.sh   prints an export line for the shell" && exit 0 ;; esac
+[ -s "$KUBECONFIG_FILE" ] || KUBECONFIG_FILE=$KIND_KUBECONFIG
 [ -s "$KUBECONFIG_FILE" ] || fail "no local cluster is running" "start it with make up"
 printf 'export KUBECONFIG=%q\n' "$KUBECONFIG_FILE"

@@ -61,9 +61,9 @@ explain_unready() {
   fail "TtsDeployment $DEMO/demo was not ready within $READY_WITHIN_S s" "the conditions above say why; kubectl -n $DEMO describe ttsd demo says more"
 }
 
-# base_url: where this machine reaches the Service; a local cluster's addresses are routed, another's port is forwarded
+# base_url: where this machine reaches the Service; the local node's addresses are routed, of another cluster the port is forwarded
 open_service() {
-  if [ "$LOCAL" = yes ]; then
+  if [ "$TARGET" = node ]; then
     BASE_URL="http://$(kubectl --namespace "$DEMO" get service demo-api --output 'jsonpath={.spec.clusterIP}'):8000"
     return
   fi
@@ -102,7 +102,7 @@ speak() {
 next_steps() {
   echo
   echo "export KUBECONFIG=$(printf '%q' "$KUBECONFIG")"
-  [ "$LOCAL" = yes ] && echo "export PATH=$(printf '%q' "$TOOLS"):\$PATH   # kubectl and helm"
-  [ "$LOCAL" = yes ] || echo "kubectl -n $DEMO port-forward service/demo-api $FORWARDED_PORT:8000 &"
+  [ -z "${TOOLS:-}" ] || echo "export PATH=$(printf '%q' "$TOOLS"):\$PATH   # kubectl and helm"
+  [ "$TARGET" = node ] || echo "kubectl -n $DEMO port-forward service/demo-api $FORWARDED_PORT:8000 &"
   curl_line
 }

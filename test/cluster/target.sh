@@ -1,13 +1,20 @@
 # shellcheck shell=bash
-# Which cluster a script works on: the one of KUBECONFIG when that is set, else the local one, started when needed.
-# Sourced after lib.sh and state.sh; sets LOCAL (yes or no), KUBECONFIG and PATH.
+# Which cluster a script works on: the one of KUBECONFIG when that is set, else one by kind or the local node, started when needed.
+# Sourced after lib.sh, state.sh and kind.sh; sets TARGET (given, kind or node), KUBECONFIG and PATH.
 set -euo pipefail
 
 choose_target() {
-  LOCAL=yes
-  if [ -n "${KUBECONFIG:-}" ] && [ "$(realpath -m "$KUBECONFIG")" != "$(realpath -m "$KUBECONFIG_FILE")" ]; then LOCAL=no; fi
-  if [ "$LOCAL" = yes ]; then use_local; else use_given; fi
-  export KUBECONFIG LOCAL
+  case $(realpath -m "${KUBECONFIG:-$KUBECONFIG_FILE}") in
+    "$(realpath -m "$KIND_KUBECONFIG")") TARGET=kind ;;
+    "$(realpath -m "$KUBECONFIG_FILE")") TARGET=$(chosen_cluster) ;;
+    *) TARGET=given ;;
+  esac
+  case $TARGET in
+    node) use_local ;;
+    kind) use_kind ;;
+    given) use_given ;;
+  esac
+  export KUBECONFIG TARGET
 }
 
 use_local() {
@@ -19,8 +26,14 @@ use_local() {
   PATH="$TOOLS:$PATH"
 }
 
+use_kind() {
+  find_programs
+  start_kind
+  KUBECONFIG="$KIND_KUBECONFIG"
+}
+
 # kubectl and helm of the machine do as well, so a cluster elsewhere needs nothing built.
-use_given() {
+find_programs() {
   local program
   for program in kubectl helm; do
     command -v "$program" >/dev/null || {
@@ -29,6 +42,10 @@ use_given() {
     }
   done
   phase "programs"
+}
+
+use_given() {
+  find_programs
   mkdir -p "$CACHE"
   kubectl version --request-timeout=10s >/dev/null 2>"$CACHE/kubectl.log" || {
     show_log "$CACHE/kubectl.log"

@@ -68,7 +68,9 @@ function readImages(): Record<string, string> {
 /** Runs one of the cluster's scripts, which say what they do as they go. */
 function script(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"] });
+    // of a cluster by kind no test may touch the node's programs
+    const env = { ...process.env, SVC_TTS_CLUSTER: "node" };
+    const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"], env });
     child.once("error", reject);
     child.once("exit", (code) =>
       code === 0 ? resolve() : reject(new Error(`test/cluster/${name} ended with ${code}`)),

@@ -1,11 +1,10 @@
 /** What `make up` says on a machine that cannot carry a cluster; nothing is started here. */
-import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { clusterShell } from "../../support/cluster-shell.ts";
 
-const scripts = join(import.meta.dirname, "../../cluster");
 let cache: string;
 
 beforeAll(() => {
@@ -13,16 +12,8 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(cache, { recursive: true, force: true }));
 
-/** Sources the preflight in a shell and runs these lines there: exit status and what was said. */
-function shell(lines: string, prefix: readonly string[] = []): Promise<{ code: number; said: string }> {
-  const script = `set -euo pipefail; cd ${scripts}; source ./lib.sh; source ./state.sh; source ./preflight.sh; ${lines}`;
-  const [command = "", ...rest] = [...prefix, "bash", "-c", script];
-  return new Promise((resolve) => {
-    execFile(command, rest, { env: { ...process.env, SVC_TTS_CACHE: cache } }, (error, _stdout, stderr) => {
-      resolve({ code: error === null ? 0 : Number(error.code), said: stderr });
-    });
-  });
-}
+const shell = (lines: string, prefix: readonly string[] = []) =>
+  clusterShell(cache, `source ./preflight.sh; ${lines}`, prefix);
 
 /** A network of its own, so that a route can be taken without touching this machine's. */
 const ownNetwork = ["unshare", "--map-root-user", "--net"];
@@ -82,7 +73,7 @@ test("a cache given by a relative path is the same folder from everywhere", asyn
 
 test("a cluster of one's own is asked before there is any cache", async () => {
   const { said } = await shell(
-    `source ./target.sh; kubectl() { echo "no route" >&2; return 1; }; helm() { :; }; KUBECONFIG=/elsewhere; choose_target`,
+    `source ./kind.sh; source ./target.sh; kubectl() { echo "no route" >&2; return 1; }; helm() { :; }; KUBECONFIG=/elsewhere; choose_target`,
     ["env", `SVC_TTS_CACHE=${join(cache, "new")}`],
   );
   expect(said).toContain("no route");

@@ -1,0 +1,75 @@
+# shellcheck shell=bash
+# A cluster by kind (https://kind.sigs.k8s.io), where Docker or Podman answers. Sourced after lib.sh and state.sh.
+set -euo pipefail
+
+KIND_NAME=svc-tts
+# shellcheck disable=SC2034
+KIND_KUBECONFIG="$CACHE/kind/kubeconfig"
+KIND_LOG="$CACHE/kind/kind.log"
+KIND_GPUS="${SVC_TTS_GPUS:-4}"
+
+# container_engine: docker or podman, whichever answers first; a program without its engine is common
+container_engine() {
+  local engine
+  for engine in docker podman; do
+    if timeout 5 "$engine" info >/dev/null 2>&1; then echo "$engine" && return; fi
+  done
+  return 1
+}
+
+# chosen_cluster: kind or node, as SVC_TTS_CLUSTER says; without it kind where there is one, unless the node runs already
+chosen_cluster() {
+  case ${SVC_TTS_CLUSTER:-} in
+    kind | node) echo "$SVC_TTS_CLUSTER" ;;
+    '') if [ ! -s "$KUBECONFIG_FILE" ] && command -v kind >/dev/null && container_engine >/dev/null; then echo kind; else echo node; fi ;;
+    *) fail "SVC_TTS_CLUSTER must be kind or node, not '$SVC_TTS_CLUSTER'" ;;
+  esac
+}
+
+kind_() {
+  local engine
+  command -v kind >/dev/null || fail "kind is not installed" "install it (https://kind.sigs.k8s.io), or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
+  engine=$(container_engine) || fail "neither Docker nor Podman answers, and kind needs one" "start one, or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
+  KIND_EXPERIMENTAL_PROVIDER=$engine kind "$@"
+}
+
+kind_runs() { kind_ get clusters 2>/dev/null | grep -qx "$KIND_NAME"; }
+
+start_kind() {
+  mkdir -p "$(dirname "$KIND_KUBECONFIG")"
+  if kind_runs; then
+    kind_ export kubeconfig --name "$KIND_NAME" --kubeconfig "$KIND_KUBECONFIG" >"$KIND_LOG" 2>&1
+  else
+    with_progress "kind create cluster" "$KIND_LOG" \
+      kind_ create cluster --name "$KIND_NAME" --config "$REPO_DIR/config/kind.yaml" --kubeconfig "$KIND_KUBECONFIG" --wait 180s
+  fi || { show_log "$KIND_LOG" && fail "kind did not start a cluster" "the log is $KIND_LOG; kind's node image must be there or be pulled"; }
+  offer_gpus
+  say "kind runs the cluster $KIND_NAME"
+}
+
+# Made-up devices, written into the node's status as Kubernetes' documentation of extended resources has it: scheduled like real ones.
+offer_gpus() {
+  local patch
+  patch=$(printf '[{"op": "add", "path": "/status/capacity/nvidia.com~1gpu", "value": "%s"}]' "$KIND_GPUS")
+  kubectl --kubeconfig "$KIND_KUBECONFIG" patch node "$KIND_NAME-control-plane" --subresource=status --type=json --patch "$patch" >"$KIND_LOG" 2>&1 ||
+    { show_log "$KIND_LOG" && fail "the node did not take the made-up GPUs" "kubectl 1.27 or newer is needed"; }
+}
+
+# load_into_kind ARCHIVE...
+load_into_kind() {
+  local archive
+  for archive in "$@"; do
+    with_progress "loading $(basename "$archive")" "$KIND_LOG" kind_ load image-archive "$archive" --name "$KIND_NAME" ||
+      { show_log "$KIND_LOG" && fail "kind did not take $archive" "the log is $KIND_LOG"; }
+  done
+}
+
+stop_kind() {
+  [ -d "$(dirname "$KIND_KUBECONFIG")" ] || return 0
+  if kind_runs; then
+    with_progress "kind delete cluster" "$KIND_LOG" kind_ delete cluster --name "$KIND_NAME" --kubeconfig "$KIND_KUBECONFIG" ||
+      { show_log "$KIND_LOG" && fail "kind did not delete its cluster" "kind delete cluster --name $KIND_NAME"; }
+    say "the cluster of kind is gone"
+  fi
+  rm -rf "$(dirname "$KIND_KUBECONFIG")"
+}
