@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiTier } from "./api-tier.ts";
+import { arcana } from "./arcana.ts";
 import { openEnginesAlone } from "./engines-alone.ts";
 import { firstAudio } from "./first-audio.ts";
 import { describeMachine } from "./machine.ts";
@@ -26,6 +27,7 @@ const measurements: readonly Measurement[] = [
   firstAudio,
   mists,
   throughput,
+  arcana,
   apiTier,
   overload,
   peers,

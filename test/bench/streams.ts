@@ -34,7 +34,23 @@ fast as it can, so that more than one stream is full load: its first audio is ti
 
 ![First audio and starvation by number of streams](benchmarks/streams.svg)
 
-${table(["streams", "complete", "failed", "first audio p50 / p95 / p99", "real-time factor p50", "starved over 100 ms", "audio per second"], runs.map(row))}`;
+${runsTable(runs)}`;
+}
+
+/** A line for each run. */
+export function runsTable(runs: readonly Report[]): string {
+  return table(
+    [
+      "streams",
+      "complete",
+      "failed",
+      "first audio p50 / p95 / p99",
+      "real-time factor p50",
+      "starved over 100 ms",
+      "audio per second",
+    ],
+    runs.map(row),
+  );
 }
 
 function row(run: Report): string[] {

@@ -1,12 +1,12 @@
 #!/bin/bash
 # Makes arcana-mini from nothing: speaks the corpus with Flite, learns the codec, trains the model, and writes it to server/engine/arcana/model.
-# Usage: all.sh [FOLDER]   for the corpus and what lies between (500 MB); MINUTES, STEPS and SEED change the recipe
+# Usage: all.sh [FOLDER]   for the corpus and what lies between (3 GB); MINUTES, STEPS and SEED change the recipe
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$HOME/.cache/svc-tts/arcana-training}
-minutes=${MINUTES:-20} # of each of three voices
-steps=${STEPS:-700}
+minutes=${MINUTES:-80} # of each of three voices
+steps=${STEPS:-3600}
 seed=${SEED:-1}
 python=$folder/venv/bin/python
 node=$here/../../../../node_modules/.bin/node
