@@ -95,6 +95,13 @@ test-e2e: node_modules/.installed ## the main job on a real cluster, started her
 test-speech: node_modules/.installed test-deps ## have a recognizer listen to every English voice, plain and over a telephone (6 minutes)
 	@$(BIN)/vitest run --project speech
 
+.PHONY: test-browser
+test-browser: node_modules/.installed test-deps ## a person's way through the dashboard in Chromium, on SQLite and PostgreSQL (2 minutes; PICTURES=folder keeps pictures)
+	@if [ ! -x /usr/bin/chromium ]; then \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then $(call apt-install,chromium); \
+		else echo "==> Chromium is missing and this test needs it: sudo apt-get install chromium"; exit 1; fi; fi
+	@$(BIN)/vitest run --project browser
+
 .PHONY: test-e2e-long
 test-e2e-long: node_modules/.installed ## scaling from zero, an upgrade, a drain of a node and a collector, with streams, on the same cluster (15 minutes)
 	@$(BIN)/vitest run --project e2e-long

@@ -52,6 +52,14 @@ export default defineConfig({
       },
       {
         test: {
+          name: "browser",
+          include: ["test/browser/**/*.test.ts"],
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
           name: "e2e",
           include: ["test/e2e/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],

@@ -14,18 +14,32 @@ export interface ModelFacts {
   readonly tier: Tier;
   /** Unicode code points per request; undefined is unlimited. */
   readonly maxTextLength: number | undefined;
+  /** The same at the dashboard. */
+  readonly maxDashboardTextLength: number;
   /** Hz, where the caller names none. */
   readonly defaultRate: number;
   /** Hz, where the caller names none and takes `audio/pcm`. */
   readonly defaultPcmRate: number;
 }
 
-const mist: ModelFacts = { tier: "mist", maxTextLength: 500, defaultRate: 22_050, defaultPcmRate: 16_000 };
+const mist: ModelFacts = {
+  tier: "mist",
+  maxTextLength: 500,
+  maxDashboardTextLength: 1000,
+  defaultRate: 22_050,
+  defaultPcmRate: 16_000,
+};
 
 export const models: Readonly<Record<ModelId, ModelFacts>> = {
   mist,
   mistv2: mist,
-  arcana: { tier: "arcana", maxTextLength: undefined, defaultRate: 24_000, defaultPcmRate: 24_000 },
+  arcana: {
+    tier: "arcana",
+    maxTextLength: undefined,
+    maxDashboardTextLength: 3000,
+    defaultRate: 24_000,
+    defaultPcmRate: 24_000,
+  },
 };
 
 export function modelsOfTier(tier: Tier): ModelId[] {

@@ -79,7 +79,7 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   addOovsRoute(app, parts);
   addKeyRoutes(app, parts);
   addOpenapiRoute(app, parts);
-  if (parts.dashboard) addDashboard(app, parts.dashboard);
+  if (parts.dashboard) addDashboard(app, parts.dashboard, parts);
   return app;
 }
 

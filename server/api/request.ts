@@ -22,7 +22,12 @@ export interface RequestRules {
   readonly variant: Variant;
   readonly profile: Profile;
   readonly voices: readonly ListedVoice[];
+  /** Where the caller is; through the API unless given. */
+  readonly place?: Place;
 }
+
+/** Texts may have other lengths at the dashboard (specification part 8). */
+export type Place = "api" | "dashboard";
 
 /** Far more than the words of the longest text that mist takes. */
 const maxInlineValues = 500;
@@ -56,7 +61,7 @@ function readFields(reader: FieldReader, rules: RequestRules): SpeechRequest {
     modelId,
     speaker: voice?.id ?? "",
     lang: voice?.language ?? "",
-    text: readText(reader, "text", modelId),
+    text: readText(reader, "text", modelId, rules.place),
     stretch: readStretch(reader, modelId, rules.profile),
     ...readMarkup(reader, modelId, variant),
     sampling: readSampling(reader, modelId),
@@ -119,19 +124,21 @@ export function someVoices(modelId: ModelId, voices: readonly ListedVoice[]): st
 }
 
 /** @param name of the field, as the caller knows it. */
-export function readText(reader: FieldReader, name: string, modelId: ModelId): string {
+export function readText(reader: FieldReader, name: string, modelId: ModelId, place: Place = "api"): string {
   const text = reader.readRequired<string>(name, fields.text);
   if (text === undefined) return "";
-  const limit = models[modelId].maxTextLength;
+  const { maxTextLength, maxDashboardTextLength } = models[modelId];
+  const limit = place === "api" ? maxTextLength : maxDashboardTextLength;
   const length = limit === undefined ? 0 : countCodePoints(text);
-  if (limit !== undefined && length > limit) {
-    reader.refuse(
-      name,
-      `may have ${limit} characters with ${modelId} and has ${length}; split it, or use arcana, which has no limit`,
-    );
-  }
+  if (limit !== undefined && length > limit) reader.refuse(name, tooLong(modelId, place, limit, length));
   if (text.trim() === "") reader.refuse(name, "must hold something to speak");
   return text.toWellFormed();
+}
+
+function tooLong(modelId: ModelId, place: Place, limit: number, length: number): string {
+  const where = place === "api" ? `with ${modelId}` : `with ${modelId} at the dashboard`;
+  const way = place === "api" ? "use arcana, which has no limit" : "send it through the API";
+  return `may have ${limit} characters ${where} and has ${length}; split it, or ${way}`;
 }
 
 export function countCodePoints(text: string): number {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import cookie from "@fastify/cookie";
 import formbody from "@fastify/formbody";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import type { ApiParts } from "../api/parts.ts";
 import { sendProblem, toFailure } from "../api/problems.ts";
 import { Failure } from "../errors.ts";
 import { AccountError } from "../store/accounts.ts";
@@ -11,6 +12,7 @@ import { base, layout } from "./layout.ts";
 import { addChangesPage } from "./pages/changes.ts";
 import { addKeyPages } from "./pages/keys.ts";
 import { addPeoplePages } from "./pages/people.ts";
+import { addPlayground } from "./pages/playground.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
 import type { DashboardParts } from "./parts.ts";
 import { refuseOtherSites } from "./visit.ts";
@@ -21,6 +23,11 @@ const formBytes = 64 * 1024;
 const assets = {
   "style.css": "text/css; charset=utf-8",
   "icon.svg": "image/svg+xml",
+  "playground.js": "text/javascript; charset=utf-8",
+  "player.js": "text/javascript; charset=utf-8",
+  "waveform.js": "text/javascript; charset=utf-8",
+  "events.js": "text/javascript; charset=utf-8",
+  "copy.js": "text/javascript; charset=utf-8",
 } as const;
 
 /** Nothing from elsewhere is loaded, no script stands in a page, and no other page frames this one. */
@@ -36,7 +43,7 @@ const policy = [
 ].join("; ");
 
 /** Pages for people, below `/dashboard`. */
-export function addDashboard(app: FastifyInstance, parts: DashboardParts): void {
+export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: ApiParts): void {
   const pages: FastifyPluginAsync = async (scope) => {
     await scope.register(cookie);
     await scope.register(formbody, { bodyLimit: formBytes });
@@ -48,6 +55,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts): void 
     scope.get("/", async (_request, reply) => reply.redirect(await firstPage(parts), 303));
     addSignInPages(scope, parts);
     addKeyPages(scope, parts);
+    addPlayground(scope, parts, api);
     addPeoplePages(scope, parts);
     addChangesPage(scope, parts);
   };

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Failure } from "../../errors.ts";
 import { isWorthAnotherReplica } from "../models.ts";
 import type { ApiParts } from "../parts.ts";
-import { readRequest } from "../request.ts";
+import { type Place, readRequest } from "../request.ts";
 import type { Speaking } from "../respond/audio.ts";
 import { speechEvents } from "../respond/events.ts";
 import { holdIn, type JsonAnswer, respondJson } from "../respond/json.ts";
@@ -24,7 +24,7 @@ export function addSpeechRoute(app: FastifyInstance, parts: ApiParts): void {
     method: "POST",
     url: "/v1/svc-tts",
     onRequest: [varyByAccept, ...maySpeak(parts)],
-    handler: (request, reply) => speak(parts, request, reply),
+    handler: (request, reply) => speak(parts, request, reply, "api"),
   });
 }
 
@@ -32,13 +32,20 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
   void reply.header("vary", "Accept");
 }
 
-async function speak(parts: ApiParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+/** Answers a request whose key, or whoever stands for one, is known. */
+export async function speak(
+  parts: ApiParts,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  place: Place,
+): Promise<unknown> {
   const variant = chooseVariant(request.headers.accept);
   const wanted = readRequest(request.body, {
     variant,
     profile: profileOf(parts),
     voices: parts.voices.all(),
     highestRate: parts.limits.highestRate,
+    place,
   });
   const exchange: Exchange = { request, reply, wanted, form: variant.form };
   const speaking = await startSpeaking(parts, exchange);

@@ -37,7 +37,7 @@ afterAll(async () => {
 function start(url: string): Promise<TestApi> {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const dashboard = { url, setupFile: join(folder, "setup") };
-  return startTestApi({ mist: route }, { database, dashboard });
+  return startTestApi({ mist: route, mistv2: route, arcana: route }, { database, dashboard });
 }
 
 function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Page> {
@@ -216,6 +216,65 @@ describe("the token page", () => {
     expect(changes).toMatch(
       /<td>bob<\/td><td>key created<\/td><td>blue-app<\/td><td>tts:write of blue<\/td>/,
     );
+  });
+});
+
+describe("the playground", () => {
+  beforeEach(() => setUp(owner));
+
+  /** As its script asks, with the token of the page. */
+  async function speak(visitor: Visitor, body: object, more: Record<string, string> = {}) {
+    const page = await visitor.get("/dashboard/playground");
+    const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? "";
+    const headers = {
+      "content-type": "application/json",
+      accept: "audio/pcm",
+      cookie: visitor.cookie,
+      "sec-fetch-site": "same-origin",
+      "x-csrf-token": csrf,
+      ...more,
+    };
+    const url = `${api.url}/dashboard/playground/speech`;
+    const answer = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+    const bytes = Buffer.from(await answer.arrayBuffer());
+    return { status: answer.status, type: answer.headers.get("content-type"), bytes };
+  }
+
+  it.each([
+    ["mist", "abbie", 1_000],
+    ["mistv2", "abbie", 1_000],
+    ["arcana", "luna", 3_000],
+  ])(
+    "takes texts for %s, spoken by %s, of up to %i characters, and no longer ones",
+    async (modelId, speaker, most) => {
+      const text = `${"a ".repeat(most / 2 - 1)}🎈b`;
+      expect([...text]).toHaveLength(most);
+      expect(await speak(owner, { modelId, speaker, text })).toMatchObject({
+        status: 200,
+        type: "audio/pcm",
+      });
+      const refused = await speak(owner, { modelId, speaker, text: `${text}.` });
+      expect(refused.status).toBe(400);
+      expect(JSON.parse(String(refused.bytes)).detail).toContain(
+        `may have ${most} characters with ${modelId} at the dashboard and has ${most + 1}`,
+      );
+      const throughApi = await api.post({ modelId, speaker, text });
+      expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
+    },
+  );
+
+  it("speaks for owners and members who are signed in, from this site alone", async () => {
+    const body = { modelId: "mist", speaker: "abbie", text: "Hello." };
+    const viewer = await joined("eve", "viewer", "red");
+    const nobody = new Visitor(api.url);
+    const answers = [
+      await speak(await joined("bob", "member", "red"), body),
+      await speak(viewer, body),
+      await speak(nobody, body),
+      await speak(owner, body, { "sec-fetch-site": "cross-site" }),
+      await speak(owner, body, { "x-csrf-token": "guessed" }),
+    ];
+    expect(answers.map(({ status }) => status)).toEqual([200, 403, 401, 403, 403]);
   });
 });
 

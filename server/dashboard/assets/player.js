@@ -1,0 +1,81 @@
+/** Plays 16-bit PCM as it arrives, each piece where the one before it ends. */
+export function createPlayer() {
+  let context;
+  let rate = 24000;
+  let begin;
+  let end = 0;
+  let samplesSoFar = 0;
+  let odd = new Uint8Array(0);
+  let listener;
+  let frame;
+  let overTimer;
+
+  const stop = () => {
+    cancelAnimationFrame(frame);
+    clearTimeout(overTimer);
+    listener = undefined;
+    void context?.close();
+    context = undefined;
+  };
+
+  const decode = (base64) => {
+    const text = atob(base64);
+    const bytes = new Uint8Array(odd.length + text.length);
+    bytes.set(odd);
+    for (let i = 0; i < text.length; i++) bytes[odd.length + i] = text.charCodeAt(i);
+    const whole = bytes.length & ~1;
+    odd = bytes.slice(whole);
+    const view = new DataView(bytes.buffer, 0, whole);
+    return Float32Array.from({ length: whole / 2 }, (_, i) => view.getInt16(i * 2, true) / 32768);
+  };
+
+  const tick = () => {
+    if (!context) return;
+    if (listener && begin !== undefined) listener(context.currentTime - begin);
+    frame = requestAnimationFrame(tick);
+  };
+
+  return {
+    /** @param samplingRate Hz. */
+    start(samplingRate) {
+      stop();
+      context = new AudioContext();
+      rate = samplingRate;
+      begin = undefined;
+      samplesSoFar = 0;
+      odd = new Uint8Array(0);
+      tick();
+    },
+    /** @returns the samples, -1..1. */
+    add(base64) {
+      const samples = decode(base64);
+      if (!context || samples.length === 0) return samples;
+      const buffer = context.createBuffer(1, samples.length, rate);
+      buffer.copyToChannel(samples, 0);
+      const source = context.createBufferSource();
+      source.buffer = buffer;
+      source.connect(context.destination);
+      const now = context.currentTime;
+      begin ??= now + 0.05; // a little room, so that the next piece is there in time
+      if (samplesSoFar === 0) end = begin;
+      if (end < now) {
+        begin += now - end; // it ran dry: words are lit later by as much
+        end = now;
+      }
+      source.start(end);
+      end += buffer.duration;
+      samplesSoFar += samples.length;
+      return samples;
+    },
+    seconds: () => samplesSoFar / rate,
+    /** @param tell of the seconds that were heard, at each frame of the screen. */
+    onTime(tell) {
+      listener = tell;
+    },
+    whenOver(tell) {
+      const left = context ? Math.max(0, end - context.currentTime) : 0;
+      overTimer = setTimeout(tell, left * 1000);
+    },
+    stop,
+  };
+}

@@ -1,0 +1,229 @@
+import { asCode } from "./copy.js";
+import { readEvents } from "./events.js";
+import { createPlayer } from "./player.js";
+import { chart } from "./waveform.js";
+
+/** The playground: speaks what is written, draws it as it arrives, and lights each word as it is heard. */
+const form = document.getElementById("playground");
+const $ = (id) => document.getElementById(id);
+const csrf = form.elements.csrf.value;
+const endpoint = form.action;
+const historyKey = "svc-tts-history";
+const historyLength = 20;
+
+const limits = JSON.parse(form.dataset.limits);
+const player = createPlayer();
+const drawing = chart($("waveform"));
+let current;
+
+const isArcana = () => form.elements.modelId.value === "arcana";
+
+/** Voices and options of the chosen model, and what is left of its text. */
+function follow() {
+  const model = form.elements.modelId.value;
+  const language = form.elements.lang.value;
+  const { speaker } = form.elements;
+  for (const option of speaker.options) {
+    const fits =
+      option.dataset.models.split(" ").includes(model) &&
+      (language === "" || option.dataset.language === language);
+    option.hidden = !fits;
+    option.disabled = !fits;
+  }
+  if (speaker.selectedOptions[0]?.disabled !== false) {
+    speaker.value = [...speaker.options].find((option) => !option.disabled)?.value ?? "";
+  }
+  for (const group of form.querySelectorAll("[data-of]")) {
+    const fits = group.dataset.of === (isArcana() ? "arcana" : "mist");
+    group.hidden = !fits;
+    group.disabled = !fits;
+  }
+  const length = [...form.elements.text.value].length;
+  $("length").textContent = `${length} of ${limits[model]} characters`;
+  $("length").classList.toggle("wrong", length > limits[model]);
+  $("code").textContent = asCode($("code-kind").value, location.origin, body());
+}
+
+/** The request as the interface takes it; what was left at its default is left out. */
+function body() {
+  return Object.fromEntries(
+    [...form.elements]
+      .filter(isAsked)
+      .map((element) => [element.name, given(element)])
+      .filter(([, value]) => value !== undefined),
+  );
+}
+
+function isAsked(element) {
+  const isField = element.name !== "" && element.name !== undefined && element.name !== "csrf";
+  return isField && element.dataset.local === undefined && !element.matches(":disabled");
+}
+
+function given(element) {
+  if (element.type === "checkbox") return element.checked || undefined;
+  if (element.value === "" || element.value === element.dataset.usual) return undefined;
+  return element.type === "number" ? Number(element.value) : element.value;
+}
+
+function ask(fields, accept, signal) {
+  return fetch(endpoint, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept, "x-csrf-token": csrf },
+    body: JSON.stringify(fields),
+    signal,
+  });
+}
+
+async function refusal(answer) {
+  const problem = await answer.json().catch(() => ({}));
+  return problem.detail ?? `The server answered ${answer.status}.`;
+}
+
+function say(message, isProblem = false) {
+  $("status").textContent = isProblem ? "" : message;
+  $("problem").textContent = isProblem ? message : "";
+  $("problem").hidden = !isProblem;
+}
+
+async function speak() {
+  stop();
+  const run = { cancel: new AbortController(), begun: performance.now() };
+  current = run;
+  const { audioFormat: _, ...fields } = body();
+  $("stop").disabled = false;
+  $("words").textContent = fields.text ?? "";
+  say("Speaking …");
+  try {
+    const answer = await ask({ ...fields, audioFormat: "pcm" }, "text/event-stream", run.cancel.signal);
+    if (!answer.ok) throw new Error(await refusal(answer));
+    drawing.clear();
+    player.start(Number(answer.headers.get("x-sampling-rate")));
+    for await (const event of readEvents(answer.body)) hear(run, event);
+    const whole = Math.round(performance.now() - run.begun);
+    say(`First audio after ${run.firstMs} ms; ${player.seconds().toFixed(1)} s of speech in ${whole} ms.`);
+    remember(fields);
+    player.whenOver(() => rest(run));
+  } catch (error) {
+    if (current === run) say(error.message, true);
+    rest(run);
+  }
+}
+
+function hear(run, { name, data }) {
+  if (name === "error") throw new Error(data.detail);
+  if (name === "timestamps") showWords(data.word_timestamps);
+  if (name !== "chunk") return;
+  const samples = player.add(data.data);
+  drawing.add(samples);
+  if (run.firstMs !== undefined || samples.length === 0) return;
+  run.firstMs = Math.round(performance.now() - run.begun);
+  say(`First audio after ${run.firstMs} ms.`);
+}
+
+function rest(run) {
+  if (current === run) $("stop").disabled = true;
+}
+
+function stop() {
+  current?.cancel.abort();
+  current = undefined;
+  player.stop();
+  $("stop").disabled = true;
+}
+
+function showWords({ words, start, end }) {
+  const spans = words.map((word) => {
+    const span = document.createElement("span");
+    span.textContent = word;
+    return span;
+  });
+  $("words").replaceChildren(...spans.flatMap((span) => [span, " "]));
+  const light = (at) => {
+    for (const [i, span] of spans.entries()) span.classList.toggle("lit", at >= start[i] && at < end[i]);
+    drawing.mark(at / Math.max(player.seconds(), 0.001));
+  };
+  player.onTime(light);
+}
+
+async function download() {
+  const fields = body();
+  const format = fields.audioFormat ?? "wav";
+  delete fields.audioFormat;
+  if (format === "ogg" && fields.samplingRate === undefined) fields.samplingRate = 24000;
+  const types = {
+    wav: "audio/wav",
+    mp3: "audio/mpeg",
+    ogg: "audio/ogg",
+    mulaw: "audio/x-mulaw",
+    pcm: "audio/pcm",
+  };
+  say("Making the file …");
+  const answer = await ask(fields, types[format]);
+  if (!answer.ok) return say(await refusal(answer), true);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(await answer.blob());
+  link.download = `speech.${format}`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+  return say(`speech.${format} at ${answer.headers.get("x-sampling-rate")} Hz.`);
+}
+
+/** What was spoken stays in this browser alone. */
+function readHistory() {
+  try {
+    return JSON.parse(localStorage.getItem(historyKey) ?? "[]");
+  } catch {
+    return []; // somebody else wrote there
+  }
+}
+
+function remember(fields) {
+  const others = readHistory().filter((one) => JSON.stringify(one) !== JSON.stringify(fields));
+  localStorage.setItem(historyKey, JSON.stringify([fields, ...others].slice(0, historyLength)));
+  showHistory();
+}
+
+function showHistory() {
+  const items = readHistory().map((fields) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.textContent = `${fields.speaker}: ${fields.text.slice(0, 60)}`;
+    button.addEventListener("click", () => putBack(fields));
+    const item = document.createElement("li");
+    item.append(button);
+    return item;
+  });
+  $("history").replaceChildren(...items);
+  $("forget").hidden = items.length === 0;
+}
+
+function putBack(fields) {
+  form.reset();
+  for (const [name, value] of Object.entries(fields)) {
+    const element = form.elements[name];
+    if (element?.type === "checkbox") element.checked = value === true;
+    else if (element) element.value = String(value);
+  }
+  follow();
+  form.elements.text.focus();
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  void speak();
+});
+form.addEventListener("input", follow);
+$("stop").addEventListener("click", stop);
+$("download").addEventListener("click", () => void download());
+$("copy").addEventListener("click", async () => {
+  await navigator.clipboard.writeText($("code").textContent);
+  say("Copied.");
+});
+$("forget").addEventListener("click", () => {
+  localStorage.removeItem(historyKey);
+  showHistory();
+});
+$("copy").hidden = !navigator.clipboard; // browsers have none where the page came without TLS
+follow();
+showHistory();

@@ -1,0 +1,249 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/api-tier.ts";
+import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
+import { startPostgres, type TestPostgres } from "../support/postgres.ts";
+import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
+
+const run = promisify(execFile);
+const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
+const password = "four plain words here";
+/** No word twice. */
+const spoken =
+  "Hello there, my good old friend; it has been such a long time since we met last in that town by the sea.";
+const written = spoken.split(" ").map((word) => word.replace(/[,;.]$/, ""));
+/** Where pictures of the pages go, for people to look at. */
+const pictures = process.env.PICTURES;
+
+let folder: string;
+let postgres: TestPostgres;
+let browser: TestBrowser;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-browser-"));
+  writeFileSync(join(folder, "setup"), setupToken);
+  if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
+  postgres = await startPostgres();
+}, 300_000);
+afterAll(async () => {
+  await postgres.stop();
+  rmSync(folder, { recursive: true });
+});
+
+describe.each([
+  ["SQLite", async () => join(folder, "svc-tts.db")],
+  ["PostgreSQL", () => postgres.newDatabase()],
+] as const)("a person in Chromium, with %s", (kind, newPlace) => {
+  let server: WholeServer;
+  let url: string;
+  let page: Page;
+  let key: string;
+  const elsewhere: string[] = [];
+  const problems: string[] = [];
+
+  beforeAll(async () => {
+    const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
+    server = await startWholeServer({ database: await newPlace(), dashboard }, { maxConcurrentStreams: 8 });
+    url = server.api.url;
+    browser = await startBrowser();
+    page = await browser.context.newPage();
+    page.on("request", (request) => {
+      if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(url))
+        elsewhere.push(request.url());
+    });
+    page.on("console", (message) => {
+      if (
+        message.type() === "error" &&
+        !message.text().includes("the server responded with a status of 400")
+      ) {
+        problems.push(message.text());
+      }
+    });
+    page.on("pageerror", (error) => problems.push(error.message));
+  }, 120_000);
+  afterAll(async () => {
+    await browser.stop();
+    await server.stop();
+  });
+
+  /** Looks at the page in light, in the dark and on a phone: nothing that axe finds, and nothing wider than the screen. */
+  async function lookAt(name: string): Promise<void> {
+    const looks = [
+      { look: "light", width: 1280, colorScheme: "light" },
+      { look: "dark", width: 1280, colorScheme: "dark" },
+      { look: "phone", width: 360, colorScheme: "light" },
+    ] as const;
+    for (const { look, width, colorScheme } of looks) {
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 900 });
+      expect(await violationsOf(page), `${name}, ${look}`).toEqual([]);
+      const wide = await page.evaluate("document.documentElement.scrollWidth");
+      expect(wide, `${name}, ${look}`).toBeLessThanOrEqual(width);
+      if (pictures !== undefined && kind === "SQLite") {
+        await page.screenshot({ path: join(pictures, `${name}-${look}.png`), fullPage: true });
+      }
+    }
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await page.emulateMedia({ colorScheme: "light" });
+  }
+
+  async function curl(): Promise<{ status: string; riff: string }> {
+    const file = join(folder, "speech.wav");
+    const body = JSON.stringify({ speaker: "alan", modelId: "mist", text: "It works." });
+    const words = ["-sS", `${url}/v1/svc-tts`, "-H", `Authorization: Bearer ${key}`, "-d", body, "-o", file];
+    const types = ["-H", "Content-Type: application/json", "-H", "Accept: audio/wav", "-w", "%{http_code}"];
+    const { stdout } = await run("curl", [...words, ...types]);
+    return { status: stdout, riff: readFileSync(file).toString("latin1", 0, 4) };
+  }
+
+  /** Notes each word that is lit, once, in the order of the lights. */
+  async function watchLitWords(): Promise<void> {
+    await page.evaluate(`
+      globalThis.heard = [];
+      new MutationObserver((changes) => {
+        for (const { target } of changes) {
+          const isNew = target.classList.contains("lit") && heard.at(-1) !== target.textContent;
+          if (isNew) heard.push(target.textContent);
+        }
+      }).observe(document.getElementById("words"), { subtree: true, attributeFilter: ["class"] })`);
+  }
+
+  /** All that were lit until the speech was over. */
+  async function litWords(): Promise<string[]> {
+    await page.getByRole("button", { name: "Stop", disabled: true }).waitFor();
+    return page.evaluate<string[]>("heard");
+  }
+
+  it("becomes the owner by the server's link", async () => {
+    await page.goto(`${url}/dashboard`);
+    await lookAt("first-sign-in");
+    await page.goto(`${url}/dashboard/setup?token=${setupToken}`);
+    await lookAt("setup");
+    await page.getByLabel("Your name").fill("ada");
+    await page.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`${url}/dashboard/keys`);
+    await lookAt("no-keys");
+  });
+
+  it("signs out and in again, by the keyboard alone", async () => {
+    await page.getByRole("button", { name: "Sign out" }).press("Enter");
+    await page.waitForURL(`${url}/dashboard/login`);
+    await lookAt("sign-in");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type("Ada");
+    await page.keyboard.press("Tab");
+    await page.keyboard.type(password);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`${url}/dashboard/keys`);
+  });
+
+  it("makes a key that curl speaks with, and revokes it, which is refused within 5 seconds", async () => {
+    await page.getByLabel("Name", { exact: true }).fill("app");
+    await page.getByLabel("Streams at once").fill("4");
+    await page.getByRole("button", { name: "Make the key" }).click();
+    key = (await page.locator("#new-key").textContent()) ?? "";
+    await lookAt("new-key");
+    await eventually("curl speaks", async () => (await curl()).status === "200");
+    expect((await curl()).riff).toBe("RIFF");
+    await page.goto(`${url}/dashboard/keys`);
+    expect(await page.content()).not.toContain(key);
+    await page.getByText("Change app").click();
+    await lookAt("keys");
+    await page.getByRole("button", { name: "Revoke now" }).click();
+    await page.getByText("There are no keys yet.").waitFor();
+    await eventually("curl is refused", async () => (await curl()).status === "401", 5_000);
+  });
+
+  it("hears the playground speak, sees its words lit, and is told what is too long", async () => {
+    await page.getByRole("link", { name: "Playground" }).click();
+    await page.getByLabel("Model").selectOption("mist");
+    await page.getByLabel("Voice").selectOption("alan");
+    await page.getByLabel("Text", { exact: true }).fill(spoken);
+    await watchLitWords();
+    await page.getByRole("button", { name: "Speak" }).click();
+    await page.getByText(/First audio after \d+ ms; [\d.]+ s of speech/).waitFor();
+    const heard = await litWords();
+    expect(heard.length).toBeGreaterThan(2);
+    expect(written.filter((word) => heard.includes(word))).toEqual(heard);
+    const drawn = await page.evaluate(
+      `(() => { const c = document.querySelector("canvas"); return c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some((v) => v > 0); })()`,
+    );
+    expect(drawn).toBe(true);
+    await lookAt("playground");
+    const download = page.waitForEvent("download");
+    await page.getByLabel("Format").selectOption("mp3");
+    await page.getByRole("button", { name: "Download" }).click();
+    const file = await (await download).path();
+    expect((await download).suggestedFilename()).toBe("speech.mp3");
+    expect(readFileSync(file).length).toBeGreaterThan(2_000);
+    await page.getByLabel("Text", { exact: true }).fill("word ".repeat(201));
+    await page.getByRole("button", { name: "Speak" }).click();
+    await page
+      .getByRole("alert")
+      .getByText("may have 1000 characters with mist at the dashboard and has 1005")
+      .waitFor();
+    await page.getByRole("button", { name: /^alan: Hello there/ }).click();
+    expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
+  });
+
+  it("writes the request as code that runs", async () => {
+    const made = server.api.key;
+    const programs = {
+      curl: ["bash", "-c"],
+      python: ["python3", "-c"],
+      javascript: [process.execPath, "--input-type=module", "-e"],
+    };
+    for (const [kindOfCode, [program = "", ...words]] of Object.entries(programs)) {
+      await page.getByLabel("As code", { exact: true }).selectOption(kindOfCode);
+      const code = (await page.locator("#code").textContent()) ?? "";
+      const at = mkdtempSync(join(folder, "code-"));
+      await run(program, [...words, code], { cwd: at, env: { ...process.env, SVC_TTS_API_KEY: made } });
+      expect(readFileSync(join(at, "speech.wav")).toString("latin1", 0, 4)).toBe("RIFF");
+    }
+  });
+
+  it("adds somebody, who sees no more than the team's keys", async () => {
+    await page.getByRole("link", { name: "People" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("bob");
+    await page.getByLabel("Team", { exact: true }).fill("blue");
+    await page.getByRole("button", { name: "Add, and make a link" }).click();
+    await lookAt("people");
+    const link = new URL((await page.locator("#link").textContent()) ?? "");
+    await page.getByRole("link", { name: "Changes" }).click();
+    await lookAt("changes");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.goto(`${url}${link.pathname}${link.search}`);
+    await lookAt("join");
+    await page.getByLabel("Password").fill("another four plain words");
+    await page.getByRole("button", { name: "Choose this password" }).click();
+    await page.waitForURL(`${url}/dashboard/keys`);
+    expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual([
+      "Keys",
+      "Playground",
+    ]);
+  });
+
+  it("was sent nowhere else, and nothing went wrong in a script", () => {
+    expect(elsewhere).toEqual([]);
+    expect(problems).toEqual([]);
+  });
+});
+
+describe("the dashboard's files", () => {
+  it("are less than 150 kB in all, compressed", () => {
+    const assets = join(import.meta.dirname, "../../server/dashboard/assets");
+    const bytes = readdirSync(assets).map((name) => gzipSync(readFileSync(join(assets, name))).length);
+    const sum = bytes.reduce((a, b) => a + b, 0);
+    console.log(`the dashboard's files, compressed: ${sum} bytes`);
+    expect(sum).toBeLessThan(150_000);
+  });
+});
