@@ -219,25 +219,32 @@ export function controllerOf(child: Manifest) {
 }
 
 function poolsOf(view: ClusterView, deployment: TtsDeployment): ObservedPool[] {
-  const { namespace, name } = deployment.metadata;
-  return view
-    .group("TtsModelPool", `${namespace}/${name}`)
-    .filter((pool) => isOwnedBy(pool, deployment))
-    .map((pool) => observePool(view, pool as TtsModelPool));
+  return ownPools(view, deployment).map((pool) => observePool(view, pool));
 }
 
-/** A Deployment of that name that belongs to somebody else is not there, as far as its figures go. */
+function ownPools(view: ClusterView, deployment: TtsDeployment): TtsModelPool[] {
+  const { namespace, name } = deployment.metadata;
+  const found = view.group("TtsModelPool", `${namespace}/${name}`) as TtsModelPool[];
+  return found.filter((pool) => isOwnedBy(pool, deployment));
+}
+
 function workloadOf(
   view: ClusterView,
   owner: TtsDeployment | TtsModelPool,
   name: string,
   podGroup: string,
 ): Workload {
+  return { deployment: deploymentOf(view, owner, name), pods: view.group("Pod", podGroup) as Pod[] };
+}
+
+/** A Deployment of that name that belongs to somebody else is not there, as far as its figures go. */
+function deploymentOf(
+  view: ClusterView,
+  owner: TtsDeployment | TtsModelPool,
+  name: string,
+): Deployment | undefined {
   const found = view.get("Deployment", `${owner.metadata.namespace}/${name}`);
-  return {
-    deployment: found && isOwnedBy(found, owner) ? (found as Deployment) : undefined,
-    pods: view.group("Pod", podGroup) as Pod[],
-  };
+  return found && isOwnedBy(found, owner) ? (found as Deployment) : undefined;
 }
 
 function entryOf(secret: Manifest | undefined, key: string): string | undefined {
@@ -251,18 +258,10 @@ export function seedShares(view: ClusterView, shares: LicenseShares): void {
     const deployment = found as TtsDeployment;
     const license = deployment.status?.license?.id;
     if (license === undefined) continue;
-    const running = poolsOf(view, deployment).map(({ pool, workload }) => ({
+    const running = ownPools(view, deployment).map((pool) => ({
       model: pool.spec,
-      replicas: workload.deployment?.spec?.replicas ?? 0,
+      replicas: deploymentOf(view, pool, pool.metadata.name)?.spec?.replicas ?? 0,
     }));
     shares.take(keyOf(deployment), { license, use: useOf(running), isShort: false });
-  }
-}
-
-/** What was made or changed while nobody was there to act upon it. */
-export function* unservedOf(view: Pick<ClusterView, "all">): Generator<TtsDeployment | TtsModelPool> {
-  for (const kind of ["TtsDeployment", "TtsModelPool"]) {
-    for (const found of view.all(kind) as Generator<TtsDeployment | TtsModelPool>)
-      if (found.status?.observedGeneration !== found.metadata.generation) yield found;
   }
 }

@@ -57,7 +57,7 @@ export class Secrets {
     this.#own = namespaces.map((namespace) => {
       const selection = { namespace, labelSelector: managedSelector, neverList: true };
       const reflector = new Reflector(options.client, "Secret", { ...selection, ...this.#common() });
-      reflector.onChange((key, secret) => this.#take(key, secret));
+      reflector.onChange((key, held) => this.#take(key, held?.object));
       return reflector;
     });
   }
@@ -145,7 +145,7 @@ export class Secrets {
     }
     const reflector = watchOne(this.#options.client, ref, this.#common());
     this.#named.set(key, { reflector, followers: new Set([follower]) });
-    reflector.onChange((_key, secret) => this.#take(key, secret));
+    reflector.onChange((_key, held) => this.#take(key, held?.object));
     reflector.start();
   }
 

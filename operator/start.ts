@@ -3,12 +3,12 @@ import { Analyst } from "./analyst.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { EventRecorder } from "./cluster/events.ts";
 import { LeaderElection } from "./cluster/lease.ts";
-import { keyOf, type ReflectorObserver } from "./cluster/watch.ts";
+import type { ReflectorObserver } from "./cluster/watch.ts";
 import type { Settings } from "./desired/children.ts";
 import { LicenseShares } from "./license-shares.ts";
 import { type Clock, systemClock } from "./loop/clock.ts";
-import { type Priority, type QueueObserver, WorkQueue } from "./loop/queue.ts";
-import { seedShares, unservedOf } from "./observe.ts";
+import { type QueueObserver, WorkQueue } from "./loop/queue.ts";
+import { seedShares } from "./observe.ts";
 import type { Pod, TtsDeployment } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
 import { readApiMetrics } from "./pod-metrics.ts";
@@ -24,7 +24,7 @@ import { Scaler } from "./scaling/scaler.ts";
 import { Secrets } from "./secrets.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
-import { deploymentKey, keysOf, keysOfSecret, poolKey, poolKeys, turnOf } from "./wake.ts";
+import { deploymentKey, everyKey, keysOf, keysOfSecret, poolKey, poolKeys, turnOf } from "./wake.ts";
 import { Writer } from "./write.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
@@ -127,13 +127,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     pass: (key, _signal, share) => untilOwnerGoes(passOver(hands, key, share)),
     observer: queueLog(log, options.queueObserver),
   });
-  // what was there before, and what happens while another leads, is looked at behind what changes from now on
-  let priority: Priority = "resync";
-  view.onChange((change) => {
-    for (const key of keysOf(view, change)) queue.add(key, priority);
-  });
   secrets.onChange((key, secret) => {
-    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one, priority);
+    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one);
   });
   secrets.start();
   const stopEarly = async (error: unknown) => {
@@ -141,10 +136,15 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     throw error;
   };
   await view.start().catch(stopEarly);
+  let isWorking = false;
   const work = () => {
+    if (isWorking) return;
+    isWorking = true;
     seedShares(view, hands.shares);
-    priority = "change";
-    for (const found of unservedOf(view)) queue.add(`${found.kind}/${keyOf(found)}`, priority);
+    view.onChange((change) => {
+      for (const key of keysOf(view, change)) queue.add(key);
+    });
+    for (const [key, priority] of everyKey(view)) queue.add(key, priority);
     queue.start();
   };
   const election = lead(options, work, clock);

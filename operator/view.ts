@@ -41,7 +41,7 @@ export class ClusterView {
   readonly #foreign: ForeignKind[] = [];
   readonly #listeners: ViewListener[] = [];
   /** By `Kind/namespace/name`. */
-  readonly #objects = new Shelf(groupsOf);
+  readonly #objects = new Shelf();
   readonly #packers = new Map<string, Packer>();
 
   constructor(options: ViewOptions) {
@@ -51,13 +51,13 @@ export class ClusterView {
       for (const namespace of namespaces) {
         const watching = { ...selection, ...this.#common(kind), namespace };
         const reflector = new Reflector(options.client, kind, watching);
-        reflector.onChange((key, object, held) => this.#take(kind, key, object, held));
+        reflector.onChange((...change) => this.#take(kind, ...change));
         this.#reflectors.push(reflector);
       }
     }
     for (const kind of foreignKinds) {
       for (const namespace of namespaces) {
-        const onChange: ChangeListener = (key, object, held) => this.#take(kind, key, object, held);
+        const onChange: ChangeListener = (...change) => this.#take(kind, ...change);
         const selection = { labelSelector: managedSelector, namespace };
         this.#foreign.push(
           new ForeignKind(kind, { client: options.client, ...selection, ...this.#common(kind), onChange }),
@@ -66,6 +66,7 @@ export class ClusterView {
     }
   }
 
+  /** Told of what changes from now on. */
   onChange(listener: ViewListener): void {
     this.#listeners.push(listener);
   }
@@ -102,23 +103,28 @@ export class ClusterView {
     return this.#objects.group(`${kind}/${group}`);
   }
 
+  /** Of the same objects, their ids (`Kind/namespace/name`); nothing is read for it. */
+  ids(kind: string, group: string): string[] {
+    return this.#objects.ids(`${kind}/${group}`);
+  }
+
   /** What the API server answered to a write of ours. */
   written(object: Manifest): void {
     const id = `${object.kind}/${keyOf(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
-    if (isNewer(held, this.#objects.held(id))) this.#objects.put(id, object, held);
+    if (isNewer(held, this.#objects.held(id))) this.#objects.put(id, held);
   }
 
   /** The same object as it is read now: its form may have changed while its version did not. */
   readAgain(object: Manifest): void {
     const id = `${object.kind}/${keyOf(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
-    if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, object, held);
+    if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, held);
   }
 
-  #take(kind: string, key: string, object: Manifest | undefined, held: Held | undefined): void {
+  #take(kind: string, ...[key, held, object]: Parameters<ChangeListener>): void {
     const id = `${kind}/${key}`;
-    if (object === undefined || held === undefined) {
+    if (held === undefined) {
       const known = this.#objects.get(id);
       if (known === undefined) return;
       this.#objects.drop(id);
@@ -126,8 +132,9 @@ export class ClusterView {
       return;
     }
     const known = this.#objects.held(id);
-    if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, object, held);
-    this.#tell({ kind, key, object, gone: false });
+    if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
+    // as it is held an object takes time to read: not for nobody
+    if (this.#listeners.length > 0) this.#tell({ kind, key, object: object ?? held.object, gone: false });
   }
 
   #tell(change: Parameters<ViewListener>[0]): void {
@@ -140,7 +147,7 @@ export class ClusterView {
   }
 
   #packerOf(kind: string): Packer {
-    const packer = this.#packers.get(kind) ?? new Packer();
+    const packer = this.#packers.get(kind) ?? new Packer(groupsOf);
     this.#packers.set(kind, packer);
     return packer;
   }

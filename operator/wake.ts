@@ -1,5 +1,6 @@
 import { children, labels } from "../config/contract/names.ts";
-import type { Turn } from "./loop/queue.ts";
+import { keyOf } from "./cluster/watch.ts";
+import type { Priority, Turn } from "./loop/queue.ts";
 import type { Manifest } from "./manifest.ts";
 import { controllerOf } from "./observe.ts";
 import type { TtsDeployment, TtsModelPool } from "./observed.ts";
@@ -15,7 +16,7 @@ interface Change {
   readonly gone?: boolean;
 }
 
-type Known = Pick<ClusterView, "group">;
+type Known = Pick<ClusterView, "ids">;
 
 /** Whose pass a change calls for. Who hangs on what an object's own pass makes of it is woken by the status that this one writes. */
 export function keysOf(view: Known, change: Change): string[] {
@@ -50,7 +51,7 @@ export function keysOfSecret(
 }
 
 /** Its own pass has seen what it asks for, or can do no more about it. */
-function isSettledBy({ object, gone = false }: Change): boolean {
+function isSettledBy({ object, gone = false }: Pick<Change, "object" | "gone">): boolean {
   const { observedGeneration } = (object as Partial<TtsDeployment | TtsModelPool>).status ?? {};
   return gone || observedGeneration === object.metadata.generation;
 }
@@ -84,10 +85,23 @@ export function poolKey(key: string): string {
   return `TtsModelPool/${key}`;
 }
 
+/** Ids are keys. */
 export function poolKeys(view: Known, deployment: string): string[] {
-  return view
-    .group("TtsModelPool", deployment)
-    .map(({ metadata }) => poolKey(`${metadata.namespace}/${metadata.name}`));
+  return view.ids("TtsModelPool", deployment);
+}
+
+/**
+ * Every key there is, for who begins to work: each TtsDeployment with its pools behind it, which read the same objects; what was made or
+ * changed while nobody was there to act upon it goes first.
+ */
+export function* everyKey(view: Pick<ClusterView, "all" | "ids">): Generator<[key: string, Priority]> {
+  for (const object of view.all("TtsDeployment")) {
+    const key = keyOf(object);
+    yield [deploymentKey(key), isSettledBy({ object }) ? "resync" : "change"];
+    for (const pool of poolKeys(view, key)) yield [pool, "resync"];
+  }
+  for (const object of view.all("TtsModelPool"))
+    yield [poolKey(keyOf(object)), isSettledBy({ object }) ? "resync" : "change"];
 }
 
 /** Pools share one license: what one gives back another may take. */

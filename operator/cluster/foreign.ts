@@ -90,6 +90,6 @@ export class ForeignKind {
     const gone = [...reflector.keys()];
     this.#reflector = undefined;
     void reflector.stop();
-    for (const key of gone) this.#options.onChange(key, undefined, undefined);
+    for (const key of gone) this.#options.onChange(key, undefined);
   }
 }

@@ -4,6 +4,8 @@ import type { Manifest } from "../manifest.ts";
 export interface Held {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
+  /** By which it is found together with others. */
+  readonly groups: readonly string[];
   /** Each reading may be a copy of its own. */
   readonly object: Manifest;
 }
@@ -11,7 +13,7 @@ export interface Held {
 /** Kept as it is. */
 export function plain(object: Manifest): Held {
   const { uid, resourceVersion } = object.metadata;
-  return { uid, resourceVersion, object };
+  return { uid, resourceVersion, groups: [], object };
 }
 
 /** JSON, cut at its quotation marks: what stands at even places is punctuation, mostly, and at odd ones names and values. */
@@ -31,10 +33,15 @@ const mostPieces = 65_536;
 export class Packer {
   /** By number of pieces, the one used last at the end. */
   readonly #forms = new Map<number, Form>();
+  readonly #groupsOf: (object: Manifest) => readonly string[];
+
+  constructor(groupsOf: (object: Manifest) => readonly string[] = () => []) {
+    this.#groupsOf = groupsOf;
+  }
 
   readonly hold = (object: Manifest): Held => {
     const pieces = JSON.stringify(object).split(mark);
-    return new Packed(object, pieces, this.#formOf(pieces));
+    return new Packed(object, this.#groupsOf(object), pieces, this.#formOf(pieces));
   };
 
   #formOf(pieces: Form): Form {
@@ -50,13 +57,15 @@ export class Packer {
 class Packed implements Held {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
+  readonly groups: readonly string[];
   readonly #form: Form;
   /** Where its pieces are not the form's: a character's code for each place. */
   readonly #places: string;
   /** Those pieces, joined: a piece alone would keep all of the text alive that it was cut from. */
   readonly #pieces: string;
 
-  constructor({ metadata }: Manifest, pieces: Form, form: Form) {
+  constructor({ metadata }: Manifest, groups: readonly string[], pieces: Form, form: Form) {
+    this.groups = groups;
     this.uid = metadata.uid;
     this.resourceVersion = metadata.resourceVersion;
     const places: number[] = [];

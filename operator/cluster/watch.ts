@@ -8,8 +8,11 @@ import { LineTooLong, linesOf } from "./lines.ts";
 import { pathOf, resourceOf } from "./resources.ts";
 import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
-/** Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now, as it is held; `undefined` when it is gone. */
-export type ChangeListener = (key: string, object: Manifest | undefined, held: Held | undefined) => void;
+/**
+ * Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now, as it is held; `undefined` when it is gone.
+ * `object` is the same as it came, where that is at hand: to read what is held takes time.
+ */
+export type ChangeListener = (key: string, held: Held | undefined, object?: Manifest) => void;
 
 /** Told what happens, for logs and metrics; must not throw. */
 export type ReflectorObserver = {
@@ -190,10 +193,7 @@ export class Reflector {
     this.#objects.clear();
     for (const [key, object] of objects) this.#objects.set(key, object);
     this.#version = version;
-    for (const key of changed) {
-      const held = this.#objects.get(key);
-      this.#tell(key, held?.object, held);
-    }
+    for (const key of changed) this.#tell(key, this.#objects.get(key));
     this.#synced.resolve();
   }
 
@@ -267,12 +267,12 @@ export class Reflector {
     if (!isNews) return false;
     if (event.kind === "gone") {
       this.#objects.delete(key);
-      this.#tell(key, undefined, undefined);
+      this.#tell(key, undefined);
     } else {
       const object = this.#trimmed(event.object);
       const held = this.#hold(object);
       this.#objects.set(key, held);
-      this.#tell(key, object, held);
+      this.#tell(key, held, object);
     }
     return true;
   }
@@ -290,12 +290,12 @@ export class Reflector {
     return isNewer(version, this.#objects.get(key)?.resourceVersion);
   }
 
-  #tell(...[key, object, held]: Parameters<ChangeListener>): void {
+  #tell(...change: Parameters<ChangeListener>): void {
     for (const listener of this.#listeners) {
       try {
-        listener(key, object, held);
+        listener(...change);
       } catch (error) {
-        this.#options.observer?.listenerFailed?.(this.kind, key, error);
+        this.#options.observer?.listenerFailed?.(this.kind, change[0], error);
       }
     }
   }

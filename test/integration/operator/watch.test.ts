@@ -46,9 +46,9 @@ function follow(options: ReflectorOptions = {}): Reflector {
 }
 
 function listen(): Reflector {
-  reflector.onChange((key, object) => {
+  reflector.onChange((key, held) => {
     tellings += 1;
-    told.set(key, object);
+    told.set(key, held?.object);
   });
   return reflector.start();
 }

@@ -8,11 +8,11 @@ function pod(name: string, group: string): Manifest {
 }
 
 function shelf() {
-  const packer = new Packer();
-  const shelf = new Shelf(({ metadata }) => [metadata.labels?.group ?? ""]);
+  const packer = new Packer(({ metadata }) => [metadata.labels?.group ?? ""]);
+  const shelf = new Shelf();
   return {
     shelf,
-    put: (object: Manifest) => shelf.put(`Pod/${object.metadata.name}`, object, packer.hold(object)),
+    put: (object: Manifest) => shelf.put(`Pod/${object.metadata.name}`, packer.hold(object)),
   };
 }
 
@@ -24,6 +24,7 @@ it("gives back the newest state, whatever it has kept open", () => {
   expect(one.get("Pod/a")).toEqual(pod("a", "y"));
   expect(one.group("x")).toEqual([]);
   expect(one.group("y")).toEqual([pod("a", "y")]);
+  expect(one.ids("y")).toEqual(["Pod/a"]);
   one.drop("Pod/a");
   expect(one.get("Pod/a")).toBeUndefined();
   expect(one.group("y")).toEqual([]);

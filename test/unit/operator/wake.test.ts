@@ -16,9 +16,9 @@ function object(kind: string, name: string, more: Partial<Manifest["metadata"]> 
 }
 
 const own = { labels: { [labels.deployment]: "demo" }, ownerReferences: [owner] };
-const pools = [object("TtsModelPool", "demo-mist"), object("TtsModelPool", "demo-mist-canary")];
+const pools = ["TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
 const view = {
-  group: (kind: string, group: string) => (kind === "TtsModelPool" && group === "ns/demo" ? pools : []),
+  ids: (kind: string, group: string) => (kind === "TtsModelPool" && group === "ns/demo" ? pools : []),
 };
 const secrets = { followersOf: (key: string) => (key === "ns/license" ? ["ns/demo"] : []) };
 const everything = ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
