@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { keysOf, keysOfSecret, turnOf } from "../../../operator/wake.ts";
+import { everyKey, keysOf, keysOfSecret, turnOf } from "../../../operator/wake.ts";
 
 const owner = {
   apiVersion: "tts.svc.dev/v1alpha1",
@@ -82,4 +82,30 @@ it.each([
     "TtsModelPool/ns/demo-scaled": pool({ scaling: { maxReplicas: 3 } }),
   };
   expect(turnOf({ get: (kind, name) => known[`${kind}/${name}`] }, key)).toEqual({ group, alone });
+});
+
+it("who begins to work has every key, a TtsDeployment before its pools, and what nobody acted upon yet as a change", () => {
+  const seen = { status: { observedGeneration: 1 } };
+  const found: Record<string, Manifest[]> = {
+    TtsDeployment: [
+      { ...object("TtsDeployment", "demo", { generation: 1 }), ...seen },
+      { ...object("TtsDeployment", "new", { generation: 2 }), ...seen },
+    ],
+    TtsModelPool: [
+      { ...object("TtsModelPool", "demo-mist", { generation: 1 }), ...seen },
+      object("TtsModelPool", "demo-mist-canary", { generation: 1 }),
+      { ...object("TtsModelPool", "by-hand", { generation: 1 }), ...seen },
+    ],
+  };
+  const all = function* (kind: string) {
+    yield* found[kind] ?? [];
+  };
+  expect([...everyKey({ ...view, all })]).toEqual([
+    ["TtsDeployment/ns/demo", "resync"],
+    ...pools.map((key) => [key, "resync"]),
+    ["TtsDeployment/ns/new", "change"],
+    ["TtsModelPool/ns/demo-mist", "resync"],
+    ["TtsModelPool/ns/demo-mist-canary", "change"],
+    ["TtsModelPool/ns/by-hand", "resync"],
+  ]);
 });
