@@ -131,7 +131,9 @@ ${bySize(result.contenders)}
 }
 
 function sizeSentence(count: number): string {
-  return count === fullCount ? "" : ` **This run has ${count} TtsDeployments, not ${fullCount}.**`;
+  return count === fullCount
+    ? ""
+    : ` **This run has ${count} TtsDeployments, not ${fullCount}** (\`COUNT=${count} PAGE=1\`).`;
 }
 
 function likenessSentence({ likeness }: Result): string {
