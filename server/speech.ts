@@ -43,6 +43,8 @@ export interface Invocation {
   readonly sampling: Sampling;
   /** Tell words that no dictionary has. Older API tiers never ask, and older model tiers never tell. */
   readonly saveOovs?: boolean;
+  /** How the caller's team says words: in small letters, with their sounds in the public phonetic alphabet. For the mist models. */
+  readonly lexicon?: Readonly<Record<string, string>>;
 }
 
 /** One sound of the public phonetic alphabet, with its stress where it is a vowel. */

@@ -1,5 +1,6 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { DashboardParts } from "../dashboard/parts.ts";
+import type { FollowedLexicon } from "../store/followed-lexicon.ts";
 import type { KeyBook } from "../store/key-book.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { KeyTableUser } from "../store/key-table.ts";
@@ -60,6 +61,8 @@ export interface ApiParts {
   readonly keyBook: ((user: KeyTableUser) => KeyBook) | undefined;
   /** Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
+  /** How teams say words; undefined without a database. */
+  readonly lexicon: FollowedLexicon | undefined;
   /** Undefined where it is off. */
   readonly dashboard: DashboardParts | undefined;
   readonly quotas: Quotas;

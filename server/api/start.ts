@@ -2,7 +2,9 @@ import { readFileSync } from "node:fs";
 import { pino } from "pino";
 import { openDashboard } from "../dashboard/open.ts";
 import { type Database, openDatabase } from "../store/database.ts";
+import { type FollowedLexicon, followLexicon } from "../store/followed-lexicon.ts";
 import { type KeyTableUser, openKeyTableBook } from "../store/key-table.ts";
+import { createLexiconTable, type LexiconTable } from "../store/lexicon.ts";
 import { createOovStore, type OovStore } from "../store/oov-store.ts";
 import { recordUsage, type UsageRecorder } from "../store/usage.ts";
 import { startTracing } from "../tracing/start.ts";
@@ -123,6 +125,9 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const hasKeys = settings.database !== undefined;
   const usage = hasKeys ? openUsage(database, log) : undefined;
   const keyBook = (user: KeyTableUser) => openKeyTableBook(database, now, user);
+  const lexiconTable = createLexiconTable(database, now);
+  const lexicon = hasKeys ? openLexicon(lexiconTable, log) : undefined;
+  await lexicon?.refresh();
   const oovs = createOovStore(database);
   const oovRecorder = openOovRecorder(oovs, metrics, log);
   const quotas = openQuotas(settings, files, metrics, log);
@@ -135,7 +140,11 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     keys: joinKeys(settings, files.keys, followed, log),
     keyBook: hasKeys ? keyBook : undefined,
     usage,
-    dashboard: settings.dashboard && openDashboard(settings.dashboard, database, now),
+    lexicon,
+    dashboard:
+      settings.dashboard &&
+      lexicon &&
+      openDashboard(settings.dashboard, database, { lexicon, table: lexiconTable }, now),
     quotas,
     oovs,
     oovRecorder,
@@ -159,6 +168,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const gracefulClose = watchForClose(app.server);
   const close = async () => {
     connections.close();
+    lexicon?.close();
     license.close();
     directory.close();
     for (const file of Object.values(files)) file?.close();
@@ -221,6 +231,16 @@ function openUsage(database: Database, log: Log): UsageRecorder {
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "what API keys were used for cannot be written; it waits");
       else log.info({}, "what API keys were used for is written again");
+    },
+  });
+}
+
+function openLexicon(table: LexiconTable, log: Log): FollowedLexicon {
+  return followLexicon({
+    table,
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "lexicons cannot be read; those read last count");
+      else log.info({}, "lexicons are read from the database");
     },
   });
 }

@@ -29,6 +29,7 @@ interface Place {
 const places: readonly Place[] = [
   { path: `${base}/keys`, name: "Keys", roles: ["owner", "member", "viewer"] },
   { path: `${base}/playground`, name: "Playground", roles: ["owner", "member"] },
+  { path: `${base}/words`, name: "Words", roles: ["owner", "member"] },
   { path: `${base}/people`, name: "People", roles: ["owner"] },
   { path: `${base}/changes`, name: "Changes", roles: ["owner"] },
 ];

@@ -14,6 +14,7 @@ import { createThrottle } from "./throttle.ts";
 export function openDashboard(
   { url, setupFile }: DashboardSettings,
   database: Database,
+  lexicon: DashboardParts["lexicon"],
   now: () => number,
 ): DashboardParts {
   return {
@@ -24,6 +25,7 @@ export function openDashboard(
     throttle: createThrottle(),
     setupToken: () => (setupFile === undefined ? undefined : readFileSync(setupFile, "utf8").trim()),
     keyBook: (user) => openKeyTableBook(database, now, user),
+    lexicon,
     usage: (since) => listUsage(database, since),
     changes: (limit) => listAudit(database, limit),
     now,

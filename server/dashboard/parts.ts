@@ -1,7 +1,9 @@
 import type { Accounts } from "../store/accounts.ts";
 import type { ListedEntry } from "../store/audit.ts";
+import type { FollowedLexicon } from "../store/followed-lexicon.ts";
 import type { KeyBook } from "../store/key-book.ts";
 import type { KeyTableUser } from "../store/key-table.ts";
+import type { LexiconTable } from "../store/lexicon.ts";
 import type { Sessions } from "../store/sessions.ts";
 import type { DayOfUsage } from "../store/usage.ts";
 import type { Passwords } from "./passwords.ts";
@@ -18,6 +20,7 @@ export interface DashboardParts {
   /** What the first owner's link shows; undefined where there is none. */
   readonly setupToken: () => string | undefined;
   readonly keyBook: (user: KeyTableUser) => KeyBook;
+  readonly lexicon: { readonly table: LexiconTable; readonly lexicon: FollowedLexicon };
   /** Since a day of UTC. */
   readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
   /** The newest changes. */

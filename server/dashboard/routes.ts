@@ -14,6 +14,7 @@ import { addKeyPages } from "./pages/keys.ts";
 import { addPeoplePages } from "./pages/people.ts";
 import { addPlayground } from "./pages/playground.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
+import { addWordPages } from "./pages/words.ts";
 import type { DashboardParts } from "./parts.ts";
 import { refuseOtherSites } from "./visit.ts";
 
@@ -27,6 +28,7 @@ const assets = {
   "player.js": "text/javascript; charset=utf-8",
   "waveform.js": "text/javascript; charset=utf-8",
   "events.js": "text/javascript; charset=utf-8",
+  "words.js": "text/javascript; charset=utf-8",
   "copy.js": "text/javascript; charset=utf-8",
 } as const;
 
@@ -56,6 +58,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     addSignInPages(scope, parts);
     addKeyPages(scope, parts);
     addPlayground(scope, parts, api);
+    addWordPages(scope, parts, api);
     addPeoplePages(scope, parts);
     addChangesPage(scope, parts);
   };

@@ -22,6 +22,7 @@ const schema = Type.Object({
     maxTokens: Type.Integer({ minimum: 1 }),
   }),
   saveOovs: Type.Optional(Type.Boolean()),
+  lexicon: Type.Optional(Type.Record(Type.String(), Type.String({ maxLength: 500 }))),
 });
 const validator = Compile(schema);
 const maxFieldErrors = 10;

@@ -2,6 +2,7 @@ import { type ModelId, models } from "../../config/contract/models.ts";
 import type { Engines, KnownVoice } from "../engine/engines.ts";
 import { Failure } from "../errors.ts";
 import type { Frame, Invocation } from "../speech.ts";
+import { readLexicon } from "../text/lexicon.ts";
 import { type PlanOptions, planSpeech } from "../text/plan.ts";
 import { encodeFrame, encodeFrames, type WireFrame } from "../wire.ts";
 import type { FoundWords } from "./found-words.ts";
@@ -58,6 +59,7 @@ export function textOptions(invocation: Invocation): PlanOptions {
     phonemes: invocation.phonemizeBetweenBrackets,
     inlineStretch: invocation.inlineStretch,
     quickStart: manners[invocation.modelId].quickStart,
+    ...(invocation.lexicon && { lexicon: readLexicon(invocation.lexicon) }),
   };
 }
 

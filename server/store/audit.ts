@@ -22,6 +22,9 @@ export type AuditAction =
   | "person removed"
   | "link made"
   | "password chosen"
+  | "word saved"
+  | "word removed"
+  | "word dismissed"
   | "signed in"
   | "sign-in refused";
 

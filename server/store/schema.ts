@@ -71,6 +71,24 @@ export interface Tables {
     readonly subject: string;
     readonly detail: string;
   };
+  /** How teams say words. */
+  readonly lexicon: {
+    /** Empty for keys without a team. */
+    readonly team_id: string;
+    /** ISO 639-3. */
+    readonly language: string;
+    /** In small letters. */
+    readonly word: string;
+    /** In the public phonetic alphabet. */
+    readonly phonemes: string;
+  };
+  /** Words that a team does not want to review. */
+  readonly dismissed_words: {
+    readonly team_id: string;
+    readonly language: string;
+    /** In small letters. */
+    readonly word: string;
+  };
   /** What a key was used for, by the day. */
   readonly key_usage: {
     readonly key_id: string;
@@ -88,6 +106,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "002-oovs": { up: createOovs },
   "003-accounts": { up: createAccounts },
   "004-usage": { up: createUsage },
+  "005-lexicon": { up: createLexicon },
 };
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -188,4 +207,23 @@ async function createUsage(db: Kysely<never>): Promise<void> {
     .addColumn("audio_ms", "bigint", (column) => column.notNull())
     .addPrimaryKeyConstraint("key_usage_pk", ["key_id", "day"])
     .execute();
+}
+
+async function createLexicon(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("lexicon")
+    .addColumn("team_id", "text", (column) => column.notNull())
+    .addColumn("language", "text", (column) => column.notNull())
+    .addColumn("word", "text", (column) => column.notNull())
+    .addColumn("phonemes", "text", (column) => column.notNull())
+    .addPrimaryKeyConstraint("lexicon_pk", ["team_id", "language", "word"])
+    .execute();
+  await db.schema
+    .createTable("dismissed_words")
+    .addColumn("team_id", "text", (column) => column.notNull())
+    .addColumn("language", "text", (column) => column.notNull())
+    .addColumn("word", "text", (column) => column.notNull())
+    .addPrimaryKeyConstraint("dismissed_words_pk", ["team_id", "language", "word"])
+    .execute();
+  await sql`insert into revisions (name, number) values ('lexicon', 1)`.execute(db);
 }

@@ -1,3 +1,4 @@
+import { type Lexicon, pronounce } from "./lexicon.ts";
 import { type MarkupOptions, readMarkup } from "./markup.ts";
 import { normalize } from "./normalize/normalize.ts";
 import { type Boundary, boundaryAfter } from "./sentences.ts";
@@ -10,6 +11,8 @@ export interface PlanOptions extends MarkupOptions {
   readonly language: string;
   /** A long first sentence is broken early, before a word that begins a part of it, so that its first audio leaves sooner. */
   readonly quickStart: boolean;
+  /** How words are said that the voice may not know. */
+  readonly lexicon?: Lexicon;
 }
 
 /** What is spoken, in order: phrases, and exact silences that the caller asked for. */
@@ -48,7 +51,9 @@ const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sent
 export function planSpeech(text: string, options: PlanOptions): Iterable<Segment> {
   const pieces = readMarkup(text, options);
   const tokens = readTokens(pieces);
-  return segments(withNext(options.normalize ? normalize(tokens, options.language) : tokens), options);
+  const read = options.normalize ? normalize(tokens, options.language) : tokens;
+  const said = options.lexicon ? pronounce(read, options.lexicon) : read;
+  return segments(withNext(said), options);
 }
 
 function* segments(items: Iterable<Looked>, options: PlanOptions): Generator<Segment> {

@@ -211,6 +211,28 @@ describe.each([
     }
   });
 
+  it("writes how a word is said, hears it, and saves it", async () => {
+    const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Zorblax." };
+    await server.api.post(team, { accept: "audio/pcm" }); // of a key without a team
+    const word = page.getByRole("heading", { name: "Zorblax" });
+    await eventually(
+      "the word appears",
+      async () => {
+        await page.goto(`${url}/dashboard/words`);
+        return word.isVisible();
+      },
+      60_000,
+    );
+    await page.getByLabel("Say Zorblax as").fill("z1Orbl2@ks");
+    await page.getByRole("button", { name: "Listen to Zorblax" }).click();
+    await page.getByText(/^\d\.\d s$/).waitFor();
+    await page.locator("summary", { hasText: "The phonetic alphabet" }).click();
+    await lookAt("words");
+    await page.getByRole("button", { name: "Save Zorblax" }).click();
+    await page.getByRole("button", { name: "Remove zorblax" }).waitFor();
+    await lookAt("lexicon");
+  });
+
   it("adds somebody, who sees no more than the team's keys", async () => {
     await page.getByRole("link", { name: "People" }).click();
     await page.getByLabel("Name", { exact: true }).fill("bob");
@@ -229,6 +251,7 @@ describe.each([
     expect(await page.getByRole("navigation").getByRole("link").allTextContents()).toEqual([
       "Keys",
       "Playground",
+      "Words",
     ]);
   });
 

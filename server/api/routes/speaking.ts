@@ -2,9 +2,10 @@ import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Profile } from "../../../config/contract/models.ts";
+import { models, type Profile } from "../../../config/contract/models.ts";
 import type { Encoder } from "../../audio/encoder.ts";
 import { Failure } from "../../errors.ts";
+import type { Invocation } from "../../speech.ts";
 import { requireScope } from "../auth.ts";
 import { encoderOf } from "../formats.ts";
 import { refuseWhileDraining } from "../lifecycle.ts";
@@ -79,7 +80,7 @@ async function begin(
 ): Promise<Speaking> {
   const { request, wanted } = exchange;
   const model = wanted.invocation.modelId;
-  const begun = parts.models.speak(wanted.invocation, {
+  const begun = parts.models.speak(withLexicon(parts, exchange), {
     requestId: request.id,
     caller: request.apiKey?.id ?? "",
     signal,
@@ -99,6 +100,14 @@ async function begin(
     (await prepared).close?.(); // encoders are lent: refusals must not use them up
     throw error;
   }
+}
+
+/** As the caller's team says its words; arcana reads text alone. */
+function withLexicon({ lexicon }: ApiParts, { request, wanted }: Exchange): Invocation {
+  const { modelId, lang, text } = wanted.invocation;
+  if (!request.apiKey || models[modelId].tier !== "mist") return wanted.invocation;
+  const entries = lexicon?.find(request.apiKey.team, lang, text);
+  return entries ? { ...wanted.invocation, lexicon: entries } : wanted.invocation;
 }
 
 function noteOovs({ oovRecorder }: ApiParts, { request, wanted }: Exchange, words: readonly string[]): void {

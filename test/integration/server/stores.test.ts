@@ -339,6 +339,8 @@ describe("PostgreSQL that is not well says what to do", () => {
         "users",
         "audit",
         "key_usage",
+        "lexicon",
+        "dismissed_words",
       ]) {
         await db.schema.dropTable(table).execute();
       }

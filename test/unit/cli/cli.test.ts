@@ -179,6 +179,18 @@ describe("settings", () => {
     [{ ...routing, [env.maxHeldBytes]: "1000" }, "SVC_TTS_MAX_HELD_BYTES must be an integer from 134217728"],
     [{ ...routing, [env.drainSeconds]: "-1" }, "SVC_TTS_DRAIN_SECONDS must be an integer"],
     [
+      { ...routing, [env.database]: "db", [env.dashboardUrl]: "tts.example.com" },
+      'SVC_TTS_DASHBOARD_URL must be where people reach this server, as https://tts.example.com, without a path; it is "tts.example.com".',
+    ],
+    [
+      { ...routing, [env.database]: "db", [env.dashboardUrl]: "https://tts.example.com/speech" },
+      "SVC_TTS_DASHBOARD_URL must be where people reach this server",
+    ],
+    [
+      { ...routing, [env.dashboardUrl]: "https://tts.example.com" },
+      "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE: people and keys are kept there.",
+    ],
+    [
       { ...routing, [env.maxSamplingRate]: "8000" },
       "SVC_TTS_MAX_SAMPLING_RATE must be an integer from 24000",
     ],

@@ -1,0 +1,48 @@
+import { readEvents } from "./events.js";
+import { createPlayer } from "./player.js";
+
+/** Lets each pronunciation be heard before it is saved. */
+const player = createPlayer();
+
+async function listen(form) {
+  const status = form.querySelector("[role=status]");
+  const sounds = form.elements.phonemes.value.replace(/^\{|\}$/g, "");
+  status.textContent = "";
+  const answer = await fetch(form.dataset.speech, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "text/event-stream",
+      "x-csrf-token": form.elements.csrf.value,
+    },
+    body: JSON.stringify({
+      modelId: "mist",
+      speaker: form.dataset.preview,
+      text: `{${sounds}}`,
+      phonemizeBetweenBrackets: true,
+      audioFormat: "pcm",
+    }),
+  });
+  if (!answer.ok) {
+    const problem = await answer.json();
+    status.textContent = problem.detail;
+    return;
+  }
+  player.start(Number(answer.headers.get("x-sampling-rate")));
+  for await (const { name, data } of readEvents(answer.body)) {
+    if (name === "chunk") player.add(data.data);
+    if (name === "error") throw new Error(data.detail);
+  }
+  status.textContent = `${player.seconds().toFixed(1)} s`;
+}
+
+for (const form of document.querySelectorAll("form[data-preview]")) {
+  const button = form.querySelector("[data-listen]");
+  if (!form.dataset.preview) continue;
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    listen(form).catch((error) => {
+      form.querySelector("[role=status]").textContent = error.message;
+    });
+  });
+}

@@ -1,0 +1,86 @@
+import { lexiconForm } from "../text/lexicon.ts";
+import type { LexiconTable } from "./lexicon.ts";
+import { tellOnce } from "./trouble.ts";
+
+/** How teams say words, held in memory and followed: a request never waits for the database. */
+export interface FollowedLexicon {
+  /**
+   * Entries of the team for words of this text, by the word in small letters; undefined where there are none.
+   * @param team undefined for a key without one. @param language ISO 639-3.
+   */
+  find(
+    team: string | undefined,
+    language: string,
+    text: string,
+  ): Readonly<Record<string, string>> | undefined;
+  /** Looks for changes at once. */
+  refresh(): Promise<void>;
+  close(): void;
+}
+
+export interface FollowedLexiconOptions {
+  readonly table: Pick<LexiconTable, "revision" | "load">;
+  readonly intervalMs?: number;
+  /** Told when the table cannot be read, and when it can again (undefined): what was read last counts on. */
+  readonly onTrouble: (error: Error | undefined) => void;
+}
+
+const usualIntervalMs = 2_000;
+/** In a longer text words are not looked for: the model tier gets all that the team has. */
+const searchedCharacters = 20_000;
+const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
+
+export function followLexicon({ table, intervalMs, onTrouble }: FollowedLexiconOptions): FollowedLexicon {
+  const tell = tellOnce(onTrouble);
+  let entries = new Map<string, ReadonlyMap<string, string>>();
+  let revision: number | undefined;
+  let looking: Promise<void> | undefined;
+  const look = async () => {
+    try {
+      const current = await table.revision();
+      if (current !== revision) {
+        const groups = Map.groupBy(await table.load(), ({ team, language }) => placeOf(team, language));
+        entries = new Map(
+          [...groups].map(([place, list]) => [
+            place,
+            new Map(list.map(({ word, phonemes }) => [word, phonemes])),
+          ]),
+        );
+      }
+      revision = current;
+      tell(undefined);
+    } catch (error) {
+      revision = undefined; // whatever comes back may be another
+      tell(error as Error);
+    }
+  };
+  const refresh = () => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+  const timer = setInterval(() => void refresh(), intervalMs ?? usualIntervalMs).unref();
+  return {
+    find(team, language, text) {
+      const known = entries.get(placeOf(team ?? "", language));
+      if (!known) return undefined;
+      const found = text.length > searchedCharacters ? [...known] : foundIn(text, known);
+      return found.length > 0 ? Object.fromEntries(found) : undefined;
+    },
+    refresh,
+    close: () => clearInterval(timer),
+  };
+}
+
+function foundIn(text: string, known: ReadonlyMap<string, string>): [string, string][] {
+  const forms = new Set([...text.matchAll(words)].map(([word]) => lexiconForm(word)));
+  return [...forms].flatMap((form): [string, string][] => {
+    const phonemes = known.get(form);
+    return phonemes === undefined ? [] : [[form, phonemes]];
+  });
+}
+
+function placeOf(team: string, language: string): string {
+  return JSON.stringify([team, language]);
+}

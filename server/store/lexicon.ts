@@ -1,0 +1,195 @@
+import type { Kysely, Transaction } from "kysely";
+import { lexiconForm } from "../text/lexicon.ts";
+import { writeAudit } from "./audit.ts";
+import type { Database } from "./database.ts";
+import type { Tables } from "./schema.ts";
+
+/** How a team says a word. */
+export interface LexiconEntry {
+  /** Empty for keys without a team. */
+  readonly team: string;
+  /** ISO 639-3. */
+  readonly language: string;
+  /** In small letters. */
+  readonly word: string;
+  /** In the public phonetic alphabet, as between braces. */
+  readonly phonemes: string;
+}
+
+export type LexiconWord = Omit<LexiconEntry, "phonemes">;
+
+/** Words that a team met, and what it made of them. */
+export interface LexiconTable {
+  /** Changes whenever an entry does. */
+  revision(): Promise<number>;
+  /** Of every team. */
+  load(): Promise<readonly LexiconEntry[]>;
+  /** Of one team, by the word. */
+  list(team: string): Promise<readonly LexiconEntry[]>;
+  /** @throws LexiconError when the team has as many as it may. */
+  save(actor: string, entry: LexiconEntry): Promise<void>;
+  remove(actor: string, word: LexiconWord): Promise<void>;
+  /** The word is not shown for review any more. */
+  dismiss(actor: string, word: LexiconWord): Promise<void>;
+  /** Words that are neither in the lexicon nor dismissed, those met most first. */
+  review(team: string, limit: number): Promise<readonly ReviewedWord[]>;
+  /** Teams that have words or entries; the empty one stands for keys without a team. */
+  teams(): Promise<readonly string[]>;
+}
+
+export interface ReviewedWord {
+  readonly language: string;
+  /** As it was written most recently. */
+  readonly word: string;
+  readonly count: number;
+  /** Milliseconds since the epoch. */
+  readonly firstSeen: number;
+  readonly lastSeen: number;
+}
+
+/** Something that the person at the dashboard can put right. */
+export class LexiconError extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "LexiconError";
+  }
+}
+
+/** Of one team. */
+const maxEntries = 5_000;
+/** Of all teams; far more than anybody writes. */
+const maxLoaded = 200_000;
+
+/** @param now milliseconds since the epoch. */
+export function createLexiconTable(database: Database, now: () => number): LexiconTable {
+  const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
+    database.run((db) =>
+      db.transaction().execute(async (trx) => {
+        await trx
+          .updateTable("revisions")
+          .set((row) => ({ number: row("number", "+", 1) }))
+          .where("name", "=", "lexicon")
+          .execute();
+        return work(trx);
+      }),
+    );
+  return {
+    revision: () =>
+      database.run(async (db) => {
+        const row = await db
+          .selectFrom("revisions")
+          .select("number")
+          .where("name", "=", "lexicon")
+          .executeTakeFirstOrThrow();
+        return Number(row.number);
+      }),
+    load: () =>
+      database.run(async (db) => {
+        const rows = await db.selectFrom("lexicon").selectAll().limit(maxLoaded).execute();
+        return rows.map(toEntry);
+      }),
+    list: (team) =>
+      database.run(async (db) => {
+        const rows = await db
+          .selectFrom("lexicon")
+          .selectAll()
+          .where("team_id", "=", team)
+          .orderBy("word")
+          .orderBy("language")
+          .execute();
+        return rows.map(toEntry);
+      }),
+    save: (actor, { team, language, word, phonemes }) =>
+      change(async (trx) => {
+        const { count } = await trx
+          .selectFrom("lexicon")
+          .select((row) => row.fn.countAll().as("count"))
+          .where("team_id", "=", team)
+          .executeTakeFirstOrThrow();
+        if (Number(count) >= maxEntries) {
+          throw new LexiconError(`A lexicon has ${maxEntries} words at most; remove some first.`);
+        }
+        await trx
+          .insertInto("lexicon")
+          .values({ team_id: team, language, word, phonemes })
+          .onConflict((conflict) =>
+            conflict.columns(["team_id", "language", "word"]).doUpdateSet({ phonemes }),
+          )
+          .execute();
+        await writeAudit(trx, { actor, action: "word saved", subject: word, detail: `{${phonemes}}` }, now());
+      }),
+    remove: (actor, { team, language, word }) =>
+      change(async (trx) => {
+        await trx
+          .deleteFrom("lexicon")
+          .where("team_id", "=", team)
+          .where("language", "=", language)
+          .where("word", "=", word)
+          .execute();
+        await writeAudit(trx, { actor, action: "word removed", subject: word }, now());
+      }),
+    dismiss: (actor, { team, language, word }) =>
+      database.run((db) =>
+        db.transaction().execute(async (trx) => {
+          await trx
+            .insertInto("dismissed_words")
+            .values({ team_id: team, language, word })
+            .onConflict((conflict) => conflict.doNothing())
+            .execute();
+          await writeAudit(trx, { actor, action: "word dismissed", subject: word }, now());
+        }),
+      ),
+    review: (team, limit) => database.run((db) => reviewed(db, team, limit)),
+    teams: () => database.run(teamsOf),
+  };
+}
+
+function toEntry({ team_id, language, word, phonemes }: Tables["lexicon"]): LexiconEntry {
+  return { team: team_id, language, word, phonemes };
+}
+
+/** Rows that one look at the words takes in. */
+const maxRows = 20_000;
+
+/** Words are gathered here, as SQLite knows small letters of English alone. */
+async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promise<ReviewedWord[]> {
+  const rows = await db
+    .selectFrom("oovs")
+    .select(["language", "word", "count", "first_seen", "last_seen"])
+    .where("team_id", team === "" ? "is" : "=", team === "" ? null : team)
+    .orderBy("last_seen", "desc")
+    .limit(maxRows)
+    .execute();
+  const done = await db
+    .selectFrom("lexicon")
+    .select(["language", "word"])
+    .where("team_id", "=", team)
+    .unionAll(db.selectFrom("dismissed_words").select(["language", "word"]).where("team_id", "=", team))
+    .execute();
+  const placeOf = (language: string, word: string) => JSON.stringify([language, lexiconForm(word)]);
+  const settled = new Set(done.map(({ language, word }) => placeOf(language, word)));
+  const groups = Map.groupBy(rows, ({ language, word }) => placeOf(language, word));
+  return [...groups]
+    .filter(([place]) => !settled.has(place))
+    .map(([, [latest, ...others]]) => {
+      const all = latest ? [latest, ...others] : others;
+      return {
+        language: latest?.language ?? "",
+        word: latest?.word ?? "",
+        count: all.reduce((sum, { count }) => sum + Number(count), 0),
+        firstSeen: Math.min(...all.map(({ first_seen }) => Number(first_seen))),
+        lastSeen: Number(latest?.last_seen),
+      };
+    })
+    .sort((a, b) => b.count - a.count || b.lastSeen - a.lastSeen)
+    .slice(0, limit);
+}
+
+async function teamsOf(db: Kysely<Tables>): Promise<string[]> {
+  const [met, written, owned] = await Promise.all([
+    db.selectFrom("oovs").select("team_id").distinct().execute(),
+    db.selectFrom("lexicon").select("team_id").distinct().execute(),
+    db.selectFrom("users").select("team_id").distinct().execute(),
+  ]);
+  return [...new Set([...met, ...written, ...owned].map(({ team_id }) => team_id ?? ""))].sort();
+}

@@ -1,0 +1,88 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openDatabase } from "../../../server/store/database.ts";
+import { createKey } from "../../../server/store/key.ts";
+import { openKeyTableBook } from "../../../server/store/key-table.ts";
+import { eventually } from "../../support/api-tier.ts";
+import { Visitor } from "../../support/visitor.ts";
+import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
+
+const password = "four plain words here";
+const sounds = "z1Orbl2@ks";
+
+let folder: string;
+let server: WholeServer;
+let owner: Visitor;
+const keys = { blue: createKey(), red: createKey() };
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-words-"));
+  const database = join(folder, "svc-tts.db");
+  writeFileSync(join(folder, "setup"), "the-setup-token");
+  const opened = openDatabase(database);
+  const book = openKeyTableBook(opened, () => Date.now());
+  for (const team of ["blue", "red"] as const) {
+    await book.create(keys[team], { name: team, team, scopes: ["tts:write"] });
+  }
+  await opened.close();
+  const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
+  server = await startWholeServer({ database, dashboard });
+  owner = new Visitor(server.api.url);
+  await owner.post("/dashboard/setup", { token: "the-setup-token", name: "ada", password });
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function speak(team: keyof typeof keys, text: string, more: object = {}): Promise<Buffer> {
+  const body = { modelId: "mist", speaker: "susan", text, ...more };
+  const answer = await server.api.post(body, { authorization: `Bearer ${keys[team]}`, accept: "audio/pcm" });
+  expect(answer.status).toBe(200);
+  return Buffer.from(await answer.arrayBuffer());
+}
+
+describe("a word that no dictionary has", () => {
+  const page = () => owner.get("/dashboard/words?team=blue");
+
+  it("appears for review, is saved by its sounds, and is then spoken by them for that team alone", async () => {
+    const plain = await speak("blue", "zorblax");
+    const wanted = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
+    expect(plain.equals(wanted)).toBe(false);
+    await speak("blue", "Zorblax and quuxly.", { saveOovs: true });
+    await eventually("it appears", async () => (await page()).text.includes(">Zorblax</h2>"), 60_000);
+    expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("Zorblax");
+    const form = { team: "blue", word: "Zorblax", language: "eng" };
+    const wrong = await owner.post("/dashboard/words/save", { ...form, phonemes: "z1?" });
+    expect(wrong.status).toBe(400);
+    expect(wrong.text).toContain("a stress digit must be followed by a vowel");
+    await owner.post("/dashboard/words/save", { ...form, phonemes: `{${sounds}}` });
+    expect((await page()).text).not.toContain(">Zorblax</h2>");
+    expect((await page()).text).toContain(`value="${sounds}"`);
+    expect((await speak("blue", "zorblax")).equals(wanted)).toBe(true);
+    expect((await speak("red", "zorblax")).equals(plain)).toBe(true);
+    await owner.post("/dashboard/words/remove", form);
+    expect((await speak("blue", "zorblax")).equals(plain)).toBe(true);
+  });
+
+  it("is dismissed, and does not come back when it is met again", async () => {
+    await speak("blue", "Blorquent.", { saveOovs: true });
+    await eventually("it appears", async () => (await page()).text.includes(">Blorquent</h2>"), 60_000);
+    await owner.post("/dashboard/words/dismiss", { team: "blue", word: "Blorquent", language: "eng" });
+    await speak("blue", "blorquent and wuggish.", { saveOovs: true });
+    await eventually("the other appears", async () => (await page()).text.includes(">wuggish</h2>"), 60_000);
+    expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
+  });
+
+  it("is a word: neither markup nor a formula is taken for one", async () => {
+    await page();
+    for (const word of ["<b>x</b>", "=cmd", "two words", "1st"]) {
+      const form = { team: "blue", word, language: "eng", phonemes: sounds };
+      expect((await owner.post("/dashboard/words/save", form)).status).toBe(400);
+    }
+    const nowhere = { team: "blue", word: "word", language: "xxx", phonemes: sounds };
+    expect((await owner.post("/dashboard/words/save", nowhere)).status).toBe(400);
+  });
+});
