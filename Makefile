@@ -102,6 +102,11 @@ test-browser: node_modules/.installed test-deps ## a person's way through the da
 		else echo "==> Chromium is missing and this test needs it: sudo apt-get install chromium"; exit 1; fi; fi
 	@$(BIN)/vitest run --project browser
 
+.PHONY: test-vllm
+test-vllm: node_modules/.installed ## arcana on a real vLLM with a tiny model, on a processor (vLLM is installed once: 6 GB)
+	@test/vllm/install.sh >/dev/null
+	@$(BIN)/vitest run --project vllm
+
 .PHONY: test-e2e-long
 test-e2e-long: node_modules/.installed ## scaling from zero, an upgrade, a drain of a node and a collector, with streams, on the same cluster (15 minutes)
 	@$(BIN)/vitest run --project e2e-long

@@ -60,6 +60,16 @@ export default defineConfig({
       },
       {
         test: {
+          name: "vllm",
+          include: ["test/vllm/**/*.test.ts"],
+          maxWorkers: 1,
+          testTimeout: 120_000,
+          // vLLM takes a minute to start, several on a busy machine
+          hookTimeout: 900_000,
+        },
+      },
+      {
+        test: {
           name: "e2e",
           include: ["test/e2e/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],

@@ -1,5 +1,5 @@
 import type { ModelId } from "../config/contract/models.ts";
-import type { EngineVoice, NeuralVoice } from "../config/contract/voices.ts";
+import type { EngineVoice, GeneratedVoice, NeuralVoice } from "../config/contract/voices.ts";
 
 /** When one written word is heard, in seconds from the first sample. */
 export interface WordTime {
@@ -73,7 +73,7 @@ export type Sounds = readonly string[];
 
 /** A phrase or sentence with everything an engine needs to speak it: a pure value. */
 export interface Utterance {
-  readonly voice: EngineVoice | NeuralVoice;
+  readonly voice: EngineVoice | NeuralVoice | GeneratedVoice;
   readonly tokens: readonly Token[];
   /** Length against the voice's own, on top of it. */
   readonly stretch: number;

@@ -163,7 +163,7 @@ export const env = {
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time that a running stream may take to finish after SIGTERM. */
   drainSeconds: "SVC_TTS_DRAIN_SECONDS",
-  /** What writes arcana's speech: `mini` or `flite`. */
+  /** What writes arcana's speech: `mini`, `flite` or `vllm`. */
   arcanaGenerator: "SVC_TTS_ARCANA_GENERATOR",
   /** Folder of neural voices that an administrator mounts; read again when it changes. */
   voicesDir: "SVC_TTS_VOICES_DIR",
@@ -185,6 +185,27 @@ export const telemetryEnv = {
   endpoint: "OTEL_COLLECTOR_ENDPOINT",
   /** Between two sends, in milliseconds. */
   intervalMs: "OTEL_METRIC_EXPORT_INTERVAL",
+} as const;
+
+/** Of a model that vLLM serves; read where `SVC_TTS_ARCANA_GENERATOR` is `vllm`. */
+export const generatorEnv = {
+  vllmPort: arcanaEnv.vllmPort,
+  /** Folder of the model that vLLM serves, with its manifest. */
+  modelDir: "GENERATOR_MODEL_DIR",
+  /** A vLLM that runs elsewhere, and its key. */
+  generatorUrl: "GENERATOR_URL",
+  generatorApiKey: "GENERATOR_API_KEY",
+  /** Otherwise one is run here: the program, arguments after those of the manifest, and how long its start may take. */
+  vllmProgram: "GENERATOR_VLLM_PROGRAM",
+  vllmArgs: "GENERATOR_VLLM_ARGS",
+  startSeconds: "GENERATOR_START_SECONDS",
+  /** How long it may write nothing when it is asked to. */
+  hangSeconds: "GENERATOR_HANG_SECONDS",
+  /** Streams at once, instead of what is measured. */
+  capacity: "GENERATOR_CAPACITY",
+  seed: "GENERATOR_SEED",
+  codecProviders: "GENERATOR_CODEC_PROVIDERS",
+  codecProcesses: "GENERATOR_CODEC_PROCESSES",
 } as const;
 
 /** OpenTelemetry's own variables, as far as the server reads them; its exporter reads a few more (headers, certificates, compression). */

@@ -38,6 +38,12 @@ export interface NeuralVoice {
   readonly speaker: number;
 }
 
+/** A voice of a language model that is mounted, as the model names it. */
+export interface GeneratedVoice {
+  readonly kind: "generated";
+  readonly name: string;
+}
+
 /** What callers see of a voice. */
 export type ListedVoice = Omit<Voice, "engine">;
 

@@ -21,23 +21,98 @@ export function* stretchRuns(
   runs: readonly StretchedRun[],
 ): Generator<Int16Array, void, void> {
   const map = new TimeMap(runs);
+  const frames = framesAt(rate);
+  let from = 0;
+  for (let at = 0; at < map.length; at += frames.half) {
+    const next = similar(input, from + frames.half, map.inputAt(at + frames.half), frames);
+    yield overlapped(input, from, next, Math.min(frames.half, map.length - at), frames);
+    from = next;
+  }
+}
+
+/** Speech of one stretch that is made longer or shorter while it comes. */
+export interface StreamStretcher {
+  /** @returns what is final by now. */
+  push(samples: Int16Array): Int16Array;
+  /** @returns the rest: all together is as long as `stretchedLength` says. */
+  finish(): Int16Array;
+}
+
+/** @param stretch above 0. */
+export function createStreamStretcher(rate: number, stretch: number): StreamStretcher {
+  const frames = framesAt(rate);
+  const { half, search } = frames;
+  /** What may still be looked at. */
+  let input = new Int16Array(0);
+  /** Samples before it, which are done with. */
+  let gone = 0;
+  let from = 0;
+  let at = 0;
+  const makeUntil = (length: number, isWhole: boolean): Int16Array => {
+    const pieces: Int16Array[] = [];
+    const there = gone + input.length;
+    while (at < length) {
+      const due = Math.round((at + half) / stretch);
+      const needed = Math.max(due + search, from + half) + half + coarseStep;
+      if (!isWhole && needed > there) break;
+      const next = gone + similar(input, from - gone + half, due - gone, frames);
+      pieces.push(overlapped(input, from - gone, next - gone, Math.min(half, length - at), frames));
+      from = next;
+      at += half;
+    }
+    const kept = Math.max(0, Math.min(from, Math.round(at / stretch) - search) - half - coarseStep - gone);
+    input = input.slice(kept);
+    gone += Math.min(kept, there - gone);
+    return joined(pieces);
+  };
+  return {
+    push: (samples) => {
+      input = joined([input, samples]);
+      return makeUntil(Number.POSITIVE_INFINITY, false);
+    },
+    finish: () => makeUntil(stretchedLength({ samples: gone + input.length, stretch }), true),
+  };
+}
+
+interface Frames {
+  readonly half: number;
+  readonly search: number;
+  readonly fade: Float32Array;
+}
+
+function framesAt(rate: number): Frames {
   const half = Math.round((rate * frameSeconds) / 2);
-  const search = Math.round(rate * searchSeconds);
   const fade = Float32Array.from(
     { length: half },
     (_, i) => Math.sin((Math.PI * (i + 0.5)) / (2 * half)) ** 2,
   );
-  let from = 0;
-  for (let at = 0; at < map.length; at += half) {
-    const next = similar(input, from + half, map.inputAt(at + half), { half, search });
-    const piece = new Int16Array(Math.min(half, map.length - at));
-    for (let i = 0; i < piece.length; i++) {
-      const leaving = input[from + i] ?? 0;
-      piece[i] = Math.round(leaving + (fade[i] ?? 0) * ((input[next - half + i] ?? 0) - leaving));
-    }
-    yield piece;
-    from = next;
+  return { half, search: Math.round(rate * searchSeconds), fade };
+}
+
+/** From one frame into the next. */
+function overlapped(
+  input: Int16Array,
+  from: number,
+  next: number,
+  length: number,
+  { half, fade }: Frames,
+): Int16Array {
+  const piece = new Int16Array(length);
+  for (let i = 0; i < length; i++) {
+    const leaving = input[from + i] ?? 0;
+    piece[i] = Math.round(leaving + (fade[i] ?? 0) * ((input[next - half + i] ?? 0) - leaving));
   }
+  return piece;
+}
+
+function joined(pieces: readonly Int16Array[]): Int16Array<ArrayBuffer> {
+  const all = new Int16Array(pieces.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const piece of pieces) {
+    all.set(piece, at);
+    at += piece.length;
+  }
+  return all;
 }
 
 /** How many samples a run becomes. */
@@ -50,7 +125,7 @@ function similar(
   input: Int16Array,
   following: number,
   due: number,
-  { half, search }: { half: number; search: number },
+  { half, search }: Pick<Frames, "half" | "search">,
 ): number {
   if (Math.abs(due - following) <= 1) return following;
   const likeness = (place: number) => correlation(input, following - half, place - half, half);

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Tier } from "../../config/contract/models.ts";
-import { env as names, otelEnv, telemetryEnv } from "../../config/contract/names.ts";
+import { generatorEnv, env as names, otelEnv, telemetryEnv } from "../../config/contract/names.ts";
 import { startApiTier } from "../api/start.ts";
 import { startModelTier } from "../model/tier.ts";
 import type { Command, Shell } from "./command.ts";
@@ -8,7 +8,7 @@ import { readApiSettings, readModelSettings } from "./settings.ts";
 
 const notes = [
   "Settings come from the environment (docs/settings.md has their defaults):",
-  ...[names, otelEnv, telemetryEnv].flatMap(Object.values<string>).map((name) => `  ${name}`),
+  ...[names, otelEnv, telemetryEnv, generatorEnv].flatMap(Object.values<string>).map((name) => `  ${name}`),
 ].join("\n");
 
 export const apiCommand: Command = {

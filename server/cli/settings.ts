@@ -18,6 +18,8 @@ import { generators } from "../engine/generators.ts";
 import type { ModelTierOptions } from "../model/settings.ts";
 import { UsageError } from "./command.ts";
 import { type Environment, readers } from "./environment.ts";
+import { readGeneratorSettings } from "./generator-settings.ts";
+import { readProviders } from "./providers.ts";
 import { readTelemetry } from "./telemetry-settings.ts";
 import { readTracing } from "./tracing-settings.ts";
 
@@ -134,6 +136,7 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
 /** @throws UsageError naming the variable, its value and what is allowed. */
 export function readModelSettings(tier: Tier, environment: Environment): ModelTierOptions {
   const { text, integer } = readers(environment);
+  const generator = readGenerator(tier, environment);
   return {
     tier,
     host: text(names.host) ?? "0.0.0.0",
@@ -142,8 +145,8 @@ export function readModelSettings(tier: Tier, environment: Environment): ModelTi
     maxConcurrentStreams: integer(names.maxConcurrentStreams, 32, 1, 10_000),
     drainSeconds: integer(names.drainSeconds, 60, 0, day),
     logLevel: readLogLevel(environment),
-    ...readVoicesFolder(environment),
-    ...readGenerator(environment),
+    ...generator,
+    ...readVoicesFolder(environment, generator.model?.folder),
     tracing: readTracing(environment, tier),
     telemetry: tier === "arcana" ? readTelemetry(environment) : undefined,
     ...dictionaryFolder(text(names.dictionaryDir)),
@@ -154,31 +157,30 @@ function dictionaryFolder(folder: string | undefined): Pick<ModelTierOptions, "d
   return folder === undefined ? {} : { dictionaryFolder: folder };
 }
 
-function readGenerator(environment: Environment): Pick<ModelTierOptions, "generator"> {
+function readGenerator(tier: Tier, environment: Environment): Pick<ModelTierOptions, "generator" | "model"> {
   const wanted = readers(environment).text(names.arcanaGenerator);
   if (wanted === undefined) return {};
   const generator = generators.find((name) => name === wanted);
+  if (generator === "vllm" && tier === "arcana") {
+    return { generator, model: readGeneratorSettings(environment) };
+  }
   if (generator) return { generator };
   throw new UsageError(
-    `${names.arcanaGenerator} must be ${generators.join(" or ")}; it is ${JSON.stringify(wanted)}.`,
+    `${names.arcanaGenerator} must be one of ${generators.join(", ")}; it is ${JSON.stringify(wanted)}.`,
   );
 }
 
-const providers = ["cpu", "cuda"];
-
-function readVoicesFolder(environment: Environment): Pick<ModelTierOptions, "voices"> {
+/** @param except a folder that holds a model of another kind. */
+function readVoicesFolder(
+  environment: Environment,
+  except: string | undefined,
+): Pick<ModelTierOptions, "voices"> {
   const { text, integer } = readers(environment);
   const folder = text(names.voicesDir);
   if (folder === undefined) return {};
-  const listed = (text(names.voicesProviders) ?? "cpu").split(",").map((name) => name.trim());
-  const unknown = listed.find((name) => !providers.includes(name));
-  if (unknown !== undefined) {
-    throw new UsageError(
-      `${names.voicesProviders} must list ${providers.join(", ")} with commas between; it has ${JSON.stringify(unknown)}.`,
-    );
-  }
   const processes = integer(names.voicesProcesses, 0, 0, 256);
-  return { voices: { folder, providers: listed, ...(processes > 0 && { processes }) } };
+  const providers = readProviders(environment, names.voicesProviders);
+  return { voices: { folder, providers, ...(except && { except }), ...(processes > 0 && { processes }) } };
 }
 
 /** How far `make run` shifts its three ports. */

@@ -1,4 +1,5 @@
 import type { EngineFrame, Utterance } from "../speech.ts";
+import type { GeneratorCounts } from "./generator/counts.ts";
 
 /**
  * What the model tier knows of a speech engine. Frames are pulled: an engine works only as far ahead of its
@@ -12,16 +13,25 @@ export interface Engine {
   readonly tokensPerSecond?: number;
   /** Utterances that it speaks at once; more wait in line. */
   readonly capacity: number;
+  /** Streams at once that it keeps faster than speech, where that was measured. */
+  readonly realTimeStreams?: number;
+  /** Whether the next utterance of a stream may be begun as soon as this one is written, though it is still heard. */
+  readonly worksAhead?: boolean;
   /**
    * Speaks one utterance. Ends early and without an error when the signal aborts.
    * @throws Failure `model_failed` when the engine broke, and broke again on the one retry that it gets as long as
    * no audio is out.
+   * @param onWritten called by an engine that works ahead.
    */
-  speak(utterance: Utterance, signal: AbortSignal): AsyncIterable<EngineFrame>;
+  speak(utterance: Utterance, signal: AbortSignal, onWritten?: () => void): AsyncIterable<EngineFrame>;
   /** Processes that ended by themselves so far. */
   readonly restarts: number;
   /** Up, or coming back up within its restart budget. */
   healthy(): boolean;
+  /** Why it cannot speak for the moment, where it can tell. */
+  notReady?(): string | undefined;
+  /** What it did so far, where it is a language model. */
+  readonly counts?: GeneratorCounts;
   close(): Promise<void>;
 }
 

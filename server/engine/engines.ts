@@ -5,6 +5,7 @@ import { openArcana } from "./arcana/engine.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
+import { GeneratorEngine, type GeneratorOptions } from "./generator/engine.ts";
 import type { GeneratorName } from "./generators.ts";
 import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
@@ -26,6 +27,8 @@ export type MountSettings = Omit<MountOptions, "log" | "reader">;
 interface EnginesOptions extends EngineOptions {
   /** What speaks English: `flite` unless given. */
   readonly generator?: GeneratorName | undefined;
+  /** The model of `vllm`. */
+  readonly model?: Omit<GeneratorOptions, "log"> | undefined;
 }
 
 const keep = () => undefined;
@@ -33,6 +36,8 @@ const keep = () => undefined;
 /** The engines that this machine has. */
 export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
+  /** What speaks arcana's own voices, where a language model is mounted. */
+  readonly #generator: GeneratorEngine | undefined;
   /** What to install, for each engine that is not here. */
   readonly missing: readonly string[];
   /** Undefined where no folder is mounted. */
@@ -42,10 +47,12 @@ export class Engines {
     engines: ReadonlyMap<EngineVoice["kind"], Engine>,
     missing: readonly string[],
     mounted?: MountedVoices,
+    generator?: GeneratorEngine,
   ) {
     this.#engines = engines;
     this.missing = missing;
     this.mounted = mounted;
+    this.#generator = generator;
   }
 
   /**
@@ -53,6 +60,7 @@ export class Engines {
    * @throws Error when the files of the wanted model are not whole.
    */
   static async open(options: EnginesOptions, mount?: MountSettings): Promise<Engines> {
+    if (options.model) return openGenerated(options.model, options, mount);
     const flite = await openEnglish(options);
     const espeak = await orMissing(openEspeak(options));
     const engines = new Map<EngineVoice["kind"], Engine>();
@@ -73,12 +81,24 @@ export class Engines {
   }
 
   all(): Engine[] {
-    return [...this.#engines.values()];
+    return [...(this.#generator ? [this.#generator] : []), ...this.#engines.values()];
   }
 
   /** Something can speak, now or within its restart budget. */
   healthy(): boolean {
-    return this.#engines.size > 0 && this.all().every((engine) => engine.healthy());
+    return this.all().length > 0 && this.all().every((engine) => engine.healthy());
+  }
+
+  /** Why one of them cannot speak for the moment. */
+  notReady(): string | undefined {
+    return this.all()
+      .map((engine) => engine.notReady?.())
+      .find((reason) => reason !== undefined);
+  }
+
+  /** Streams at once that stay faster than speech, where that was measured. */
+  get realTimeStreams(): number {
+    return Math.min(...this.all().map(({ realTimeStreams = Number.POSITIVE_INFINITY }) => realTimeStreams));
   }
 
   findVoice(id: string): KnownVoice | undefined {
@@ -88,6 +108,10 @@ export class Engines {
   /** @throws Failure `model_unreachable` when the voice's engine is not installed, or its files were removed. */
   speakerFor({ id, engine: voice }: KnownVoice): Speaker {
     if (voice.kind === "neural") return this.#mountedSpeaker(id);
+    if (this.#generator) {
+      const generated = { kind: "generated", name: this.#generator.voiceOf(id) } as const;
+      return { engine: this.#generator, voice: generated, release: keep };
+    }
     const own = this.#engines.get(voice.kind);
     if (own) return { engine: own, voice, release: keep };
     const espeak = this.#engines.get("espeak");
@@ -123,6 +147,20 @@ function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
     pitch: 50 * voice.pitch,
     stretch: voice.stretch,
   };
+}
+
+/** A mounted language model for arcana's own voices, and eSpeak NG, which reads to mounted ones. */
+async function openGenerated(
+  model: Omit<GeneratorOptions, "log">,
+  options: EnginesOptions,
+  mount: MountSettings | undefined,
+): Promise<Engines> {
+  const generator = await GeneratorEngine.open({ ...model, log: options.log });
+  if (!mount) return new Engines(new Map(), [], undefined, generator);
+  const espeak = await orMissing(openEspeak(options));
+  const reader = espeak instanceof EngineMissing ? undefined : espeak;
+  const mounted = await MountedVoices.open({ ...mount, log: options.log, reader });
+  return new Engines(new Map(reader && [["espeak", reader]]), [], mounted, generator);
 }
 
 /** The wanted one; Flite where the model cannot run. */

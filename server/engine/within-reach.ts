@@ -33,7 +33,7 @@ interface StretchPlan {
 
 /** Undefined where the engine can do it all. */
 function planStretch(utterance: Utterance, reach: Reach): StretchPlan | undefined {
-  const own = utterance.voice.kind === "neural" ? 1 : utterance.voice.stretch;
+  const own = "stretch" in utterance.voice ? utterance.voice.stretch : 1;
   const whole = own * utterance.stretch;
   const askedWhole = clamp(whole, reach);
   const wanted = utterance.tokens.map(({ stretch }) => whole * stretch);

@@ -18,7 +18,7 @@ type WaitEnd = "turn" | "late" | "gone" | "refused";
  * are served caller by caller in turn, so that nobody waits for another's hundred requests.
  */
 export class Admission {
-  readonly limits: AdmissionLimits;
+  #limits: AdmissionLimits;
   #speaking = 0;
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
   /** Mean time that a stream holds its place, milliseconds; recent streams weigh more. */
@@ -26,9 +26,18 @@ export class Admission {
   #idle = Promise.withResolvers<void>();
 
   constructor(limits: AdmissionLimits) {
-    this.limits = limits;
+    this.#limits = limits;
     this.#queue = new FairQueue(limits.maxQueued);
     this.#idle.resolve();
+  }
+
+  get limits(): AdmissionLimits {
+    return this.#limits;
+  }
+
+  /** Once it is known that no more streams than these stay faster than speech. */
+  lowerTo(maxStreams: number): void {
+    this.#limits = { ...this.#limits, maxStreams: Math.min(this.#limits.maxStreams, maxStreams) };
   }
 
   get speaking(): number {

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import { type ModelId, modelsOfTier, type Tier } from "../../config/contract/models.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { GeneratorCounts } from "../engine/generator/counts.ts";
 import type { MountedVoices } from "../engine/neural/mounted-voices.ts";
 import { type Answered, HttpMetrics } from "../metrics/http.ts";
 import {
@@ -44,6 +45,7 @@ export class TierMetrics {
     );
     watch("svc_tts_model_queue_depth", "Requests that wait for a stream", () => admission.queued);
     watchEngines(this.registry, engines);
+    if (tier === "arcana") watchGenerators(this.registry, engines);
     watch("svc_tts_mounted_voices", "Mounted voices that are served", () => mounted()?.voices().length ?? 0);
     watch(
       "svc_tts_mounted_models",
@@ -123,6 +125,52 @@ function speechMetrics(registry: TierRegistry) {
       registers,
     }),
   };
+}
+
+/** Of a language model that vLLM serves; nothing where none is. */
+function watchGenerators(registry: TierRegistry, engines: () => readonly Engine[]): void {
+  const registers = [registry];
+  new Gauge({
+    name: "svc_tts_generator_phrases",
+    help: "Phrases that the language model speaks now",
+    registers,
+    collect() {
+      for (const { counts } of engines()) if (counts) this.set(counts.writing);
+    },
+  });
+  const count = (name: string, help: string, value: (counts: GeneratorCounts) => number) =>
+    new Counter({
+      name,
+      help,
+      registers,
+      collect() {
+        this.reset();
+        for (const { counts } of engines()) if (counts) this.inc(value(counts));
+      },
+    });
+  count("svc_tts_generator_tokens_total", "Tokens that the language model wrote", ({ tokens }) => tokens);
+  count(
+    "svc_tts_generator_dropped_tokens_total",
+    "Tokens that belonged to no frame of sound",
+    ({ droppedTokens }) => droppedTokens,
+  );
+  count(
+    "svc_tts_generator_aborted_total",
+    "Phrases whose caller went away before their end",
+    ({ aborted }) => aborted,
+  );
+  new Counter({
+    name: "svc_tts_generator_troubles_total",
+    help: "Tries to speak a phrase that failed: the generator was away or broke off, refused, or wrote nonsense",
+    labelNames: ["kind"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { counts } of engines()) {
+        for (const [kind, tries] of Object.entries(counts?.troubles ?? {})) this.inc({ kind }, tries);
+      }
+    },
+  });
 }
 
 function watchEngines(registry: TierRegistry, engines: () => readonly Engine[]): void {

@@ -34,5 +34,6 @@ function whyNotAlive({ state, engines }: Probed): string | undefined {
 }
 
 function whyNotReady(probed: Probed): string | undefined {
-  return probed.state() === "draining" ? "draining" : whyNotAlive(probed);
+  if (probed.state() === "draining") return "draining";
+  return whyNotAlive(probed) ?? probed.engines()?.notReady();
 }

@@ -1,4 +1,5 @@
 import type { Tier } from "../../config/contract/models.ts";
+import type { GeneratorSettings } from "../engine/generator/settings.ts";
 import type { GeneratorName } from "../engine/generators.ts";
 import type { TelemetrySettings } from "../telemetry/settings.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
@@ -24,6 +25,8 @@ export interface ModelTierOptions {
   readonly engineProcesses?: number;
   /** What writes arcana's speech; `mini` unless given. */
   readonly generator?: GeneratorName;
+  /** The model of the generator `vllm`. */
+  readonly model?: GeneratorSettings;
   /** Neural voices that an administrator mounts. */
   readonly voices?: VoicesFolder;
   /** Hunspell dictionaries that an administrator mounts. */
@@ -34,6 +37,8 @@ export interface ModelTierOptions {
 
 export interface VoicesFolder {
   readonly folder: string;
+  /** A folder in it, or itself, that holds no voices but the model of arcana's generator. */
+  readonly except?: string;
   /** ONNX Runtime's execution providers, in order of preference. */
   readonly providers: readonly string[];
   /** Of each mounted model; as many as the machine has cores, at most 4, unless given. */

@@ -4,7 +4,7 @@ import type { Speaker } from "../engine/engines.ts";
 import type { EngineFrame, Frame, Sampling, Token, TokenTime, WordTime } from "../speech.ts";
 import type { Segment } from "../text/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
-import type { Prosody } from "./prosody.ts";
+import type { Manner, Prosody } from "./prosody.ts";
 
 export interface Speech {
   readonly segments: Iterable<Segment>;
@@ -26,9 +26,13 @@ const maxPunctuation = 32;
 /** How long a new caller's first words stand back behind listeners who would run dry meanwhile. */
 const patienceMs = 250;
 
-/** Speaks segment after segment; the next one is asked of the engine when the last one has been taken. */
+/**
+ * Speaks segment after segment; the next one is asked of the engine when the last one has been taken, or as soon as an engine that works
+ * ahead has written it.
+ */
 export async function* speak(speech: Speech, signal: AbortSignal): AsyncGenerator<Frame, void, void> {
   const { engine } = speech.speaker;
+  const line = new SegmentLine(speech.segments);
   let position = 0;
   let heardSinceMs: number | undefined;
   /** Where the listener plays since the first audio; one who fell behind is due now. */
@@ -36,31 +40,96 @@ export async function* speak(speech: Speech, signal: AbortSignal): AsyncGenerato
     const now = performance.now();
     return Math.max(now, (heardSinceMs ?? now + patienceMs) + (position / engine.rate) * 1000);
   };
-  for (const segment of speech.segments) {
-    if (signal.aborted) return;
-    if (segment.kind === "rest") {
-      await letOthersRun();
-      continue;
+  let begun: BegunPhrase | undefined;
+  const beginAhead = () => {
+    const next = begun || signal.aborted ? undefined : line.ahead();
+    if (next) begun = beginPhrase(next, speech, dueAtMs(), signal, beginAhead);
+  };
+  const take = (segment: PhraseSegment): BegunPhrase => {
+    if (begun?.segment !== segment) return beginPhrase(segment, speech, dueAtMs(), signal, beginAhead);
+    const taken = begun;
+    begun = undefined;
+    if (taken.isWritten()) beginAhead();
+    return taken;
+  };
+  try {
+    for (let segment = line.next(); segment; segment = line.next()) {
+      if (signal.aborted) return;
+      if (segment.kind === "rest") {
+        await letOthersRun();
+        continue;
+      }
+      const audio =
+        segment.kind === "silence"
+          ? silence(segment.durationMs / 1000, engine)
+          : phrase(take(segment), speech, position / engine.rate);
+      for await (const frame of audio) {
+        position += frame.samples.length;
+        if (position > 0) heardSinceMs ??= performance.now();
+        yield frame;
+      }
     }
-    const audio =
-      segment.kind === "silence"
-        ? silence(segment.durationMs / 1000, engine)
-        : phrase(segment, speech, { startSeconds: position / engine.rate, dueAtMs: dueAtMs() }, signal);
-    for await (const frame of audio) {
-      position += frame.samples.length;
-      if (position > 0) heardSinceMs ??= performance.now();
-      yield frame;
-    }
+  } finally {
+    await begun?.leave();
   }
   if (position === 0 && !signal.aborted) yield* silence(wordlessSeconds, engine);
 }
 
-async function* phrase(
-  { tokens, pauseMs }: Extract<Segment, { kind: "phrase" }>,
-  { speaker, stretch, prosody, sampling, maxPhraseSeconds }: Speech,
-  { startSeconds, dueAtMs }: { readonly startSeconds: number; readonly dueAtMs: number },
+type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
+
+/** Segments that are not phrases and that a look at the next phrase goes past. */
+const mostLookedPast = 16;
+
+/** Segments in order, of which the next phrase may be seen before its turn. */
+class SegmentLine {
+  readonly #rest: Iterator<Segment>;
+  readonly #seen: Segment[] = [];
+
+  constructor(segments: Iterable<Segment>) {
+    this.#rest = segments[Symbol.iterator]();
+  }
+
+  next(): Segment | undefined {
+    return this.#seen.shift() ?? this.#pull();
+  }
+
+  /** The next phrase, where it is near. */
+  ahead(): PhraseSegment | undefined {
+    const isPhrase = (segment: Segment | undefined) => segment?.kind === "phrase";
+    while (!isPhrase(this.#seen.at(-1)) && this.#seen.length < mostLookedPast) {
+      const next = this.#pull();
+      if (!next) return undefined;
+      this.#seen.push(next);
+    }
+    const last = this.#seen.at(-1);
+    return last?.kind === "phrase" ? last : undefined;
+  }
+
+  #pull(): Segment | undefined {
+    const { value, done } = this.#rest.next();
+    return done ? undefined : value;
+  }
+}
+
+/** A phrase that the engine works on. */
+interface BegunPhrase {
+  readonly segment: PhraseSegment;
+  readonly manner: Manner;
+  readonly frames: AsyncIterable<EngineFrame>;
+  /** All of it, though not all of it is heard. */
+  isWritten(): boolean;
+  /** It will not be heard. */
+  leave(): Promise<void>;
+}
+
+function beginPhrase(
+  segment: PhraseSegment,
+  { speaker, stretch, prosody, sampling }: Speech,
+  dueAtMs: number,
   signal: AbortSignal,
-): AsyncGenerator<Frame, void, void> {
+  onWritten: () => void,
+): BegunPhrase {
+  const { tokens } = segment;
   const manner = prosody();
   const utterance = {
     voice: speaker.voice,
@@ -70,8 +139,49 @@ async function* phrase(
     dueAtMs,
     ...(sampling && { sampling }),
   };
+  if (!speaker.engine.worksAhead) {
+    const frames = speaker.engine.speak(utterance, signal);
+    return { segment, manner, frames, isWritten: () => false, leave: async () => undefined };
+  }
+  const left = new AbortController();
+  let written = false;
+  const tellWritten = () => {
+    written = true;
+    onWritten();
+  };
+  const unlessLeft = AbortSignal.any([signal, left.signal]);
+  const frames = speaker.engine.speak(utterance, unlessLeft, tellWritten)[Symbol.asyncIterator]();
+  const first = frames.next(); // asked for now, so that it begins
+  first.catch(() => undefined); // told to whoever takes it, or to nobody where nobody does
+  return {
+    segment,
+    manner,
+    frames: startedWith(first, frames),
+    isWritten: () => written,
+    leave: async () => {
+      left.abort();
+      await frames.return?.();
+    },
+  };
+}
+
+async function* startedWith<Value>(
+  first: Promise<IteratorResult<Value, void>>,
+  rest: AsyncIterator<Value, void>,
+): AsyncGenerator<Value, void, void> {
+  try {
+    for (let next = await first; !next.done; next = await rest.next()) yield next.value;
+  } finally {
+    await rest.return?.();
+  }
+}
+
+async function* phrase(
+  { segment: { tokens, pauseMs }, manner, frames }: BegunPhrase,
+  { speaker, stretch, maxPhraseSeconds }: Speech,
+  startSeconds: number,
+): AsyncGenerator<Frame, void, void> {
   const words = new WordReader(tokens, startSeconds);
-  const frames = speaker.engine.speak(utterance, signal);
   for await (const frame of atMost(frames, maxPhraseSeconds * stretch)) {
     yield { samples: frame.samples, rate: frame.rate, words: words.read(frame.times) };
   }

@@ -121,11 +121,17 @@ class ModelTier {
   async #openEngines(): Promise<void> {
     const processes = this.#options.engineProcesses ?? availableParallelism();
     const engines = await Engines.open(
-      { processes, log: this.#app.log satisfies EngineLog, generator: this.#generator() },
+      {
+        processes,
+        log: this.#app.log satisfies EngineLog,
+        generator: this.#generator(),
+        model: this.#model(),
+      },
       this.#mountSettings(),
     );
     this.#engines = engines;
     if (engines.all().length === 0) throw new EngineMissing(engines.missing.join("\n"));
+    this.#admission.lowerTo(engines.realTimeStreams);
     await warmUp(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
     this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to speak");
@@ -133,6 +139,13 @@ class ModelTier {
 
   #generator(): GeneratorName | undefined {
     return this.#options.tier === "arcana" ? (this.#options.generator ?? "mini") : undefined;
+  }
+
+  #model() {
+    const { model, maxConcurrentStreams, host } = this.#options;
+    if (this.#generator() !== "vllm") return undefined;
+    if (!model) throw new Error("no model is given for vLLM");
+    return { ...model, maxStreams: maxConcurrentStreams, host };
   }
 
   #mountSettings(): MountSettings | undefined {
@@ -143,6 +156,7 @@ class ModelTier {
     const threads = Math.max(1, Math.floor(cores / processes));
     return {
       folder: voices.folder,
+      except: voices.except,
       models: modelsOfTier(tier),
       processes,
       runtime: { providers: voices.providers, threads, threadsAlone: Math.min(cores, mostThreadsPerPhrase) },

@@ -13,18 +13,19 @@ export function traced(engine: Engine, parent: Span): Engine {
     rate: engine.rate,
     ...(engine.tokensPerSecond && { tokensPerSecond: engine.tokensPerSecond }),
     capacity: engine.capacity,
+    ...(engine.worksAhead && { worksAhead: true }),
     restarts: engine.restarts,
     healthy: () => engine.healthy(),
     close: () => engine.close(),
-    async *speak(utterance, signal) {
+    async *speak(utterance, signal, onWritten) {
       spans++;
-      if (spans > maxSpans) return yield* engine.speak(utterance, signal);
+      if (spans > maxSpans) return yield* engine.speak(utterance, signal, onWritten);
       const span = parent.child("engine", {
         "svc.engine": engine.name,
         "svc.words": utterance.tokens.length,
       });
       try {
-        yield* engine.speak(utterance, signal);
+        yield* engine.speak(utterance, signal, onWritten);
       } catch (error) {
         span.end(asFailure(error).code);
         throw error;

@@ -2,6 +2,7 @@ import { Registry } from "prom-client";
 import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics } from "../../operator/metrics.ts";
 import type { Operator } from "../../operator/start.ts";
 import { createMetrics, type Metrics } from "../../server/api/metrics.ts";
+import { newCounts } from "../../server/engine/generator/counts.ts";
 import { Admission } from "../../server/model/admission.ts";
 import { TierMetrics } from "../../server/model/metrics.ts";
 
@@ -32,9 +33,10 @@ export function modelMetrics(): TierMetrics {
     },
     healthy: () => true,
     close: async () => undefined,
+    counts: newCounts(),
   };
   return new TierMetrics(
-    "mist",
+    "arcana",
     admission,
     () => [engine],
     () => undefined,

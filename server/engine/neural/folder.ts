@@ -1,6 +1,6 @@
 import type { Dirent } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { PackageSource } from "./package.ts";
 
 const manifestName = "manifest.json";
@@ -12,17 +12,22 @@ const configEnding = ".onnx.json";
  * The packages of a folder and of the folders in it, in the order of their names: each manifest, and each Piper model
  * that no manifest goes with. `NAME.manifest.json` goes with `NAME.onnx`, `manifest.json` with everything in its folder.
  * Hidden names are left out: Kubernetes keeps what it swaps under `..data`.
+ * @param except a folder that holds none.
  * @throws Error when the folder cannot be read.
  */
-export async function findPackages(folder: string): Promise<PackageSource[]> {
+export async function findPackages(folder: string, except?: string): Promise<PackageSource[]> {
   const top = await visible(folder);
-  const packages = sources(folder, "", top);
+  const packages = isSame(folder, except) ? [] : sources(folder, "", top);
   for (const name of top) {
-    if (await isFolder(join(folder, name))) {
+    if (!isSame(join(folder, name), except) && (await isFolder(join(folder, name)))) {
       packages.push(...sources(folder, `${name}/`, await visible(join(folder, name))));
     }
   }
   return packages.toSorted((a, b) => (a.file < b.file ? -1 : 1));
+}
+
+function isSame(folder: string, other: string | undefined): boolean {
+  return other !== undefined && resolve(folder) === resolve(other);
 }
 
 function sources(folder: string, within: string, names: readonly string[]): PackageSource[] {

@@ -16,6 +16,8 @@ import {
 
 export interface MountOptions {
   readonly folder: string;
+  /** A folder in it, or itself, that holds no voices. */
+  readonly except?: string | undefined;
   /** Voices of other models are another tier's. */
   readonly models: readonly ModelId[];
   /** Engine processes of each mounted model. */
@@ -179,11 +181,11 @@ export class MountedVoices {
   }
 
   async #look(): Promise<void> {
-    const { folder } = this.#options;
+    const { folder, except } = this.#options;
     this.#looks++;
     let packages: readonly PackageSource[];
     try {
-      packages = await findPackages(folder);
+      packages = await findPackages(folder, except);
     } catch (error) {
       this.#folderProblem = this.#tell(this.#folderProblem, {
         file: folder,

@@ -259,7 +259,7 @@ interface Random {
 }
 
 /** The same numbers for the same seed (mulberry32). */
-function gaussian(seed: number): Random {
+export function gaussian(seed: number): Random {
   let state = seed;
   const next = () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -207,7 +207,7 @@ describe("settings", () => {
       generator: "flite",
     });
     expect(() => readModelSettings("arcana", { [env.arcanaGenerator]: "big" })).toThrow(
-      'SVC_TTS_ARCANA_GENERATOR must be mini or flite; it is "big".',
+      'SVC_TTS_ARCANA_GENERATOR must be one of mini, flite, vllm; it is "big".',
     );
   });
 

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
-import { env, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
+import { env, generatorEnv, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
 import { errorCodes, Failure } from "../../../server/errors.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -22,7 +22,9 @@ describe("docs/errors.md", () => {
 describe("docs/settings.md", () => {
   it("has one row for each variable of the server, and no other", async () => {
     const rows = [...(await read("docs/settings.md")).matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
-    expect(rows.sort()).toEqual([env, otelEnv, telemetryEnv].flatMap(Object.values<string>).sort());
+    expect(rows.sort()).toEqual(
+      [env, otelEnv, telemetryEnv, generatorEnv].flatMap(Object.values<string>).sort(),
+    );
   });
 });
 

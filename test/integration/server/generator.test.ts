@@ -1,0 +1,283 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { EngineLog } from "../../../server/engine/engine.ts";
+import { GeneratorEngine } from "../../../server/engine/generator/engine.ts";
+import type { RunningTier } from "../../../server/model/tier.ts";
+import type { Invocation } from "../../../server/speech.ts";
+import type { WireFrame } from "../../../server/wire.ts";
+import { eventually } from "../../support/api-tier.ts";
+import { tinyManifest } from "../../support/generator/model-folder.ts";
+import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
+import { tinyCodec } from "../../support/generator/tiny-codec.ts";
+import { framesOf, hear, invoke, modelTier } from "../../support/model-tier.ts";
+import { childrenWith, processGone } from "../../support/processes.ts";
+
+const { frameSamples, slots } = tinyCodec;
+const frameTokens = slots.length;
+const usual = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 10 * frameTokens };
+const arcana: Partial<Invocation> = {
+  modelId: "arcana",
+  speaker: "luna",
+  text: "Hello there.",
+  sampling: usual,
+};
+const restartMs = 30_000;
+const ownerFile = fileURLToPath(new URL("../../support/generator/owner/main.ts", import.meta.url));
+
+let vllm: ScriptedVllm;
+let tier: RunningTier;
+beforeAll(async () => {
+  vllm = await ScriptedVllm.create();
+  tier = await modelTier({ tier: "arcana", generator: "vllm", model: vllm.settings });
+});
+afterAll(async () => {
+  await tier.stop();
+  vllm.delete();
+});
+beforeEach(async () => {
+  await eventually("it is ready", isReady, restartMs);
+  await vllm.script({ does: "speak" });
+});
+
+async function isReady(): Promise<boolean> {
+  return (await fetch(`${tier.url}/ready`)).ok;
+}
+
+/** The sum of a metric of the tier over the labels that fit. */
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`${tier.url}/metrics`)).text();
+  const lines = text.split("\n").filter((line) => line.startsWith(name));
+  expect(lines, name).not.toEqual([]);
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+describe("arcana of a model that vLLM serves", () => {
+  test("speaks as many frames as it may, at the codec's rate", async () => {
+    const { engine, rate, samples } = await hear(tier.url, arcana);
+    expect([engine, rate, samples.length]).toEqual(["vllm", 24_000, 10 * frameSamples]);
+    expect(samples.some((sample) => Math.abs(sample) > 100)).toBe(true);
+  });
+
+  test("asks by token ids, and says every sampling value", async () => {
+    await hear(tier.url, {
+      ...arcana,
+      text: "Ask <|eot_id|> me.",
+      sampling: { ...usual, topP: 0.9, temperature: 0 },
+    });
+    const last = (await vllm.asked()).asked.at(-1);
+    expect(last).toMatchObject({
+      temperature: 0,
+      top_p: 0.9,
+      repetition_penalty: 1.5,
+      max_tokens: usual.maxTokens,
+      top_k: 0,
+      stop_token_ids: [258],
+      allowed_token_ids: [...Array.from({ length: 448 }, (_, i) => 264 + i), 258],
+    });
+    expect(String.fromCharCode(...(last?.prompt.slice(2, -3) ?? []))).toMatch(/^voice-luna: Ask .*me\.$/u);
+  });
+
+  test("max_tokens is of each phrase", async () => {
+    const { samples } = await hear(tier.url, {
+      ...arcana,
+      text: "One sentence is here. Another one is there.",
+    });
+    expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between
+  });
+
+  test("is longer or shorter as asked", async () => {
+    const { samples } = await hear(tier.url, { ...arcana, stretch: 1.5 });
+    expect(samples.length).toBe(Math.round(1.5 * 10 * frameSamples));
+  });
+
+  test("the next phrase is written while the last is heard", async () => {
+    const before = (await vllm.asked()).asked.length;
+    const sampling = { ...usual, maxTokens: 300 * frameTokens };
+    const leave = new AbortController();
+    const text = "One sentence is here. Another one is there. A third one is behind.";
+    const response = await invoke(tier.url, { ...arcana, text, sampling }, leave.signal);
+    // nothing is read, and the first phrase alone is more than what connections hold
+    await eventually("two are asked for", async () => (await vllm.asked()).asked.length === before + 2);
+    leave.abort();
+    await response.body?.cancel().catch(() => undefined);
+  });
+
+  test("a caller who hangs up stops the generator", async () => {
+    await vllm.script({ does: "speak", tokensPerSecond: 200 });
+    const aborted = await metric("svc_tts_generator_aborted_total");
+    const leave = new AbortController();
+    const response = await invoke(
+      tier.url,
+      { ...arcana, sampling: { ...usual, maxTokens: 5000 } },
+      leave.signal,
+    );
+    expect(response.status).toBe(200);
+    expect((await vllm.asked()).running).toBe(1);
+    leave.abort();
+    await eventually("nothing is written", async () => (await vllm.asked()).running === 0);
+    await eventually(
+      "it is counted",
+      async () => (await metric("svc_tts_generator_aborted_total")) === aborted + 1,
+    );
+  });
+
+  test("eight streams at once all finish", async () => {
+    await vllm.script({ does: "speak", tokensPerSecond: 400 });
+    const heard = await Promise.all(Array.from({ length: 8 }, () => hear(tier.url, arcana)));
+    for (const { samples } of heard) expect(samples.length).toBe(10 * frameSamples);
+  });
+});
+
+describe("a generator in trouble", () => {
+  test.each([
+    ["that writes nonsense", "nonsense", "nonsense"],
+    ["that says nothing at all", "no speech", "nonsense"],
+    ["that hangs", "hang", "away"],
+  ] as const)("%s once is asked once more", async (_, does, kind) => {
+    const troubles = await metric(`svc_tts_generator_troubles_total{kind="${kind}"}`);
+    await vllm.script({ does, times: 1 });
+    expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
+    expect(await metric(`svc_tts_generator_troubles_total{kind="${kind}"}`)).toBe(troubles + 1);
+  });
+
+  test("that writes nonsense again, or refuses, is a model that failed", async () => {
+    const dropped = await metric("svc_tts_generator_dropped_tokens_total");
+    await vllm.script({ does: "nonsense" });
+    expect((await invoke(tier.url, arcana)).status).toBe(502);
+    expect(await metric("svc_tts_generator_dropped_tokens_total")).toBeGreaterThan(dropped);
+    await vllm.script({ does: "refuse" });
+    expect((await invoke(tier.url, arcana)).status).toBe(502);
+  });
+
+  test("that breaks off amid speech ends this stream with an error, and no other", async () => {
+    const sampling = { ...usual, maxTokens: 40 * frameTokens };
+    await vllm.script({ does: "break off", times: 1, tokensPerSecond: 400 });
+    const broken = invoke(tier.url, { ...arcana, sampling });
+    await eventually("it is asked", async () => (await vllm.asked()).running === 1);
+    const other = hear(tier.url, arcana);
+    const frames: WireFrame[] = [];
+    for await (const frame of framesOf(await broken)) frames.push(frame);
+    expect(frames.at(0)?.kind).toBe("head");
+    expect(frames.at(-1)).toMatchObject({ kind: "error", failure: { code: "model_failed" } });
+    expect((await other).samples.length).toBe(10 * frameSamples);
+  });
+
+  test("that dies is away until it is back, and says so", async () => {
+    const restarts = await metric("svc_tts_engine_restarts_total");
+    await vllm.script({ does: "die" });
+    const answer = await invoke(tier.url, arcana);
+    expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "15"]);
+    expect(await isReady()).toBe(false);
+    expect((await fetch(`${tier.url}/readyz`)).status).toBe(200); // a restart of the container would take longer
+    await eventually("it is back", isReady, restartMs);
+    expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
+    expect(await metric("svc_tts_engine_restarts_total")).toBeGreaterThan(restarts);
+  }, 60_000);
+
+  test("that hangs whoever asks is started anew", async () => {
+    const restarts = await metric("svc_tts_engine_restarts_total");
+    await vllm.script({ does: "freeze" });
+    expect((await invoke(tier.url, arcana)).status).toBe(503);
+    await eventually("it is seen", async () => !(await isReady()), restartMs);
+    await eventually("it is back", isReady, restartMs);
+    expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
+  }, 90_000);
+
+  test("a codec process that dies is no trouble for who listens", async () => {
+    const [pid = 0] = childrenWith("generator/main.ts");
+    await vllm.script({ does: "speak", tokensPerSecond: 200 });
+    const heard = hear(tier.url, { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } });
+    await eventually("it speaks", async () => (await vllm.asked()).running === 1);
+    process.kill(pid, "SIGKILL");
+    expect((await heard).samples.length).toBe(40 * frameSamples);
+  });
+});
+
+describe("the vLLM that is run here", () => {
+  const lines: { fields: object; message: string }[] = [];
+  const log: EngineLog = {
+    info: (fields, message) => lines.push({ fields, message }),
+    warn: (fields, message) => lines.push({ fields, message }),
+  };
+
+  async function open(scripted: ScriptedVllm, change: object = {}): Promise<GeneratorEngine> {
+    return GeneratorEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host: "127.0.0.1", log });
+  }
+
+  test("logs as we do, is told to end, and leaves nothing behind", async () => {
+    const own = await ScriptedVllm.create();
+    const engine = await open(own);
+    const line = lines.find(({ message }) => message.includes("listening"));
+    expect(line?.fields).toMatchObject({ from: "vllm" });
+    const { pid = 0 } = (line?.fields ?? {}) as { pid?: number };
+    await engine.close();
+    expect(lines.some(({ message }) => message.includes("Shutting down"))).toBe(true);
+    expect(processGone(pid)).toBe(true);
+    own.delete();
+  });
+
+  test("ends with its owner, however that goes", async () => {
+    const own = await ScriptedVllm.create();
+    const owner = spawn(process.execPath, [ownerFile, JSON.stringify(own.settings)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(createInterface({ input: owner.stdout }), "line")) as [string];
+    const pids = JSON.parse(line) as number[];
+    expect(pids.map((pid) => processGone(pid))).toEqual([false, false]);
+    owner.kill("SIGKILL");
+    await eventually("both are gone", () => pids.every((pid) => processGone(pid)));
+    own.delete();
+  });
+
+  test("streams at once are what was measured", async () => {
+    const own = await ScriptedVllm.create();
+    const engine = await open(own, { capacity: undefined });
+    expect(engine.realTimeStreams).toBeGreaterThanOrEqual(1);
+    expect(lines.some(({ fields }) => "vllmStreams" in fields && "decoderStreams" in fields)).toBe(true);
+    await engine.close();
+    own.delete();
+  });
+
+  test("a model that speaks samples itself needs no codec", async () => {
+    const own = await ScriptedVllm.create();
+    const { license, voices } = tinyManifest;
+    own.model.write(
+      "manifest.json",
+      JSON.stringify({ kind: "audio", license, voices, sha256: {}, rate: 24_000 }),
+    );
+    const engine = await open(own);
+    const token = { text: "Hello", before: "", after: ".", stretch: 1 };
+    const utterance = {
+      voice: { kind: "generated", name: "any" },
+      tokens: [token],
+      stretch: 1,
+      pitch: 1,
+    } as const;
+    const heard: number[] = [];
+    const never = new AbortController().signal;
+    for await (const { samples } of engine.speak(utterance, never)) heard.push(...samples);
+    expect(heard).toEqual(Array.from({ length: 24_000 }, (_, i) => i));
+    await engine.close();
+    own.delete();
+  });
+
+  test("a program that is not there is named, and a model that is not whole", async () => {
+    const own = await ScriptedVllm.create();
+    const program = `${own.model.path}/no-vllm`;
+    const server = {
+      kind: "here",
+      program,
+      args: [],
+      environment: {},
+      port: undefined,
+      apiKey: undefined,
+    } as const;
+    await expect(open(own, { server })).rejects.toThrow(`there is no program ${program}`);
+    own.model.remove("decoder.onnx");
+    await expect(open(own)).rejects.toThrow(`${own.model.path}: decoder.onnx cannot be read`);
+    own.delete();
+  });
+});

@@ -1,0 +1,119 @@
+/**
+ * What a vLLM does over its real sockets, whose failures a test can choose: `serve FOLDER --port N …`. It writes codes slot by slot at a pace, and
+ * `POST /script` with a JSON of `Script` changes what it does next.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { tinyCodec } from "../generator/tiny-codec.ts";
+import { special } from "../generator/tiny-llama.ts";
+
+export interface Script {
+  /** `freeze` also hangs where it is asked whether it works. */
+  readonly does: "speak" | "nonsense" | "hang" | "freeze" | "break off" | "refuse" | "no speech" | "die";
+  /** Of the next completions alone; of all when undefined. Proofs of one token count for nothing. */
+  readonly times?: number;
+  readonly tokensPerSecond?: number;
+}
+
+interface Ask {
+  readonly max_tokens: number;
+  readonly prompt: readonly number[];
+}
+
+/** What it was asked so far, and how many completions it writes now. */
+export interface Asked {
+  readonly running: number;
+  readonly asked: readonly Ask[];
+}
+
+const { values } = parseArgs({
+  allowPositionals: true,
+  strict: false,
+  options: { port: { type: "string" }, host: { type: "string" } },
+});
+let script: Script = { does: "speak" };
+let left = Number.POSITIVE_INFINITY;
+let running = 0;
+const asked: Ask[] = [];
+
+const server = createServer((request, response) => void answer(request, response));
+server.listen(Number(values.port), String(values.host), () =>
+  console.log("INFO 11-22 01:00:00 [api.py:1] listening"),
+);
+process.on("SIGTERM", () => {
+  console.log("INFO 11-22 01:00:00 [api.py:2] Shutting down");
+  process.exit();
+});
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const key = process.env.VLLM_API_KEY;
+  if (request.url === "/health") return void response.writeHead(200).end();
+  if (request.url === "/asked") return void response.end(JSON.stringify({ running, asked }));
+  const body = JSON.parse(await text(request)) as Ask & Script;
+  if (request.url === "/script") {
+    script = body;
+    left = body.times ?? Number.POSITIVE_INFINITY;
+    return void response.end();
+  }
+  if (request.headers.authorization !== `Bearer ${key}`) return void response.writeHead(401).end();
+  running++;
+  if (request.url === "/v1/audio/speech") await utter(response);
+  else await complete(body, response);
+  running--;
+}
+
+async function complete(ask: Ask, response: ServerResponse): Promise<void> {
+  const isProof = ask.max_tokens === 1;
+  if (!isProof) asked.push(ask);
+  const does = script.does === "freeze" || (!isProof && left-- > 0) ? script.does : "speak";
+  if (does === "die") process.kill(process.pid, "SIGKILL");
+  if (does === "refuse") return void response.writeHead(400).end();
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  response.flushHeaders();
+  if (does === "hang" || does === "freeze") return void (await gone(response));
+  await speak(does === "no speech" ? 0 : ask.max_tokens, does, response);
+  if (response.destroyed) return;
+  const end = { token_ids: does === "no speech" ? [special.stop] : [], finish_reason: "stop" };
+  tell(response, end);
+  response.end("data: [DONE]\n\n");
+}
+
+async function speak(most: number, does: Script["does"], response: ServerResponse): Promise<void> {
+  for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
+    if (does === "break off" && at >= 8 * tinyCodec.slots.length) return void response.destroy();
+    const length = Math.min(tinyCodec.slots.length, most - at);
+    const tokens = Array.from({ length }, (_, slot) => (does === "nonsense" ? 5 : token(at, slot)));
+    tell(response, { token_ids: tokens, finish_reason: null });
+    if (script.tokensPerSecond) await sleep((1000 * length) / script.tokensPerSecond);
+  }
+}
+
+/** A second of a ramp as raw samples, in pieces that cut samples in two. */
+async function utter(response: ServerResponse): Promise<void> {
+  response.writeHead(200, { "content-type": "audio/pcm" });
+  const bytes = Buffer.from(Int16Array.from({ length: tinyCodec.rate }, (_, i) => i).buffer);
+  for (let at = 0; at < bytes.length && !response.destroyed; at += 4801) {
+    response.write(bytes.subarray(at, at + 4801));
+    await sleep(1);
+  }
+  response.end();
+}
+
+function token(at: number, slot: number): number {
+  return tinyCodec.base + slot * tinyCodec.codebook + ((at * 31 + slot * 7) % tinyCodec.codebook);
+}
+
+function tell(response: ServerResponse, choice: object): void {
+  response.write(`data: ${JSON.stringify({ choices: [{ index: 0, text: "", ...choice }] })}\n\n`);
+}
+
+function gone(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => response.once("close", resolve));
+}
+
+async function text(request: IncomingMessage): Promise<string> {
+  let whole = "";
+  for await (const piece of request) whole += String(piece);
+  return whole;
+}

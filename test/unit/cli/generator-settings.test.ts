@@ -1,0 +1,72 @@
+import { expect, test } from "vitest";
+import { readModelSettings } from "../../../server/cli/settings.ts";
+
+const vllm = { SVC_TTS_ARCANA_GENERATOR: "vllm" };
+
+test("a model that vLLM serves is run here, from the usual folder, with measured capacity", () => {
+  expect(readModelSettings("arcana", vllm)).toMatchObject({
+    generator: "vllm",
+    model: {
+      folder: "/var/lib/svc-tts/models",
+      server: { kind: "here", program: "vllm", args: [], port: undefined },
+      startSeconds: 900,
+      hangSeconds: 10,
+      capacity: undefined,
+      codec: { providers: ["cpu"] },
+    },
+  });
+  expect(readModelSettings("mist", vllm).model).toBeUndefined();
+});
+
+test("vLLM gets its environment and its arguments, and none of our own", () => {
+  const environment = {
+    ...vllm,
+    PATH: "/bin",
+    VLLM_CPU_KVCACHE_SPACE: "4",
+    VLLM_PORT: "tcp://10.0.0.9:8000", // as Kubernetes says of a Service named vllm
+    VLLM_SERVICE_HOST: "10.0.0.9",
+    SVC_TTS_API_KEY: "secret",
+    GENERATOR_VLLM_ARGS: " --dtype bfloat16  --swap-space 0 ",
+    GENERATOR_VLLM_PORT: "8001",
+  };
+  expect(readModelSettings("arcana", environment).model?.server).toEqual({
+    kind: "here",
+    program: "vllm",
+    args: ["--dtype", "bfloat16", "--swap-space", "0"],
+    environment: { PATH: "/bin", VLLM_CPU_KVCACHE_SPACE: "4" },
+    port: 8001,
+    apiKey: undefined,
+  });
+});
+
+test("one that runs elsewhere is only asked", () => {
+  const elsewhere = { ...vllm, GENERATOR_URL: "http://vllm:8000/", GENERATOR_API_KEY: "k", PATH: "/bin" };
+  expect(readModelSettings("arcana", elsewhere).model?.server).toEqual({
+    kind: "elsewhere",
+    url: "http://vllm:8000",
+    apiKey: "k",
+  });
+});
+
+test("the folder of mounted voices holds none where the model lies", () => {
+  const environment = { ...vllm, SVC_TTS_VOICES_DIR: "/models", GENERATOR_MODEL_DIR: "/models/big" };
+  expect(readModelSettings("arcana", environment).voices).toMatchObject({
+    folder: "/models",
+    except: "/models/big",
+  });
+});
+
+test.each([
+  [
+    { GENERATOR_URL: "vllm:8000" },
+    'GENERATOR_URL must be an address as http://vllm:8000; it is "vllm:8000".',
+  ],
+  [{ GENERATOR_VLLM_PORT: "http" }, "GENERATOR_VLLM_PORT must be an integer from 1 to 65535"],
+  [{ GENERATOR_CAPACITY: "0" }, "GENERATOR_CAPACITY must be an integer from 1"],
+  [
+    { GENERATOR_CODEC_PROVIDERS: "tpu" },
+    'GENERATOR_CODEC_PROVIDERS must list cpu, cuda with commas between; it has "tpu".',
+  ],
+])("%o is refused by name, value and what is allowed", (environment, says) => {
+  expect(() => readModelSettings("arcana", { ...vllm, ...environment })).toThrow(says);
+});

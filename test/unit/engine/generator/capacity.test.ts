@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { measureCapacity } from "../../../../server/engine/generator/capacity.ts";
+
+/** A server that makes so many seconds of sound a second in all, and no more than that for one stream. */
+function server(inAll: number, forOne: number) {
+  return async (streams: number) => Math.min(forOne, inAll / streams);
+}
+
+test.each([
+  ["as many as are admitted, of a fast one", server(1000, 20), 32, 32],
+  ["as many as share it with some room", server(11.5, 5), 32, 10],
+  ["no more than were seen to fit", server(4.7, 5), 32, 4],
+  ["one, where two do not fit", server(1.5, 1.5), 32, 1],
+  ["none, of one that is slower than speech", server(0.8, 0.8), 32, 0],
+])("a server has room for %s", async (_, speedOf, most, streams) => {
+  expect((await measureCapacity(most, speedOf)).streams).toBe(streams);
+});

