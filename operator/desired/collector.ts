@@ -27,6 +27,8 @@ export const caFile = "ca.crt";
 
 export interface CollectorWish {
   readonly kind: TtsModelPoolSpec["kind"];
+  /** Whether a vLLM of its own runs in the pod. */
+  readonly hasVllm: boolean;
   readonly collector: Collector & { exporter: Exporter };
   readonly resourceAttributes: Readonly<Record<string, string>>;
   /** Variables whose values say where it runs, by attribute (`k8s.pod.name: POD_NAME`). */
@@ -67,14 +69,14 @@ const otlpReceiver = {
   },
 };
 
-function prometheusReceiver({ kind, collector }: CollectorWish): Json {
+function prometheusReceiver({ kind, hasVllm, collector }: CollectorWish): Json {
   const job = (name: string, port: number) => ({
     job_name: name,
     scrape_interval: `${collector.scrapeIntervalSeconds}s`,
     static_configs: [{ targets: [`127.0.0.1:${port}`] }],
   });
   const jobs = [job(`svc-tts-${kind}`, ports.model)];
-  if (kind === "arcana") jobs.push(job("vllm", ports.vllm));
+  if (hasVllm) jobs.push(job("vllm", ports.vllm));
   return { config: { scrape_configs: jobs } };
 }
 

@@ -15,16 +15,18 @@ import type { V1Container, V1Deployment, V1EnvVar, V1PodSpec, V1PodTemplateSpec 
 import type { Deployment, Grant, TtsDeployment, TtsModelPool } from "../observed.ts";
 import { cacheMounts, cacheVariables, fetchers } from "./cache.ts";
 import { durationSeconds } from "./duration.ts";
+import { runsVllm } from "./generator.ts";
 import { type Child, childLabels, childMetadata, type Owner, poolLabels, restartOf } from "./metadata.ts";
 import { choosePin, type Fresh, hashOf, type Pin, pinAnnotations } from "./pinned.ts";
 import { placement, priority, resourcesOf, sharedMemoryMounts, spread } from "./placement.ts";
 import {
-  containerPort,
+  apiPorts,
   containerSecurity,
   drainHook,
   httpProbe,
   livenessProbe,
   type Mounted,
+  modelPorts,
   mountsOf,
   podSecurity,
   secretMount,
@@ -196,7 +198,7 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
     name: "api",
     ...imageOf(api.image, server),
     args: ["api"],
-    ports: containerPort.api,
+    ports: apiPorts,
     env: variables(apiVariables(owner)),
     resources: resourcesOf(api.resources),
     ...mountsOf(mounted),
@@ -280,7 +282,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
     name: kind,
     ...imageOf(owner.spec.image, server),
     args: [kind],
-    ports: containerPort[kind],
+    ports: modelPorts(runsVllm(owner.spec)),
     env: [...own.filter(({ name }) => !users.some((theirs) => theirs.name === name)), ...users],
     resources: resourcesOf(owner.spec.resources, accelerator),
     ...mountsOf(mounted),

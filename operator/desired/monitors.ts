@@ -1,6 +1,7 @@
 import { labels } from "../../config/contract/names.ts";
 import type { Manifest } from "../manifest.ts";
 import type { TtsDeployment } from "../observed.ts";
+import { runsVllm } from "./generator.ts";
 import { childMetadata } from "./metadata.ts";
 import { vllmPortName } from "./pod.ts";
 
@@ -13,7 +14,7 @@ const kept = [labels.deployment, labels.pool, labels.component];
 export function monitors(owner: TtsDeployment): Manifest[] {
   const monitor = owner.spec.telemetry?.serviceMonitor;
   if (!monitor?.enabled) return [];
-  const hasVllm = owner.spec.models.some(({ kind }) => kind === "arcana");
+  const hasVllm = owner.spec.models.some(runsVllm);
   return [serviceMonitor(owner, monitor), ...(hasVllm ? [vllmMonitor(owner, monitor)] : [])];
 }
 

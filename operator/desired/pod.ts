@@ -101,14 +101,12 @@ export function livenessProbe(path: string, timing: Omit<V1Probe, "httpGet">): V
   return { ...httpProbe(path, timing), terminationGracePeriodSeconds: hungSeconds };
 }
 
-/** vLLM's /metrics in an arcana pod. */
+/** vLLM's /metrics in a pod that runs it. */
 export const vllmPortName = "vllm";
 
-export const containerPort = {
-  api: [{ name: "http", containerPort: ports.api, protocol: "TCP" }],
-  mist: [{ name: "http", containerPort: ports.model, protocol: "TCP" }],
-  arcana: [
-    { name: "http", containerPort: ports.model, protocol: "TCP" },
-    { name: vllmPortName, containerPort: ports.vllm, protocol: "TCP" },
-  ],
-};
+export const apiPorts = [{ name: "http", containerPort: ports.api, protocol: "TCP" }];
+
+export function modelPorts(hasVllm: boolean): NonNullable<V1Container["ports"]> {
+  const http = { name: "http", containerPort: ports.model, protocol: "TCP" };
+  return hasVllm ? [http, { name: vllmPortName, containerPort: ports.vllm, protocol: "TCP" }] : [http];
+}

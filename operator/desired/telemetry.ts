@@ -6,6 +6,7 @@ import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 import type { V1Container, V1EnvVar } from "../manifest.ts";
 import { portOf } from "./cache.ts";
 import { type CollectorWish, caFile, collectorConfig, collectorEnv, tokenFile } from "./collector.ts";
+import { runsVllm } from "./generator.ts";
 import { resourcesOf } from "./placement.ts";
 import { containerSecurity, type Mounted, mountsOf, secretMount, whereVariables } from "./pod.ts";
 
@@ -84,14 +85,22 @@ function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
  * drain leave too. Its configuration is a variable: a revision of the pods carries its own, and a restart never reads another's.
  */
 export function collectorSidecar(
-  { kind, pool, telemetry }: TtsModelPoolSpec,
+  spec: Pick<TtsModelPoolSpec, "kind" | "env" | "pool" | "telemetry">,
   image = defaultCollectorImage,
 ): V1Container[] {
+  const { kind, pool, telemetry } = spec;
   const wanted = withCollector(telemetry);
   if (wanted === undefined) return [];
   const { collector } = wanted;
   const attributes = { [poolAttribute]: pool, ...wanted.resourceAttributes };
-  const config = collectorConfig({ kind, collector, resourceAttributes: attributes, attributesFrom });
+  const hasVllm = runsVllm(spec);
+  const config = collectorConfig({
+    kind,
+    hasVllm,
+    collector,
+    resourceAttributes: attributes,
+    attributesFrom,
+  });
   return [
     {
       name: "collector",

@@ -17,7 +17,8 @@ const secret = "s3cret-of-the-backend";
 function sidecar(exporter: object, auth?: object): V1Container {
   const collector = { enabled: true, scrapeIntervalSeconds: 5, exporter, ...(auth && { auth }) };
   const telemetry = { resourceAttributes: { team: "voice $1" }, collector };
-  const [container] = collectorSidecar(ttsModelPool({ kind: "arcana", telemetry }).spec);
+  const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
+  const [container] = collectorSidecar(ttsModelPool({ kind: "arcana", env, telemetry }).spec);
   if (container === undefined) throw new Error("there is no collector");
   return container;
 }

@@ -14,7 +14,8 @@ afterEach(() => monitors.remove());
 afterAll(() => monitors[Symbol.asyncDispose]());
 
 const monitored = { telemetry: { serviceMonitor: { enabled: true, labels: { release: "prometheus" } } } };
-const arcana = [{ name: "arcana", kind: "arcana" }];
+const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
+const arcana = [{ name: "arcana", kind: "arcana", env }];
 
 async function monitorOf(house: OperatorHouse, kind: "ServiceMonitor" | "PodMonitor") {
   return (await house.get(kind, "demo"))?.spec;

@@ -12,15 +12,21 @@ import { plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support
 const server = { image: "server:1", pullPolicy: undefined };
 const exporter = { endpoint: "https://backend:4317" };
 
-function poolOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana") {
-  const owner = ttsDeployment(telemetry && { telemetry }, [{ name: "voice", kind }]);
+const vllm = { env: [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }] };
+
+function poolOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana", more: object = {}) {
+  const owner = ttsDeployment(telemetry && { telemetry }, [{ name: "voice", kind, ...more }]);
   const { deployment, pool, ...spec } = modelPool(owner, owner.spec.models[0] as ModelSpec, true).spec;
   return ttsModelPool({ ...spec, pool: "voice", deployment: "demo" });
 }
 
-function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana") {
-  const pod = plannedDeployment(poolOf(telemetry, kind), undefined, { held: false, replicas: 1 }, server)
-    ?.spec.template.spec;
+function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana", more: object = {}) {
+  const pod = plannedDeployment(
+    poolOf(telemetry, kind, more),
+    undefined,
+    { held: false, replicas: 1 },
+    server,
+  )?.spec.template.spec;
   const [container] = pod?.containers ?? [];
   const variables = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
   const [collector] = pod?.initContainers ?? [];
@@ -93,11 +99,12 @@ describe("the collector", () => {
     expect(collector).not.toHaveProperty("startupProbe");
   });
 
-  it("reads what the pod says of itself, and vLLM's own in an arcana pod", () => {
-    const targets = (kind: "mist" | "arcana") =>
+  it("reads what the pod says of itself, and vLLM's own where that runs in it", () => {
+    const targets = (kind: "mist" | "arcana", more = {}) =>
       podOf(
         { collector: { enabled: true, exporter } },
         kind,
+        more,
       ).config.receivers.prometheus.config.scrape_configs.map(
         (job: { job_name: string; static_configs: { targets: string[] }[] }) => [
           job.job_name,
@@ -105,7 +112,8 @@ describe("the collector", () => {
         ],
       );
     expect(targets("mist")).toEqual([["svc-tts-mist", "127.0.0.1:8080"]]);
-    expect(targets("arcana")).toEqual([
+    expect(targets("arcana")).toEqual([["svc-tts-arcana", "127.0.0.1:8080"]]);
+    expect(targets("arcana", vllm)).toEqual([
       ["svc-tts-arcana", "127.0.0.1:8080"],
       ["vllm", "127.0.0.1:8001"],
     ]);
@@ -224,18 +232,23 @@ describe("the collector", () => {
 });
 
 describe("monitors", () => {
-  const of = (spec: Record<string, unknown>, kind = "mist") =>
-    monitors(ttsDeployment(spec, [{ name: "m", kind }])).map(({ kind, metadata, spec }) => ({
+  const of = (spec: Record<string, unknown>, kind = "mist", more = {}) =>
+    monitors(ttsDeployment(spec, [{ name: "m", kind, ...more }])).map(({ kind, metadata, spec }) => ({
       kind,
       metadata,
       spec,
     }));
 
-  it("are made where they are asked for, of pods too where vLLM is in them", () => {
+  it("are made where they are asked for, of pods too where vLLM is in them and has a port", () => {
     const asked = { telemetry: { serviceMonitor: { enabled: true } } };
     expect(of({})).toEqual([]);
     expect(of(asked).map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
-    expect(of(asked, "arcana").map(({ kind }) => kind)).toEqual(["ServiceMonitor", "PodMonitor"]);
+    expect(of(asked, "arcana").map(({ kind }) => kind)).toEqual(["ServiceMonitor"]);
+    expect(of(asked, "arcana", vllm).map(({ kind }) => kind)).toEqual(["ServiceMonitor", "PodMonitor"]);
+    const portsOf = (more: object) =>
+      podOf(undefined, "arcana", more).container?.ports?.map(({ name }) => name);
+    expect(portsOf({})).toEqual(["http"]);
+    expect(portsOf(vllm)).toEqual(["http", "vllm"]);
   });
 
   it("carry the labels that Prometheus looks for, and stay the operator's", () => {
