@@ -191,6 +191,9 @@ function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
   };
 }
 
+/** A minute: a restart cuts every stream of the pod, and one that starves on a busy node is silent for half of that. */
+const apiLiveness = { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 };
+
 function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSpec {
   const { api, imagePullSecrets } = owner.spec;
   const mounted = apiMounts(owner);
@@ -204,7 +207,7 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
     ...mountsOf(mounted),
     startupProbe: httpProbe("/livez", { periodSeconds: 1, failureThreshold: 120, timeoutSeconds: 2 }),
     readinessProbe: httpProbe("/ready", { periodSeconds: 3, failureThreshold: 2, timeoutSeconds: 3 }),
-    livenessProbe: livenessProbe("/livez", { periodSeconds: 10, failureThreshold: 3, timeoutSeconds: 5 }),
+    livenessProbe: livenessProbe("/livez", apiLiveness),
     ...drainHook(api.drain),
     ...containerSecurity,
   };

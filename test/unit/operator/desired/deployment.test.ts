@@ -220,6 +220,13 @@ describe("limits of keys", () => {
   });
 });
 
+it("an API pod that starves is given a minute before its streams are cut by a restart", () => {
+  const child = apiDeployment(ttsDeployment(), undefined, open, server);
+  const { periodSeconds = 0, failureThreshold = 0 } =
+    child?.spec.template.spec?.containers[0]?.livenessProbe ?? {};
+  expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(60);
+});
+
 /** Settings that the first release could express, with the hashes that it gave them. */
 const firstReleaseApi = {
   imagePullSecrets: [{ name: "z" }],
