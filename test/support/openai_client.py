@@ -5,7 +5,7 @@ import sys
 from openai import BadRequestError, OpenAI
 
 client = OpenAI(base_url=sys.argv[1], api_key=sys.argv[2], max_retries=0)
-ask = {"model": "gpt-4o-mini-tts", "voice": "coral", "input": "Good day."}
+ask = {"model": "gpt-4o-mini-tts", "voice": "coral", "input": "Good day to all of you, and welcome back to the show."}
 whole = client.audio.speech.create(**ask, response_format="wav").content
 
 pieces = []

@@ -400,10 +400,13 @@ describe("a model that stops while it speaks", () => {
         server.api.url,
         rawPost("text/event-stream", { ...spoken, audioFormat: "mp3" }),
       );
-      await eventually("all four speak", async () =>
-        /^svc_tts_model_streams 4$/m.test(await (await fetch(`${server.arcana.url}/metrics`)).text()),
-      );
-      await new Promise((resolve) => setTimeout(resolve, 300)); // the first audio is out
+      const forms = ["stream-wav", "stream-mp3", "stream-ogg", "events-mp3"];
+      await eventually("the first audio of all four is out", async () => {
+        const told = await (await fetch(`${server.api.url}/metrics`)).text();
+        return forms.every((form) =>
+          told.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
+        );
+      });
       await server.arcana.stop();
       for (const { text } of await Promise.all(audio)) {
         expect(text).toMatch(/^HTTP\/1\.1 200 OK\r\n/);

@@ -92,7 +92,7 @@ describe("the directory of a cluster", () => {
     await eventually("the first state", sees("demo-mist", ["http://10.0.0.1:8080"]));
     server.putSilently("endpointslices", slice("demo-mist", ["10.0.0.9"]));
     fault(server);
-    await eventually("the state after the fault", sees("demo-mist", ["http://10.0.0.9:8080"]), 2000);
+    await eventually("the state after the fault", sees("demo-mist", ["http://10.0.0.9:8080"]));
   });
 
   it("keeps the last good state while the API server is away, and catches up when it is back", async () => {
@@ -106,7 +106,7 @@ describe("the directory of a cluster", () => {
     expect(sees("demo-mist", ["http://10.0.0.1:8080"])()).toBe(true);
     server.putSilently("endpointslices", slice("demo-mist", ["10.0.0.2"]));
     server.fail = undefined;
-    await eventually("the new state", sees("demo-mist", ["http://10.0.0.2:8080"]), 2000);
+    await eventually("the new state", sees("demo-mist", ["http://10.0.0.2:8080"]));
   });
 
   it("keeps the last good table when a wrong one comes, and says so", async () => {

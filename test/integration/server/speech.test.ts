@@ -305,7 +305,7 @@ describe("a JSON answer", () => {
 
 describe("a server that shuts down", () => {
   it("refuses what was on its way, as a representation that depends on Accept", async () => {
-    const { api } = await start(speakTone(0.1));
+    const { api } = await start(speakTone(0.1), { timing: { lastPauseMs: 20_000 } });
     const { hostname, port } = new URL(api.url);
     const request = rawPost(api, mist, "audio/wav");
     const socket = connect(Number(port), hostname, () => socket.write(request.slice(0, 20)));
