@@ -68,6 +68,7 @@ export class ForeignKinds implements AsyncDisposable {
 
   async remove(): Promise<void> {
     const crds = await this.#crds();
+    await this.#listOnce(crds);
     const { code, stderr } = await kubectl(this.#address, [
       "delete",
       "--ignore-not-found",
@@ -84,6 +85,18 @@ export class ForeignKinds implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.remove();
     await rm(this.#lock, { recursive: true });
+  }
+
+  /**
+   * The API server opens the store of a kind when it is first asked for its objects. Where that is its own list behind a deletion, it finds
+   * the store not ready and tries again after ever longer times, minutes in the end.
+   */
+  async #listOnce(crds: readonly string[]): Promise<void> {
+    const found = await kubectlOrThrow(this.#address, ["get", "--ignore-not-found", "-o", "name", ...crds]);
+    for (const crd of found.split("\n").filter((line) => line !== "")) {
+      const kind = crd.slice(crd.indexOf("/") + 1);
+      await kubectlOrThrow(this.#address, ["get", kind, "--all-namespaces", "-o", "name"]);
+    }
   }
 
   async #crds(): Promise<string[]> {

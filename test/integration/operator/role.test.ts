@@ -26,6 +26,8 @@ const everything = {
   networkPolicy: { enabled: true },
   telemetry: { serviceMonitor: { enabled: true } },
 };
+/** It has metrics of its own, for which there is a PodMonitor. */
+const vllm = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
 const byGateway = { api: { route: { hostnames, gatewayRef: { name: "public" } } } };
 const nothingMore = { networkPolicy: {}, availability: { podDisruptionBudget: { enabled: false } } };
 
@@ -36,8 +38,9 @@ async function doEverything(house: OperatorHouse): Promise<void> {
   const scaling = { maxReplicas: 2 };
   await house.ready(everything, [
     { name: "mist", kind: "mist", scaling: { ...scaling, provider: "HPA" } },
-    { name: "second", kind: "arcana", scaling: { ...scaling, provider: "KEDA" } },
+    { name: "second", kind: "arcana", env: vllm, scaling: { ...scaling, provider: "KEDA" } },
   ]);
+  for (const kind of ["ServiceMonitor", "PodMonitor"]) await house.mustGet(kind, "demo");
   await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
   await house.mustGet("ScaledObject", "demo-second");
   const byHand = (name: string, kind: string) => ({ name, kind, replicas: 1 });
