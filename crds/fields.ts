@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import { tiers } from "../config/contract/models.ts";
-import { arcanaEnv, env } from "../config/contract/names.ts";
+import { arcanaEnv, env, generatorEnv } from "../config/contract/names.ts";
 import { anyFields, atomicList, mapList, rules, setList } from "./keywords.ts";
 
 /** Pieces of schema that `TtsDeployment` and `TtsModelPool` share. Every description is shown by `kubectl explain`. */
@@ -151,6 +151,52 @@ export const Env = Type.Array(Variable, {
   ...mapList("name"),
   description: "More environment variables for the model container.",
 });
+
+/** What speaks in a pool of `kind: arcana`, as `SVC_TTS_ARCANA_GENERATOR` names it. */
+export const Engine = Type.Object(
+  {
+    type: Type.Enum(["mini", "flite", "vllm"], {
+      description:
+        "`mini`: the small model that the image brings. `flite`: no model. `vllm`: the model of `cache`, which vLLM serves in the pod; `image` must have it.",
+    }),
+    parameters: Type.Optional(
+      Type.Record(Type.String(), Type.String({ maxLength: 256, pattern: "^\\S*$" }), {
+        maxProperties: 32,
+        description:
+          'Flags of vLLM, without their dashes, as `gpu-memory-utilization: "0.9"`; an empty value for those that take none.',
+        ...rules({
+          rule: "self.all(key, key.matches('^[a-z0-9][a-z0-9-]{0,63}$'))",
+          message:
+            "the keys of engine.parameters must be flags of vLLM without their dashes, as max-model-len",
+        }),
+      }),
+    ),
+  },
+  {
+    description: "What speaks, in a pool of arcana. Absent: what the image is set to, which is `mini`.",
+    ...rules({
+      rule: "!has(self.parameters) || self.type == 'vllm'",
+      message: "engine.parameters are flags of vLLM: they need engine.type vllm",
+      fieldPath: ".parameters",
+    }),
+  },
+);
+
+/** Variables that `engine` sets. */
+const engineVariables: readonly string[] = [env.arcanaGenerator, generatorEnv.vllmArgs];
+
+export const engineRules = [
+  {
+    rule: "!has(self.engine) || self.kind == 'arcana'",
+    message: "models[].engine is for kind arcana: what speaks mist follows from the voice",
+    fieldPath: ".engine",
+  },
+  {
+    rule: `!has(self.engine) || !has(self.env) || !self.env.exists(v, v.name in [${engineVariables.map((name) => `'${name}'`).join(", ")}])`,
+    message: `models[].env must not set ${engineVariables.join(" or ")} where engine says it`,
+    fieldPath: ".env",
+  },
+] as const;
 
 const Toleration = Type.Object(
   {

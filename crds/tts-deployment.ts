@@ -8,7 +8,9 @@ import {
   DisruptionBudget,
   Drain,
   dnsLabelPattern,
+  Engine,
   Env,
+  engineRules,
   Image,
   ImagePullSecrets,
   Key,
@@ -95,6 +97,7 @@ const Model = Type.Object(
     ),
     scaling: Type.Optional(Scaling),
     resources: Resources("Resources of the model container.", { cpu: "100m", memory: "512Mi" }),
+    engine: Type.Optional(Engine),
     env: Type.Optional(Env),
     accelerator: Type.Optional(Accelerator),
     cache: Type.Optional(Cache),
@@ -108,6 +111,7 @@ const Model = Type.Object(
   },
   rules(
     ...scalingRules,
+    ...engineRules,
     {
       rule: "!self.name.endsWith('-canary')",
       message: "models[].name must not end in `-canary`: canaries of pools are named so",

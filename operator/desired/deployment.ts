@@ -15,7 +15,7 @@ import type { V1Container, V1Deployment, V1EnvVar, V1PodSpec, V1PodTemplateSpec 
 import type { Deployment, Grant, TtsDeployment, TtsModelPool } from "../observed.ts";
 import { cacheMounts, cacheVariables, fetchers } from "./cache.ts";
 import { durationSeconds } from "./duration.ts";
-import { runsVllm } from "./generator.ts";
+import { engineVariables, runsVllm } from "./generator.ts";
 import { type Child, childLabels, childMetadata, type Owner, poolLabels, restartOf } from "./metadata.ts";
 import { choosePin, type Fresh, hashOf, type Pin, pinAnnotations } from "./pinned.ts";
 import { placement, priority, resourcesOf, sharedMemoryMounts, spread } from "./placement.ts";
@@ -328,6 +328,7 @@ function modelVariables({ spec }: TtsModelPool): Record<string, string> {
     [env.maxConcurrentStreams]: String(spec.maxConcurrentStreams),
     [env.drainSeconds]: String(spec.drain.maxStreamSeconds),
     ...cacheVariables(spec.cache),
+    ...engineVariables(spec),
   };
 }
 

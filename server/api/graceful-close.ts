@@ -5,7 +5,7 @@ import { readSendQueues } from "../kernel-queues.ts";
 
 /** Closes the connections of a server, each when its caller has what was written to it. */
 export interface GracefulClose {
-  /** Notes which connections have nothing on its way now: these are given no pause. */
+  /** Notes which connections have nothing on its way now, not even the begin of a request: these are given no pause. */
   begin(): Promise<void>;
   /**
    * Takes no new connection, and resolves when none is open.
@@ -31,6 +31,8 @@ interface Connection {
   /** What went either way so far, as far as we can tell. */
   seen: string;
   movedAtMs: number;
+  /** Bytes read when the last answer had ended: more are the begin of a request. */
+  readAtRest: number;
   hasEnded: boolean;
 }
 
@@ -55,7 +57,13 @@ export function nextStep(
 export function watchForClose(server: Server): GracefulClose {
   const open = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
-    open.set(socket, { running: 0, seen: "0 0 0", movedAtMs: Number.NEGATIVE_INFINITY, hasEnded: false });
+    open.set(socket, {
+      running: 0,
+      seen: "0 0 0",
+      movedAtMs: Number.NEGATIVE_INFINITY,
+      readAtRest: 0,
+      hasEnded: false,
+    });
     socket.once("close", () => open.delete(socket));
   });
   server.on("request", ({ socket }: IncomingMessage, response: ServerResponse) => {
@@ -64,6 +72,7 @@ export function watchForClose(server: Server): GracefulClose {
     connection.running += 1;
     response.once("close", () => {
       connection.running -= 1;
+      connection.readAtRest = socket.bytesRead;
     });
   });
 
@@ -86,8 +95,9 @@ export function watchForClose(server: Server): GracefulClose {
 
   return {
     begin: async () => {
-      for (const { connection, still } of await look()) {
-        if (still.waiting === 0) connection.movedAtMs = Number.NEGATIVE_INFINITY;
+      for (const { socket, connection, still } of await look()) {
+        const isAtRest = still.waiting === 0 && socket.bytesRead === connection.readAtRest;
+        if (isAtRest) connection.movedAtMs = Number.NEGATIVE_INFINITY;
       }
     },
     finish: async (pauseMs) => {

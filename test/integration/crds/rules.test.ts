@@ -94,6 +94,22 @@ const breaches: Record<string, Breach> = {
     maxReplicas: 2,
     target: { initialLatencyMs: 300 },
   }),
+  "models[].engine is for kind arcana: what speaks mist follows from the voice": model({
+    engine: { type: "mini" },
+  }),
+  "models[].env must not set SVC_TTS_ARCANA_GENERATOR or GENERATOR_VLLM_ARGS where engine says it": model({
+    kind: "arcana",
+    engine: { type: "vllm" },
+    env: [{ name: "GENERATOR_VLLM_ARGS", value: "--enforce-eager" }],
+  }),
+  "engine.parameters are flags of vLLM: they need engine.type vllm": model({
+    kind: "arcana",
+    engine: { type: "mini", parameters: { "max-model-len": "4096" } },
+  }),
+  "the keys of engine.parameters must be flags of vLLM without their dashes, as max-model-len": model({
+    kind: "arcana",
+    engine: { type: "vllm", parameters: { "--max-model-len": "4096" } },
+  }),
   "env takes value or valueFrom, not both": model({
     env: [{ name: "A", value: "1", valueFrom: { configMapKeyRef: { name: "c", key: "k" } } }],
   }),

@@ -29,13 +29,19 @@ beforeAll(async () => {
   all = spawn(process.execPath, [main, "all"], { env, stdio: ["ignore", "pipe", "inherit"] });
   const said: Buffer[] = [];
   all.stdout?.on("data", (piece: Buffer) => said.push(piece));
-  await eventually("it speaks", () => Buffer.concat(said).includes("==> speaking"), 90_000);
+  const speaks = () => {
+    if (all.exitCode !== null) throw new Error(`it ended with ${all.exitCode}`);
+    return Buffer.concat(said).includes("==> speaking");
+  };
+  await eventually("it speaks", speaks, 90_000);
 });
 
 afterAll(async () => {
-  const ended = new Promise((resolve) => all.once("exit", resolve));
-  all.kill("SIGTERM");
-  await ended;
+  if (all.exitCode === null) {
+    const ended = new Promise((resolve) => all.once("exit", resolve));
+    all.kill("SIGTERM");
+    await ended;
+  }
   rmSync(home, { recursive: true });
 });
 

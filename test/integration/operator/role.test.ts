@@ -27,7 +27,7 @@ const everything = {
   telemetry: { serviceMonitor: { enabled: true } },
 };
 /** It has metrics of its own, for which there is a PodMonitor. */
-const vllm = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
+const engine = { type: "vllm" };
 const byGateway = { api: { route: { hostnames, gatewayRef: { name: "public" } } } };
 const nothingMore = { networkPolicy: {}, availability: { podDisruptionBudget: { enabled: false } } };
 
@@ -38,7 +38,7 @@ async function doEverything(house: OperatorHouse): Promise<void> {
   const scaling = { maxReplicas: 2 };
   await house.ready(everything, [
     { name: "mist", kind: "mist", scaling: { ...scaling, provider: "HPA" } },
-    { name: "second", kind: "arcana", env: vllm, scaling: { ...scaling, provider: "KEDA" } },
+    { name: "second", kind: "arcana", engine, scaling: { ...scaling, provider: "KEDA" } },
   ]);
   for (const kind of ["ServiceMonitor", "PodMonitor"]) await house.mustGet(kind, "demo");
   await house.mustGet("HorizontalPodAutoscaler", "demo-mist");

@@ -14,8 +14,7 @@ afterEach(() => monitors.remove());
 afterAll(() => monitors[Symbol.asyncDispose]());
 
 const monitored = { telemetry: { serviceMonitor: { enabled: true, labels: { release: "prometheus" } } } };
-const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
-const arcana = [{ name: "arcana", kind: "arcana", env }];
+const arcana = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
 
 async function monitorOf(house: OperatorHouse, kind: "ServiceMonitor" | "PodMonitor") {
   return (await house.get(kind, "demo"))?.spec;

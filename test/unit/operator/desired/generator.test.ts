@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { engineVariables, runsVllm } from "../../../../operator/desired/generator.ts";
+
+const kind = "arcana";
+
+describe("the engine of a pool", () => {
+  it("is told to the container, vLLM's flags in an order of their own", () => {
+    const parameters = { "max-model-len": "4096", "enforce-eager": "", dtype: "bfloat16" };
+    expect(engineVariables({ kind, engine: { type: "vllm", parameters } })).toEqual({
+      SVC_TTS_ARCANA_GENERATOR: "vllm",
+      GENERATOR_VLLM_ARGS: "--dtype=bfloat16 --enforce-eager --max-model-len=4096",
+    });
+    expect(engineVariables({ kind, engine: { type: "flite" } })).toEqual({
+      SVC_TTS_ARCANA_GENERATOR: "flite",
+    });
+  });
+
+  it("is left to the image where none is asked for, so that pods stay as they were", () => {
+    expect(engineVariables({ kind })).toEqual({});
+  });
+
+  it("has metrics of its own where it is vLLM, by whichever way it was asked for", () => {
+    const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }];
+    expect(runsVllm({ kind, engine: { type: "vllm" } })).toBe(true);
+    expect(runsVllm({ kind, env })).toBe(true);
+    expect(runsVllm({ kind, engine: { type: "mini" } })).toBe(false);
+    expect(runsVllm({ kind })).toBe(false);
+    expect(runsVllm({ kind: "mist", env })).toBe(false);
+  });
+});
