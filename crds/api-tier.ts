@@ -159,6 +159,106 @@ const RateLimit = Type.Object(
   { description: "What one key may ask for; keys with limits of their own keep those." },
 );
 
+const Sqlite = Type.Object(
+  {
+    persistentVolumeClaim: Type.Object(
+      { claimName: ObjectName("Name of the claim, in the same namespace; it is made by you, and kept.") },
+      { description: "The volume of the file: a disk, no network file system." },
+    ),
+  },
+  {
+    description:
+      "Keys and words in an SQLite file on a volume. One API pod then, which ends before the next begins: nobody is served meanwhile.",
+  },
+);
+
+const Postgres = Type.Object(
+  {
+    url: Type.String({
+      minLength: 14,
+      maxLength: 512,
+      pattern:
+        "^postgres(ql)?://([A-Za-z0-9_.%-]+@)?[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9_.%-]+([?]sslmode=(disable|no-verify|verify-full))?$",
+      description:
+        "`postgres://user@host:5432/name?sslmode=verify-full`; sslmode is `disable` (as without it), `no-verify` or `verify-full`. A password may not be in it.",
+    }),
+    secretRef: Type.Optional(
+      Type.Object(
+        { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "password") },
+        { description: "Its password; read again for each connection." },
+      ),
+    ),
+    caSecretRef: Type.Optional(
+      Type.Object(
+        { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "ca.crt") },
+        {
+          description:
+            "Certificate of the authority that signed the server's, PEM, read when an API pod starts; absent: the system's own.",
+        },
+      ),
+    ),
+  },
+  {
+    description: "Keys and words in PostgreSQL, for any number of API pods. Tables are made in it.",
+    ...rules({
+      rule: "!has(self.caSecretRef) || self.url.endsWith('?sslmode=verify-full')",
+      message:
+        "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: nothing else is judged by it",
+    }),
+  },
+);
+
+const Keys = Type.Object(
+  {
+    secretRef: Type.Optional(
+      Type.Object(
+        {
+          name: ObjectName("Name of the Secret; key `keys.yaml` holds the digests."),
+        },
+        { description: "A Secret in the same namespace." },
+      ),
+    ),
+    sqlite: Type.Optional(Sqlite),
+    postgres: Type.Optional(Postgres),
+  },
+  {
+    description:
+      "API keys that callers may use: those of a Secret, which nothing changes, of a database, or of both. Absent: no caller is let in.",
+    ...rules(
+      {
+        rule: "has(self.secretRef) || has(self.sqlite) || has(self.postgres)",
+        message: "api.keys must have secretRef, sqlite or postgres",
+      },
+      {
+        rule: "!(has(self.sqlite) && has(self.postgres))",
+        message: "api.keys takes sqlite or postgres, not both: keys are in one database",
+      },
+    ),
+  },
+);
+
+const Dashboard = Type.Object(
+  {
+    url: Type.String({
+      minLength: 8,
+      maxLength: 512,
+      pattern:
+        "^https?://[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$",
+      description: "Where people reach the API, as `https://tts.example.com`, without a path.",
+    }),
+    setupSecretRef: Type.Optional(
+      Type.Object(
+        { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "token") },
+        {
+          description:
+            "A long random text, by which the first owner is made at `/dashboard/setup?token=…`. Of no use once there is one; leave it out then.",
+        },
+      ),
+    ),
+  },
+  { description: "Pages for people at `/dashboard` of the API. Absent: none." },
+);
+
 export const Api = Type.Object(
   {
     image: Type.Optional(Image("Image of the API container; the operator's own version when absent.")),
@@ -175,28 +275,28 @@ export const Api = Type.Object(
     drain: Drain,
     service: Service,
     route: Type.Optional(Route),
-    keys: Type.Optional(
-      Type.Object(
-        {
-          secretRef: Type.Object(
-            {
-              name: ObjectName("Name of the Secret; key `keys.yaml` holds the digests."),
-            },
-            { description: "A Secret in the same namespace." },
-          ),
-        },
-        { description: "API keys that callers may use. Absent: no caller is let in." },
-      ),
-    ),
+    keys: Type.Optional(Keys),
+    dashboard: Type.Optional(Dashboard),
     rateLimit: Type.Optional(RateLimit),
   },
   {
     default: {},
     description: "The API tier: what callers talk to.",
-    ...rules({
-      rule: "!has(self.scaling) || self.replicas <= self.scaling.maxReplicas",
-      message: "api.replicas must not exceed api.scaling.maxReplicas",
-      fieldPath: ".replicas",
-    }),
+    ...rules(
+      {
+        rule: "!has(self.scaling) || self.replicas <= self.scaling.maxReplicas",
+        message: "api.replicas must not exceed api.scaling.maxReplicas",
+        fieldPath: ".replicas",
+      },
+      {
+        rule: "!has(self.keys) || !has(self.keys.sqlite) || (self.replicas == 1 && !has(self.scaling))",
+        message:
+          "api.keys.sqlite takes one API pod: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres",
+      },
+      {
+        rule: "!has(self.dashboard) || (has(self.keys) && (has(self.keys.sqlite) || has(self.keys.postgres)))",
+        message: "api.dashboard needs api.keys.sqlite or api.keys.postgres: people and keys are kept there",
+      },
+    ),
   },
 );

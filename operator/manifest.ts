@@ -5,6 +5,7 @@
 export type {
   V1Container,
   V1Deployment,
+  V1DeploymentStrategy,
   V1EnvVar,
   V1Ingress,
   V1NetworkPolicyEgressRule,

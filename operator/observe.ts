@@ -6,6 +6,7 @@ import { TtsModelPoolSpecSchema } from "../crds/tts-model-pool.ts";
 import { sortFields } from "../crds/unknown-fields.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { keyOf } from "./cluster/watch.ts";
+import { keySecrets } from "./desired/api-keys.ts";
 import type { Settings } from "./desired/children.ts";
 import { answerIn, isRouted } from "./desired/config-map.ts";
 import { telemetrySecrets } from "./desired/telemetry.ts";
@@ -95,10 +96,11 @@ export async function readAgain({ client, view }: Eyes, { object }: Unreadable):
 export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): Promise<ObservedDeployment> {
   const { namespace, name } = deployment.metadata;
   const { api } = deployment.spec;
-  const keys = api.keys?.secretRef.name;
-  const [license, keysSecretExists] = await Promise.all([
+  const isThere = (secret?: { name: string }) => secret && exists(eyes, namespace, secret.name);
+  const [license, keysSecretExists, databaseSecretExists] = await Promise.all([
     observeLicense(eyes, deployment),
-    keys === undefined ? undefined : exists(eyes, namespace, keys),
+    isThere(api.keys?.secretRef),
+    isThere(api.keys?.postgres?.secretRef),
   ]);
   return {
     now: eyes.clock.nowMs(),
@@ -106,6 +108,7 @@ export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): 
     license,
     licenseAnswers: deployment.spec.license.endpoint === undefined ? [] : answersOf(eyes, deployment),
     keysSecretExists,
+    databaseSecretExists,
     telemetry: await observeTelemetry(eyes, deployment),
     api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
     apiReplicas: api.replicas,
@@ -192,11 +195,7 @@ export function parentOf(view: ClusterView, pool: TtsModelPool): TtsModelPool | 
 
 /** Every Secret of its users' that a TtsDeployment depends on. */
 export function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
-  const names = [
-    spec.license.secretRef.name,
-    ...(spec.api.keys ? [spec.api.keys.secretRef.name] : []),
-    ...telemetrySecrets(spec.telemetry),
-  ];
+  const names = [spec.license.secretRef.name, ...keySecrets(spec.api), ...telemetrySecrets(spec.telemetry)];
   return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
 }
 

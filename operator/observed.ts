@@ -47,6 +47,8 @@ export interface ObservedDeployment {
   readonly licenseAnswers?: readonly string[];
   /** Whether the Secret with API keys is there; `undefined` when the spec names none. */
   readonly keysSecretExists: boolean | undefined;
+  /** As well, of the password of the keys' database. */
+  readonly databaseSecretExists?: boolean | undefined;
   readonly telemetry: ObservedTelemetry;
   readonly api: Workload;
   /** API pods that there shall be. */

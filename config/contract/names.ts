@@ -92,6 +92,11 @@ export const paths = {
   keys: "/var/run/svc-tts/keys",
   valkey: "/var/run/svc-tts/valkey",
   valkeyCa: "/var/run/svc-tts/valkey-ca",
+  /** The volume of the SQLite file. */
+  database: "/var/lib/svc-tts/database",
+  databasePassword: "/var/run/svc-tts/database",
+  databaseCa: "/var/run/svc-tts/database-ca",
+  dashboardSetup: "/var/run/svc-tts/dashboard-setup",
   models: "/var/lib/svc-tts/models",
   /** Credentials of the collector beside a model. */
   telemetryAuth: "/var/run/svc-tts/telemetry/auth",

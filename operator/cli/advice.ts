@@ -40,8 +40,14 @@ const replaceLicense: Commands = (about) => {
 
 const makeKeys: Commands = (about) => [
   "svc-tts keys create --name first --file keys.yaml",
-  `${inNamespace(about)} create secret generic ${about.deployment.spec.api.keys?.secretRef.name ?? "tts-keys"} --from-file=keys.yaml`,
+  `${inNamespace(about)} create secret generic ${about.deployment.spec.api.keys?.secretRef?.name ?? "tts-keys"} --from-file=keys.yaml`,
 ];
+
+const makePassword: Commands = (about) => {
+  const { name = "tts-database", key = "password" } =
+    about.deployment.spec.api.keys?.postgres?.secretRef ?? {};
+  return [`${inNamespace(about)} create secret generic ${name} --from-file=${key}=password.txt`];
+};
 
 const lookAtPools: Commands = (about) => [
   `${inNamespace(about)} get ttsmp -l tts.svc.dev/deployment=${about.deployment.metadata.name}`,
@@ -66,6 +72,7 @@ const commands: Readonly<Record<string, Commands>> = {
   TooManyStreams: lookAtPools,
   LicenseHold: lookAtPools,
   KeysSecretMissing: makeKeys,
+  DatabaseSecretMissing: makePassword,
   NoGpu: (about) => [freeDevices, ...describePod(about)],
   Unschedulable: describePod,
   ImagePullFailed: describePod,

@@ -1,18 +1,17 @@
-import {
-  children,
-  env,
-  jwksKey,
-  keysKey,
-  labels,
-  paths,
-  ports,
-  requests,
-} from "../../config/contract/names.ts";
+import { children, env, jwksKey, labels, paths, ports, requests } from "../../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { withoutDefaults } from "../../crds/without-defaults.ts";
-import type { V1Container, V1Deployment, V1EnvVar, V1PodSpec, V1PodTemplateSpec } from "../manifest.ts";
+import type {
+  V1Container,
+  V1Deployment,
+  V1DeploymentStrategy,
+  V1EnvVar,
+  V1PodSpec,
+  V1PodTemplateSpec,
+} from "../manifest.ts";
 import type { Deployment, Grant, TtsDeployment, TtsModelPool } from "../observed.ts";
+import { hasOneWriter, keyMounts, keyVariables } from "./api-keys.ts";
 import { cacheMounts, cacheVariables, fetchers } from "./cache.ts";
 import { durationSeconds } from "./duration.ts";
 import { engineVariables, runsVllm } from "./generator.ts";
@@ -77,7 +76,9 @@ export function apiDeployment(
     pin: choosePin(freshApi(owner, server), live, grant.held),
     replicas: grant.replicas,
     progressDeadlineSeconds: 600,
-    rolling: { maxSurge: 1, maxUnavailable: 0 },
+    strategy: hasOneWriter(owner.spec.api)
+      ? { type: "Recreate" }
+      : rolling({ maxSurge: 1, maxUnavailable: 0 }),
   });
 }
 
@@ -103,7 +104,7 @@ export function modelDeployment(
     pin: stable,
     replicas,
     progressDeadlineSeconds,
-    rolling: { maxSurge, maxUnavailable },
+    strategy: rolling({ maxSurge, maxUnavailable }),
   });
 }
 
@@ -168,11 +169,18 @@ interface WorkloadParts {
   pin: Pin;
   replicas: number;
   progressDeadlineSeconds: number;
-  rolling: { maxSurge: number | string; maxUnavailable: number | string };
+  strategy: V1DeploymentStrategy;
+}
+
+function rolling(rollingUpdate: {
+  maxSurge: number | string;
+  maxUnavailable: number | string;
+}): V1DeploymentStrategy {
+  return { type: "RollingUpdate", rollingUpdate };
 }
 
 function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
-  const { pin, replicas, rolling, progressDeadlineSeconds } = parts;
+  const { pin, replicas, strategy, progressDeadlineSeconds } = parts;
   return {
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -185,7 +193,7 @@ function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
       revisionHistoryLimit: 5,
       progressDeadlineSeconds,
       selector: { matchLabels: parts.selector },
-      strategy: { type: "RollingUpdate", rollingUpdate: rolling },
+      strategy,
       template: pin.template,
     },
   };
@@ -235,7 +243,7 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
       [env.licenseEndpoint]: spec.license.endpoint,
       [env.licenseCheckSeconds]: String(durationSeconds(spec.license.checkInterval)),
     }),
-    ...(spec.api.keys && { [env.keysFile]: `${paths.keys}/${keysKey}` }),
+    ...keyVariables(spec.api),
     ...limitVariables(metadata, spec.api.rateLimit),
     [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),
   };
@@ -244,7 +252,6 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
 /** License and keys are optional to the kubelet: a Secret that vanished must not keep a pod from starting again. */
 function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
   const { name: license, key } = spec.license.secretRef;
-  const keys = spec.api.keys?.secretRef.name;
   const routing = children.routing(metadata.name);
   return [
     tokenMount(children.token(metadata.name)),
@@ -260,7 +267,7 @@ function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
       },
       mount: { name: "license-keys", mountPath: paths.licenseKeys, readOnly: true },
     },
-    ...(keys === undefined ? [] : [secretMount("keys", paths.keys, { secretName: keys, optional: true })]),
+    ...keyMounts(spec.api),
     ...limitMounts(spec.api.rateLimit),
     temporaryMount,
   ];

@@ -6,6 +6,7 @@ import type {
   V1NetworkPolicySpec,
 } from "../manifest.ts";
 import type { TtsDeployment } from "../observed.ts";
+import { databasePorts } from "./api-keys.ts";
 import { fetchPorts } from "./cache.ts";
 import { apiSelector } from "./deployment.ts";
 import { type Child, childMetadata } from "./metadata.ts";
@@ -40,7 +41,9 @@ function apiPolicy(owner: TtsDeployment): Policy {
         { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },
         toNetworks(apiServer.cidrs, apiServer.ports),
         ...licenseEgress.map(({ cidr, port }) => toNetworks([cidr], [port])),
-        ...limitPorts(owner.spec.api.rateLimit).map((port) => toNetworks([], [port])),
+        ...[...limitPorts(owner.spec.api.rateLimit), ...databasePorts(owner.spec.api)].map((port) =>
+          toNetworks([], [port]),
+        ),
       ],
     },
   };

@@ -131,13 +131,28 @@ function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | 
 }
 
 function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadState {
-  const { deployment, api, apiReplicas, keysSecretExists } = observed;
+  const { deployment, api, apiReplicas } = observed;
   const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
   const state = workloadState(api, judgement.api, wish);
-  if (state.kind !== "ready" || keysSecretExists !== false) return state;
-  const secret = `${deployment.metadata.namespace}/${deployment.spec.api.keys?.secretRef.name}`;
-  const message = `Nobody can call: Secret ${secret} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
-  return { kind: "stalled", problem: { reason: "KeysSecretMissing", message } };
+  const problem = state.kind === "ready" ? missingSecret(observed) : undefined;
+  return problem ? { kind: "stalled", problem } : state;
+}
+
+function missingSecret({
+  deployment: { metadata, spec },
+  keysSecretExists,
+  databaseSecretExists,
+}: ObservedDeployment): Pick<Problem, "reason" | "message"> | undefined {
+  const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
+  const secret = (name: string | undefined) => `Secret ${metadata.namespace}/${name}`;
+  if (keysSecretExists === false) {
+    const who = postgres || sqlite ? "Some cannot call" : "Nobody can call";
+    const message = `${who}: ${secret(secretRef?.name)} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
+    return { reason: "KeysSecretMissing", message };
+  }
+  if (databaseSecretExists !== false) return undefined;
+  const message = `The API keys' database is not read: ${secret(postgres?.secretRef?.name)} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
+  return { reason: "DatabaseSecretMissing", message };
 }
 
 function modelFigures(

@@ -1,5 +1,6 @@
-import { readFileSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import type { DashboardSettings } from "../api/settings.ts";
+import { ifThere } from "../if-there.ts";
 import { createAccounts } from "../store/accounts.ts";
 import { listAudit } from "../store/audit.ts";
 import type { Database } from "../store/database.ts";
@@ -23,7 +24,8 @@ export function openDashboard(
     sessions: createSessions(database, now),
     passwords: createPasswords(),
     throttle: createThrottle(),
-    setupToken: () => (setupFile === undefined ? undefined : readFileSync(setupFile, "utf8").trim()),
+    setupToken: async () =>
+      setupFile === undefined ? undefined : (await ifThere(readFile(setupFile, "utf8")))?.trim(),
     keyBook: (user) => openKeyTableBook(database, now, user),
     lexicon,
     usage: (since) => listUsage(database, since),

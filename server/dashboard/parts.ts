@@ -17,8 +17,8 @@ export interface DashboardParts {
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
-  /** What the first owner's link shows; undefined where there is none. */
-  readonly setupToken: () => string | undefined;
+  /** What the first owner's link shows; undefined where there is none, or no longer. */
+  readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyBook;
   readonly lexicon: { readonly table: LexiconTable; readonly lexicon: FollowedLexicon };
   /** Since a day of UTC. */

@@ -28,8 +28,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- fail "there is no license: give it by --set-file secrets.license=license.jwt, or name the Secret that holds it in spec.license.secretRef.name." -}}
 {{- end -}}
 {{- if .Values.secrets.keys -}}
-{{- if dig "api" "keys" "" $spec -}}
-{{- fail "secrets.keys and spec.api.keys are both given: which one holds the API keys?" -}}
+{{- if get (default dict (dig "api" "keys" dict $spec)) "secretRef" -}}
+{{- fail "secrets.keys and spec.api.keys.secretRef are both given: which one holds the API keys?" -}}
 {{- end -}}
 {{- $_ := set $spec "api" (mergeOverwrite (deepCopy (default dict $spec.api)) (dict "keys" (dict "secretRef" (dict "name" (printf "%s-keys" $name))))) -}}
 {{- end -}}

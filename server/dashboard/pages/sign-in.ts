@@ -26,7 +26,7 @@ function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
     const [token, name] = [field(request, "token"), field(request, "name")];
     await throttle.enter("the first owner", request.ip);
     try {
-      requireToken(token, parts.setupToken());
+      requireToken(token, await parts.setupToken());
       const kept = await choosePassword(passwords, readPersonName(name), password(request));
       const owner = await accounts.setUp(readPersonName(name), kept);
       return await signIn(parts, reply, owner);

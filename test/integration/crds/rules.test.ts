@@ -35,6 +35,8 @@ const telemetry = (more: Json): Breach => ({ spec: { telemetry: more } });
 const exporter = { endpoint: "http://otlp.example.com:4317" };
 const collector = (more: Json) => telemetry({ collector: { enabled: true, exporter, ...more } });
 const bearer = { secretRef: { name: "s" } };
+const sqlite = { persistentVolumeClaim: { claimName: "c" } };
+const postgres = { url: "postgres://svc-tts@db/tts" };
 const wrongName = { "a b": "c" };
 const ingress = (more: Json) => api({ route: { hostnames: ["a.example"], ingress: {}, ...more } });
 const steps = (...weights: number[]) =>
@@ -46,6 +48,18 @@ const breaches: Record<string, Breach> = {
       name: "1st",
     },
   "api.replicas must not exceed api.scaling.maxReplicas": api({ replicas: 3, scaling: { maxReplicas: 2 } }),
+  "api.keys must have secretRef, sqlite or postgres": api({ keys: {} }),
+  "api.keys takes sqlite or postgres, not both: keys are in one database": api({
+    keys: { sqlite, postgres },
+  }),
+  "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: nothing else is judged by it":
+    api({ keys: { postgres: { ...postgres, caSecretRef: { name: "ca" } } } }),
+  "api.keys.sqlite takes one API pod: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
+    api({ replicas: 2, keys: { sqlite } }),
+  "api.dashboard needs api.keys.sqlite or api.keys.postgres: people and keys are kept there": api({
+    keys: { secretRef: { name: "k" } },
+    dashboard: { url: "https://tts.example.com" },
+  }),
   "resources.requests must not exceed resources.limits": api({
     resources: { requests: { cpu: 2 }, limits: { cpu: 1 } },
   }),

@@ -138,7 +138,15 @@ describe("one TtsDeployment", () => {
             ingress: { className: "nginx", annotations: { "example.com/a": "" }, tlsSecretName: "tls" },
           },
           service: { type: "LoadBalancer", annotations: { "example.com/lb": "", other: "x" } },
-          keys: { secretRef: { name: "license" } },
+          keys: {
+            secretRef: { name: "license" },
+            postgres: {
+              url: "postgres://svc-tts@db.infra/tts?sslmode=verify-full",
+              secretRef: { name: "license", key: "license.jwt" },
+              caSecretRef: { name: "license" },
+            },
+          },
+          dashboard: { url: "https://tts.example.com", setupSecretRef: { name: "setup" } },
         },
       },
       [

@@ -3,6 +3,7 @@ import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
+let endPlay: (() => Promise<void>) | undefined;
 
 beforeAll(() => installCrds(inject("controlPlane")));
 
@@ -11,6 +12,8 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  await endPlay?.();
+  endPlay = undefined;
   await house[Symbol.asyncDispose]();
 });
 
@@ -279,4 +282,35 @@ describe("what goes wrong with pods", () => {
     });
     await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
   });
+});
+
+it("keys in an SQLite file have one pod at a time, and go to PostgreSQL and its password as the spec says", async () => {
+  const api = () => house.workload("demo-api");
+  await house.ready();
+  endPlay = house.play();
+  const sqlite = { persistentVolumeClaim: { claimName: "keys" } };
+  await house.putDeployment({ api: { keys: { sqlite } } });
+  await house.until(async () => (await api()).spec?.strategy?.type === "Recreate", "the one writer");
+  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  expect((await api()).spec?.strategy).toEqual({ type: "Recreate" });
+  expect((await api()).spec?.template.spec?.volumes).toContainEqual({
+    name: "database",
+    persistentVolumeClaim: { claimName: "keys" },
+  });
+  await house.settled();
+  const writes = house.proxy.count("write");
+  await house.stopOperator();
+  await house.startOperator();
+  await house.settled();
+  expect(house.proxy.count("write")).toBe(writes);
+  const postgres = { url: "postgres://svc-tts@db/tts", secretRef: { name: "database" } };
+  await house.putDeployment({ api: { keys: { postgres } } });
+  await house.until(
+    async () => (await house.condition("ApiReady")).startsWith("False DatabaseSecretMissing"),
+    "the missing password",
+  );
+  expect((await api()).spec?.strategy?.type).toBe("RollingUpdate");
+  const metadata = { name: "database", namespace: house.namespace };
+  await house.admin.create({ apiVersion: "v1", kind: "Secret", metadata, stringData: { password: "p" } });
+  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
 });

@@ -34,9 +34,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function start(url: string): Promise<TestApi> {
+function start(url: string, setup = "setup"): Promise<TestApi> {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  const dashboard = { url, setupFile: join(folder, "setup") };
+  const dashboard = { url, setupFile: join(folder, setup) };
   return startTestApi({ mist: route, mistv2: route, arcana: route }, { database, dashboard });
 }
 
@@ -82,6 +82,14 @@ describe("the first owner", () => {
     const second = await setUp(new Visitor(api.url), { name: "eve" });
     expect(second.text).toContain("has its owner already");
     expect((await owner.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
+  });
+
+  it("is made by nobody while the link's text is nowhere", async () => {
+    await api.stop();
+    api = await start("http://127.0.0.1:8000", "none");
+    const refused = await setUp(new Visitor(api.url));
+    expect(refused.status).toBe(400);
+    expect(refused.text).toContain("This link is not the one that the server made");
   });
 
   it("has a cookie that only TLS carries where the dashboard is reached by it", async () => {

@@ -73,6 +73,16 @@ describe("network policies", () => {
     expect(isAllowed(policiesOf({}), { from: api, to: neighbour, port })).toBe(false);
   });
 
+  it.each([
+    ["postgres://svc-tts@db.infra/tts", 5432],
+    ["postgres://svc-tts@db.infra:6432/tts?sslmode=verify-full", 6432],
+  ])("let API pods reach the database of keys at %s, and models do not", (url, port) => {
+    const wish = ttsDeployment({ networkPolicy: { enabled: true }, api: { keys: { postgres: { url } } } });
+    expect(isAllowed(networkPolicies(wish), { from: api, to: neighbour, port })).toBe(true);
+    expect(isAllowed(networkPolicies(wish), { from: model, to: neighbour, port })).toBe(false);
+    expect(isAllowed(policiesOf({}), { from: api, to: neighbour, port })).toBe(false);
+  });
+
   it("let the named namespaces read metrics of models", () => {
     const policies = policiesOf({ metricsFrom: ["monitoring"] });
     expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);

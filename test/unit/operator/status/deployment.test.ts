@@ -96,6 +96,11 @@ describe("the status of a TtsDeployment", () => {
       judged({ ...serving, keysSecretExists: false }),
       { ApiReady: "False KeysSecretMissing", Stalled: "True KeysSecretMissing" },
     ],
+    [
+      "lacks the password of its keys' database",
+      judged({ ...serving, databaseSecretExists: false }),
+      { ApiReady: "False DatabaseSecretMissing", Stalled: "True DatabaseSecretMissing" },
+    ],
   ])("that %s", (_what, conditions, expected) => {
     expect(conditions).toMatchObject(expected);
   });

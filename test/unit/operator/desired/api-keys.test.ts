@@ -1,0 +1,109 @@
+import { describe, expect, it } from "vitest";
+import { apiDeployment } from "../../../../operator/desired/deployment.ts";
+import { ttsDeployment } from "../../../support/observed.ts";
+
+const server = { image: "server:1", pullPolicy: undefined };
+const sqlite = { persistentVolumeClaim: { claimName: "claim" } };
+
+function deploymentOf(api: object) {
+  const { strategy, template } =
+    apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
+  const [container] = template?.spec?.containers ?? [];
+  const own = container?.env?.filter(({ name }) => /_TTS_(KEYS_FILE|DATABASE|DASHBOARD)/.test(name)) ?? [];
+  const mounts = container?.volumeMounts ?? [];
+  const volumes = template?.spec?.volumes ?? [];
+  return {
+    strategy,
+    env: Object.fromEntries(own.map(({ name, value }) => [name, value])),
+    volumeAt: (path: string) => volumes.find(({ name }) => name === mountAt(path)?.name),
+    mountAt,
+  };
+  function mountAt(path: string) {
+    return mounts.find(({ mountPath }) => mountPath === path);
+  }
+}
+
+describe("keys of API pods", () => {
+  it("come from a Secret, and need no database", () => {
+    expect(deploymentOf({ keys: { secretRef: { name: "keys" } } }).env).toEqual({
+      SVC_TTS_KEYS_FILE: "/var/run/svc-tts/keys/keys.yaml",
+    });
+    expect(deploymentOf({}).env).toEqual({});
+  });
+
+  it("come from an SQLite file on a claim that is written by one pod at a time, beside those of a Secret", () => {
+    const { strategy, env, volumeAt, mountAt } = deploymentOf({
+      keys: { sqlite, secretRef: { name: "keys" } },
+    });
+    expect(strategy).toEqual({ type: "Recreate" });
+    expect(env).toEqual({
+      SVC_TTS_KEYS_FILE: "/var/run/svc-tts/keys/keys.yaml",
+      SVC_TTS_DATABASE: "/var/lib/svc-tts/database/svc-tts.db",
+    });
+    const folder = "/var/lib/svc-tts/database";
+    expect(volumeAt(folder)?.persistentVolumeClaim).toEqual({ claimName: "claim" });
+    expect(mountAt(folder)?.readOnly).toBeUndefined();
+  });
+
+  it("come from PostgreSQL, whose password is in no variable; without its Secret a pod starts and tries again", () => {
+    const { strategy, env, volumeAt } = deploymentOf({
+      keys: {
+        postgres: {
+          url: "postgres://svc-tts@db:6432/tts?sslmode=verify-full",
+          secretRef: { name: "db", key: "pw" },
+          caSecretRef: { name: "authority" },
+        },
+      },
+    });
+    expect(strategy?.type).toBe("RollingUpdate");
+    expect(env).toEqual({
+      SVC_TTS_DATABASE:
+        "postgres://svc-tts@db:6432/tts?sslmode=verify-full&sslrootcert=/var/run/svc-tts/database-ca/ca.crt",
+      SVC_TTS_DATABASE_PASSWORD_FILE: "/var/run/svc-tts/database/password",
+    });
+    expect(volumeAt("/var/run/svc-tts/database")?.secret).toMatchObject({
+      secretName: "db",
+      optional: true,
+      items: [{ key: "pw", path: "password" }],
+    });
+    const authority = volumeAt("/var/run/svc-tts/database-ca")?.secret;
+    expect(authority).toMatchObject({
+      secretName: "authority",
+      items: [{ key: "ca.crt", path: "ca.crt" }],
+    });
+    expect(authority?.optional).toBeUndefined(); // the server reads it when it starts
+  });
+
+  it.each([
+    "postgres://user:password@db/tts",
+    "postgres://db/tts?password=x",
+    "postgres://db/tts?sslmode=verify-full&sslkey=/etc/x",
+    "mysql://db/tts",
+    "postgres://db",
+  ])("refuse a database at %s", (url) => {
+    expect(() => deploymentOf({ keys: { postgres: { url } } })).toThrow("no such spec");
+  });
+});
+
+describe("the dashboard of API pods", () => {
+  it("is where people reach it, its first owner made by a text of a Secret", () => {
+    const dashboard = { url: "https://tts.example.com", setupSecretRef: { name: "setup" } };
+    const { env, volumeAt } = deploymentOf({ keys: { sqlite }, dashboard });
+    expect(env).toMatchObject({
+      SVC_TTS_DASHBOARD_URL: "https://tts.example.com",
+      SVC_TTS_DASHBOARD_SETUP_FILE: "/var/run/svc-tts/dashboard-setup/token",
+    });
+    expect(volumeAt("/var/run/svc-tts/dashboard-setup")?.secret).toMatchObject({
+      secretName: "setup",
+      optional: true,
+      items: [{ key: "token", path: "token" }],
+    });
+  });
+
+  it.each(["https://tts.example.com/speech", "tts.example.com", "https://tts.example.com:65536"])(
+    "is refused at %s",
+    (url) => {
+      expect(() => deploymentOf({ keys: { sqlite }, dashboard: { url } })).toThrow("no such spec");
+    },
+  );
+});
