@@ -103,6 +103,7 @@ describe("arcana of a model that vLLM serves", () => {
     await eventually("two are asked for", async () => (await vllm.asked()).asked.length === before + 2);
     leave.abort();
     await response.body?.cancel().catch(() => undefined);
+    await eventually("it is over", async () => (await metric("svc_tts_generator_phrases")) === 0); // and counted
   });
 
   test("a caller who hangs up stops the generator", async () => {
