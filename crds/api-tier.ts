@@ -2,12 +2,12 @@ import { Type } from "typebox";
 import {
   Drain,
   Image,
-  Key,
   ObjectName,
   PodTemplate,
   PriorityClassName,
   qualifiedNames,
   Resources,
+  SecretEntry,
 } from "./fields.ts";
 import { rules, setList } from "./keywords.ts";
 import { Behavior } from "./scaling.ts";
@@ -133,19 +133,11 @@ const RateLimit = Type.Object(
             description:
               "`redis://host:6379`, or `rediss://` with TLS; a user's name and the number of a database may be in it, a password may not.",
           }),
-          secretRef: Type.Optional(
-            Type.Object(
-              { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "password") },
-              { description: "Its password; read again for each connection." },
-            ),
-          ),
+          secretRef: Type.Optional(SecretEntry("password", "Its password; read again for each connection.")),
           caSecretRef: Type.Optional(
-            Type.Object(
-              { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "ca.crt") },
-              {
-                description:
-                  "Certificate of the authority that signed the server's, PEM; absent: the system's own.",
-              },
+            SecretEntry(
+              "ca.crt",
+              "Certificate of the authority that signed the server's, PEM; absent: the system's own.",
             ),
           ),
         },
@@ -182,19 +174,11 @@ const Postgres = Type.Object(
       description:
         "`postgres://user@host:5432/name?sslmode=verify-full`; sslmode is `disable` (as without it), `no-verify` or `verify-full`. A password may not be in it.",
     }),
-    secretRef: Type.Optional(
-      Type.Object(
-        { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "password") },
-        { description: "Its password; read again for each connection." },
-      ),
-    ),
+    secretRef: Type.Optional(SecretEntry("password", "Its password; read again for each connection.")),
     caSecretRef: Type.Optional(
-      Type.Object(
-        { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "ca.crt") },
-        {
-          description:
-            "Certificate of the authority that signed the server's, PEM, read when an API pod starts; absent: the system's own.",
-        },
+      SecretEntry(
+        "ca.crt",
+        "Certificate of the authority that signed the server's, PEM, read when an API pod starts; absent: the system's own.",
       ),
     ),
   },
@@ -247,12 +231,9 @@ const Dashboard = Type.Object(
       description: "Where people reach the API, as `https://tts.example.com`, without a path.",
     }),
     setupSecretRef: Type.Optional(
-      Type.Object(
-        { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", "token") },
-        {
-          description:
-            "A long random text, by which the first owner is made at `/dashboard/setup?token=…`. Of no use once there is one; leave it out then.",
-        },
+      SecretEntry(
+        "token",
+        "A long random text, by which the first owner is made at `/dashboard/setup?token=…`. Of no use once there is one; leave it out then.",
       ),
     ),
   },

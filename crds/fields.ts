@@ -82,6 +82,13 @@ export const ImagePullSecrets = Type.Array(Type.Object({ name: ObjectName("Name 
   description: "Secrets in the same namespace that hold credentials for the image registry.",
 });
 
+/** One entry of a Secret in the same namespace, whose key has a usual name. */
+export const SecretEntry = (usualKey: string, description: string) =>
+  Type.Object(
+    { name: ObjectName("Name of the Secret."), key: Key("Key in the Secret.", usualKey) },
+    { description },
+  );
+
 const KeyRef = (what: string) =>
   Type.Object(
     {

@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import type { Transaction } from "kysely";
 import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
+import { changeInTurn } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
 
 /** An owner may do everything; a member makes keys of the team; a viewer looks on. */
@@ -61,16 +62,7 @@ const invitationMs = 7 * 86_400_000;
 export function createAccounts(database: Database, now: () => number): Accounts {
   /** One change after the other, so that two owners cannot remove each other. */
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
-    database.run((db) =>
-      db.transaction().execute(async (trx) => {
-        await trx
-          .updateTable("revisions")
-          .set((row) => ({ number: row("number", "+", 1) }))
-          .where("name", "=", "accounts")
-          .execute();
-        return work(trx);
-      }),
-    );
+    changeInTurn(database, "accounts", work);
   const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());
   const insert = async (trx: Transaction<Tables>, person: Omit<Person, "id">, password: string | null) => {
     const { name, role, team } = person;

@@ -5,6 +5,7 @@ import type { Database } from "./database.ts";
 import { digestKey, type KeyFacts, type KeyLimits, type Scope } from "./key.ts";
 import { type KeyBook, type ListedKey, nameTaken, noSuchKey, type Rotation } from "./key-book.ts";
 import type { KeyEntry } from "./key-store.ts";
+import { changeInTurn, readRevision } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
 
 /** Keys in a database, as a running server follows them. */
@@ -23,15 +24,7 @@ const maxSecrets = 200_000;
 /** @param now milliseconds since the epoch. */
 export function createKeyTable(database: Database, now: () => number): KeyTable {
   return {
-    revision: () =>
-      database.run(async (db) => {
-        const row = await db
-          .selectFrom("revisions")
-          .select("number")
-          .where("name", "=", "keys")
-          .executeTakeFirstOrThrow();
-        return Number(row.number);
-      }),
+    revision: () => database.run((db) => readRevision(db, "keys")),
     load: async () => (await database.run((db) => readSecrets(db, now()))).map(toEntry),
     used: (times) =>
       database.run((db) =>
@@ -65,13 +58,10 @@ export function openKeyTableBook(
     entry: Omit<AuditEntry, "actor">,
     work: (trx: Transaction<Tables>) => Promise<unknown>,
   ): Promise<void> =>
-    database.run((db) =>
-      db.transaction().execute(async (trx) => {
-        await raiseRevision(trx); // first, as it holds back other changes until this one is done
-        await work(trx);
-        await writeAudit(trx, { ...entry, actor }, now());
-      }),
-    );
+    changeInTurn(database, "keys", async (trx) => {
+      await work(trx);
+      await writeAudit(trx, { ...entry, actor }, now());
+    });
   return {
     create: (key, given) => {
       const facts = team === undefined ? given : { ...given, team };
@@ -163,14 +153,6 @@ async function findKey(trx: Transaction<Tables>, name: string, team: string | un
   const row = await query.executeTakeFirst();
   if (!row) throw noSuchKey(name);
   return row.id;
-}
-
-async function raiseRevision(trx: Transaction<Tables>): Promise<void> {
-  await trx
-    .updateTable("revisions")
-    .set((row) => ({ number: row("number", "+", 1) }))
-    .where("name", "=", "keys")
-    .execute();
 }
 
 type SecretRow = Awaited<ReturnType<typeof readSecrets>>[number];

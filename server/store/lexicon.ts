@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import { lexiconForm } from "../text/lexicon.ts";
 import { writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
+import { changeInTurn, readRevision } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
 
 /** How a team says a word. */
@@ -63,26 +64,9 @@ const maxLoaded = 200_000;
 /** @param now milliseconds since the epoch. */
 export function createLexiconTable(database: Database, now: () => number): LexiconTable {
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
-    database.run((db) =>
-      db.transaction().execute(async (trx) => {
-        await trx
-          .updateTable("revisions")
-          .set((row) => ({ number: row("number", "+", 1) }))
-          .where("name", "=", "lexicon")
-          .execute();
-        return work(trx);
-      }),
-    );
+    changeInTurn(database, "lexicon", work);
   return {
-    revision: () =>
-      database.run(async (db) => {
-        const row = await db
-          .selectFrom("revisions")
-          .select("number")
-          .where("name", "=", "lexicon")
-          .executeTakeFirstOrThrow();
-        return Number(row.number);
-      }),
+    revision: () => database.run((db) => readRevision(db, "lexicon")),
     load: () =>
       database.run(async (db) => {
         const rows = await db.selectFrom("lexicon").selectAll().limit(maxLoaded).execute();
