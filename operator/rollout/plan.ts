@@ -152,20 +152,21 @@ function nextLook(
 }
 
 function canaryFacts(
-  { observed, canary, now, figures }: RolloutFacts,
+  { observed, canary, grant, now, figures }: RolloutFacts,
   spec: CanaryFacts["spec"],
   update: Pin,
   stored: CanaryState | undefined,
   open: boolean,
 ): CanaryFacts {
   const { pool } = observed;
+  const replicas = stored && canaryReplicas(stored, spec, grant.replicas);
   return {
     now,
     spec,
     settings: update.specHash,
     revision: update.revision,
     open,
-    ...stateOf(canary, update),
+    ...stateOf(canary, update, replicas),
     deadlineMs: pool.spec.rollout.progressDeadlineSeconds * 1000,
     mayTrade: stored !== undefined && mayTrade(observed, canary, stored, now),
     figures,
@@ -173,14 +174,17 @@ function canaryFacts(
   };
 }
 
+/** @param replicas what the canary's step asks for: a pool that is ready with those of the step before is not */
 function stateOf(
   canary: ObservedPool | undefined,
   update: Pin,
+  replicas: number | undefined,
 ): Pick<CanaryFacts, "ready" | "serves" | "failure"> {
   const { pool } = canary ?? {};
   const serves = (pool?.status?.readyReplicas ?? 0) > 0;
   const isCurrent =
     pool?.status?.observedGeneration === pool?.metadata.generation &&
+    pool?.spec.replicas === replicas &&
     readPin(pool)?.specHash === update.specHash;
   if (!pool || !isCurrent) return { ready: false, serves, failure: undefined };
   const [ready, stalled] = ["Ready", "Stalled"].map((type) =>

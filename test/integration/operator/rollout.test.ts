@@ -115,6 +115,13 @@ describe("a canary", () => {
       async () => (await house.workload("demo-mist-canary")).spec?.replicas === 2,
       "two pods",
     );
+    await house.settled();
+    expect(await state(), "one pod of two is ready").toMatchObject({
+      phase: "Starting",
+      step: 1,
+      weight: 20,
+    });
+    expect(await shares()).toBe("mist 80, mist-canary 20");
     await house.serve("demo-mist-canary");
     await house.until(async () => (await shares()) === "mist 50, mist-canary 50", "the second shares");
     await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
