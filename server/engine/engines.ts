@@ -6,6 +6,7 @@ import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
 import { GeneratorEngine, type GeneratorOptions } from "./generator/engine.ts";
+import { timesBy } from "./generator/word-times.ts";
 import type { GeneratorName } from "./generators.ts";
 import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
@@ -149,18 +150,25 @@ function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
   };
 }
 
-/** A mounted language model for arcana's own voices, and eSpeak NG, which reads to mounted ones. */
+/** A mounted language model for arcana's own voices, and eSpeak NG, which reads: to mounted voices, and how long words are. */
 async function openGenerated(
   model: Omit<GeneratorOptions, "log">,
   options: EnginesOptions,
   mount: MountSettings | undefined,
 ): Promise<Engines> {
-  const generator = await GeneratorEngine.open({ ...model, log: options.log });
-  if (!mount) return new Engines(new Map(), [], undefined, generator);
-  const espeak = await orMissing(openEspeak(options));
+  const { log } = options;
+  const espeak = await orMissing(openEspeak({ ...options, processes: mount ? options.processes : 1 }));
   const reader = espeak instanceof EngineMissing ? undefined : espeak;
-  const mounted = await MountedVoices.open({ ...mount, log: options.log, reader });
-  return new Engines(new Map(reader && [["espeak", reader]]), [], mounted, generator);
+  if (espeak instanceof EngineMissing) log.warn({}, `${espeak.message} arcana has no word times.`);
+  try {
+    const readTimes = reader && timesBy(reader);
+    const generator = await GeneratorEngine.open({ ...model, log, readTimes });
+    const mounted = mount && (await MountedVoices.open({ ...mount, log, reader }));
+    return new Engines(new Map(reader && [["espeak", reader]]), [], mounted, generator);
+  } catch (error) {
+    await reader?.close();
+    throw error;
+  }
 }
 
 /** The wanted one; Flite where the model cannot run. */

@@ -19,6 +19,47 @@ const latencyBounds = [
 /** Seconds: from a word to a chapter. */
 const durationBounds = [0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 20, 30, 45, 60, 120, 300, 600, 1_800];
 
+interface Instrument {
+  readonly name: string;
+  readonly kind: "counter" | "up-down counter" | "histogram" | "gauge";
+  readonly unit: string;
+  readonly description: string;
+}
+
+/** What is measured, by the names of specification 6.3. */
+export const engineInstruments = {
+  gpuLoad: {
+    name: "svc.engine.gpu_load",
+    kind: "gauge",
+    unit: "%",
+    description: "Load of the GPUs that the container sees, their mean; absent where it sees none",
+  },
+  invocations: {
+    name: "svc.engine.invocation_request",
+    kind: "counter",
+    unit: "{request}",
+    description: "Requests to speak",
+  },
+  pipelines: {
+    name: "svc.engine.concurrent_pipeline",
+    kind: "up-down counter",
+    unit: "{pipeline}",
+    description: "Streams that are spoken now",
+  },
+  latency: {
+    name: "svc.engine.initial_latency",
+    kind: "histogram",
+    unit: "ms",
+    description: "From a request to the first audio of its stream, waiting included",
+  },
+  duration: {
+    name: "svc.engine.generated_audio_duration",
+    kind: "histogram",
+    unit: "s",
+    description: "Audio of each stream, also of one that was cut",
+  },
+} as const satisfies Record<string, Instrument>;
+
 /** The five metrics of specification 6.3, with the types and units that it leaves open. */
 export async function openTelemetryMetrics(
   settings: TelemetrySettings,
@@ -55,32 +96,20 @@ export async function openTelemetryMetrics(
 
 function createInstruments(provider: MeterProvider, gpus: GpuLoad) {
   const meter = provider.getMeter("svc-tts");
-  meter
-    .createObservableGauge("svc.engine.gpu_load", {
-      unit: "%",
-      description: "Load of the GPUs that the container sees, their mean; absent where it sees none",
-    })
-    .addCallback((result) => {
-      const percent = gpus.percent();
-      if (percent !== undefined) result.observe(percent);
-    });
+  const { gpuLoad, invocations, pipelines, latency, duration } = engineInstruments;
+  meter.createObservableGauge(gpuLoad.name, gpuLoad).addCallback((result) => {
+    const percent = gpus.percent();
+    if (percent !== undefined) result.observe(percent);
+  });
   return {
-    invocations: meter.createCounter("svc.engine.invocation_request", {
-      unit: "{request}",
-      description: "Requests to speak",
-    }),
-    pipelines: meter.createUpDownCounter("svc.engine.concurrent_pipeline", {
-      unit: "{pipeline}",
-      description: "Streams that are spoken now",
-    }),
-    latency: meter.createHistogram("svc.engine.initial_latency", {
-      unit: "ms",
-      description: "From a request to the first audio of its stream, waiting included",
+    invocations: meter.createCounter(invocations.name, invocations),
+    pipelines: meter.createUpDownCounter(pipelines.name, pipelines),
+    latency: meter.createHistogram(latency.name, {
+      ...latency,
       advice: { explicitBucketBoundaries: latencyBounds },
     }),
-    duration: meter.createHistogram("svc.engine.generated_audio_duration", {
-      unit: "s",
-      description: "Audio of each stream, also of one that was cut",
+    duration: meter.createHistogram(duration.name, {
+      ...duration,
       advice: { explicitBucketBoundaries: durationBounds },
     }),
   };

@@ -5,6 +5,7 @@ import { createMetrics, type Metrics } from "../../server/api/metrics.ts";
 import { newCounts } from "../../server/engine/generator/counts.ts";
 import { Admission } from "../../server/model/admission.ts";
 import { TierMetrics } from "../../server/model/metrics.ts";
+import { engineInstruments } from "../../server/telemetry/open-telemetry.ts";
 
 /** An API tier's metrics whose license is good and whose models all answer. */
 export function apiMetrics(): Metrics {
@@ -40,6 +41,27 @@ export function modelMetrics(): TierMetrics {
     admission,
     () => [engine],
     () => undefined,
+  );
+}
+
+/** Resource attributes that a Prometheus may be told to keep as labels. */
+const promoted = ["k8s_namespace_name", "k8s_pod_name", "svc_pool"];
+const unitSuffixes: Readonly<Record<string, string>> = {
+  ms: "_milliseconds",
+  s: "_seconds",
+  "%": "_percent",
+};
+
+/** The series that a Prometheus makes of what arcana sends by OTLP, with their labels: OpenTelemetry's own rules of translation. */
+export function sentSeries(): Map<string, readonly string[]> {
+  return new Map(
+    Object.values(engineInstruments).flatMap(({ name, kind, unit }): [string, readonly string[]][] => {
+      const base = name.replaceAll(".", "_") + (unitSuffixes[unit] ?? "");
+      if (kind === "counter") return [[`${base}_total`, promoted]];
+      if (kind !== "histogram") return [[base, promoted]];
+      const bucket: [string, readonly string[]] = [`${base}_bucket`, [...promoted, "le"]];
+      return [bucket, [`${base}_sum`, promoted], [`${base}_count`, promoted]];
+    }),
   );
 }
 

@@ -58,7 +58,7 @@ export class AudioWriter implements SpeechWriter {
     }
     if (signal.aborted) return;
     if (samples === 0) throw new GeneratorTrouble("nonsense", "the generator spoke nothing");
-    onWritten();
+    onWritten(true); // where it was cut nobody tells
   }
 
   async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {

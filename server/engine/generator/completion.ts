@@ -53,14 +53,19 @@ export class Completions {
     if (!isOver && !signal.aborted) throw new GeneratorTrouble("away", "the generator broke off");
   }
 
+  /** Tokens that may be written at most: who has written them all was cut. */
+  mostTokens({ prompt, sampling }: Pick<CompletionAsk, "prompt" | "sampling">): number {
+    return Math.max(1, Math.min(sampling.maxTokens, this.#manifest.context - prompt.length));
+  }
+
   #body({ prompt, sampling, seed, withoutEnd = false }: CompletionAsk): string {
-    const { stop, context } = this.#manifest;
+    const { stop } = this.#manifest;
     const body = JSON.stringify({
       model: servedName,
       prompt,
       stream: true,
       return_token_ids: true,
-      max_tokens: Math.max(1, Math.min(sampling.maxTokens, context - prompt.length)),
+      max_tokens: this.mostTokens({ prompt, sampling }),
       temperature: sampling.temperature,
       top_p: sampling.topP,
       repetition_penalty: sampling.repetitionPenalty,

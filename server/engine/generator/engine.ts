@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { createStreamStretcher } from "../../audio/time-stretch.ts";
 import { Failure } from "../../errors.ts";
 import { pause } from "../../pause.ts";
-import type { EngineFrame, Sampling, Utterance } from "../../speech.ts";
+import type { EngineFrame, Sampling, TokenTime, Utterance } from "../../speech.ts";
 import type { Engine, EngineLog } from "../engine.ts";
 import { AudioWriter } from "./audio-writer.ts";
 import { measureCapacity, streamsOfDecoder } from "./capacity.ts";
@@ -13,10 +13,11 @@ import { type GeneratorModel, readModelFolder } from "./model-folder.ts";
 import { ConnectedServer, type GeneratorServer, SupervisedServer, type WatchOptions } from "./server.ts";
 import type { ServerAddress } from "./server-address.ts";
 import type { GeneratorSettings } from "./settings.ts";
-import type { SpeechWriter } from "./speech-writer.ts";
+import type { SpeechWriter, WriteAsk } from "./speech-writer.ts";
 import { TokensWriter } from "./tokens-writer.ts";
 import { GeneratorTrouble } from "./trouble.ts";
 import { vllmArguments, vllmEnvironment } from "./vllm-arguments.ts";
+import { alignTimes, EdgeFinder, type ReadTimes } from "./word-times.ts";
 
 export interface GeneratorOptions extends GeneratorSettings {
   /** Streams that are admitted at most. */
@@ -24,6 +25,8 @@ export interface GeneratorOptions extends GeneratorSettings {
   /** Where a vLLM with a named port listens. */
   readonly host: string;
   readonly log: EngineLog;
+  /** Says how long each word is against the others, which the model does not tell; without it there are no word times. */
+  readonly readTimes?: ReadTimes | undefined;
 }
 
 const retryAfterMs = 200;
@@ -48,9 +51,11 @@ export class GeneratorEngine implements Engine {
   readonly #server: GeneratorServer;
   readonly #writer: SpeechWriter;
   readonly #seed: number | undefined;
+  readonly #readTimes: ReadTimes | undefined;
+  readonly #log: EngineLog;
 
   private constructor(parts: Parts, realTimeStreams: number) {
-    const { model, server, writer, seed, counts } = parts;
+    const { model, server, writer, seed, counts, readTimes, log } = parts;
     this.rate = writer.rate;
     if (writer.tokensPerSecond) this.tokensPerSecond = writer.tokensPerSecond;
     this.capacity = realTimeStreams;
@@ -60,6 +65,8 @@ export class GeneratorEngine implements Engine {
     this.#server = server;
     this.#writer = writer;
     this.#seed = seed;
+    this.#readTimes = readTimes;
+    this.#log = log;
   }
 
   /** @throws Error that says which file of the model is wrong, or why vLLM does not start. */
@@ -98,6 +105,25 @@ export class GeneratorEngine implements Engine {
     signal: AbortSignal,
     onWritten: () => void = () => undefined,
   ): AsyncGenerator<EngineFrame, void, void> {
+    let isWhole = false;
+    const edges = new EdgeFinder(this.rate);
+    const reading = this.#read(utterance, signal);
+    const speech = this.#samples(utterance, signal, (whole) => {
+      isWhole = whole;
+      onWritten();
+    });
+    for await (const samples of speech) {
+      edges.push(samples);
+      yield { samples, rate: this.rate, times: [] };
+    }
+    if (isWhole && !signal.aborted) yield* this.#wordTimes(await reading, edges);
+  }
+
+  async *#samples(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten: WriteAsk["onWritten"],
+  ): AsyncGenerator<Int16Array, void, void> {
     if (utterance.voice.kind !== "generated") throw new Error(`vLLM has no ${utterance.voice.kind} voices`);
     let audioIsOut = false;
     let isOver = false;
@@ -107,7 +133,7 @@ export class GeneratorEngine implements Engine {
         try {
           for await (const samples of this.#speakOnce(utterance, utterance.voice.name, signal, onWritten)) {
             audioIsOut = true;
-            yield { samples, rate: this.rate, times: [] };
+            yield samples;
           }
           isOver = !signal.aborted;
           return;
@@ -130,11 +156,28 @@ export class GeneratorEngine implements Engine {
     await closeParts({ server: this.#server, writer: this.#writer });
   }
 
+  /** Begun with the speech, so that it is there when that ends. Never rejects: speech without word times is better than none. */
+  async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTime[]> {
+    try {
+      return (await this.#readTimes?.(utterance, signal)) ?? [];
+    } catch (error) {
+      this.#log.warn({ err: error }, "nobody says how long the words of a phrase are: it has no word times");
+      return [];
+    }
+  }
+
+  /** An estimate between the edges of the speech, which are known once all of it is there. */
+  *#wordTimes(reading: readonly TokenTime[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
+    const edges = finder.edges();
+    const times = edges ? alignTimes(reading, edges) : [];
+    if (times.length > 0) yield { samples: new Int16Array(0), rate: this.rate, times };
+  }
+
   async *#speakOnce(
     utterance: Utterance,
     voice: string,
     signal: AbortSignal,
-    onWritten: () => void,
+    onWritten: WriteAsk["onWritten"],
   ): AsyncGenerator<Int16Array, void, void> {
     if (signal.aborted) return;
     const server = this.#server.address();
@@ -162,6 +205,8 @@ interface Parts {
   readonly writer: SpeechWriter;
   readonly seed: number | undefined;
   readonly counts: GeneratorCounts;
+  readonly readTimes: ReadTimes | undefined;
+  readonly log: EngineLog;
 }
 
 async function openParts(options: GeneratorOptions): Promise<Parts> {
@@ -171,7 +216,8 @@ async function openParts(options: GeneratorOptions): Promise<Parts> {
   const writer = await openWriter(model, options, counts, () => server?.heard());
   try {
     server = await openServer(model, writer, options);
-    return { model, server, writer, seed: options.seed, counts };
+    const { seed, readTimes, log } = options;
+    return { model, server, writer, seed, counts, readTimes, log };
   } catch (error) {
     await writer.close();
     throw error;

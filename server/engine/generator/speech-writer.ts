@@ -12,8 +12,8 @@ export interface WriteAsk {
   /** When its listener runs dry, in milliseconds of `performance.now`. */
   readonly dueAtMs: number;
   readonly signal: AbortSignal;
-  /** Called once all of it is written, though not all of it is heard. */
-  readonly onWritten: () => void;
+  /** Called once all of it is written, though not all of it is heard: whether to its end, or cut where the model may write no more. */
+  readonly onWritten: (isWhole: boolean) => void;
 }
 
 /** A kind of model that vLLM serves. */

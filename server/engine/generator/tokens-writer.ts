@@ -101,10 +101,12 @@ export class TokensWriter implements SpeechWriter {
       const reader = new FrameReader(this.#codec);
       const { tokenize, counts, heard, silenceMs } = this.#options;
       const completion = { prompt: tokenize(ask.voice, ask.text), sampling: ask.sampling, seed: ask.seed };
+      let written = 0;
       let dropped = 0;
       for await (const tokens of this.#completions.write(ask.server, completion, silenceMs, ask.signal)) {
         heard();
         store.push(reader.push(tokens));
+        written += tokens.length;
         counts.tokens += tokens.length;
         counts.droppedTokens += reader.dropped - dropped;
         dropped = reader.dropped;
@@ -113,7 +115,7 @@ export class TokensWriter implements SpeechWriter {
       if (store.length === 0 && !ask.signal.aborted)
         throw new GeneratorTrouble("nonsense", "the generator wrote no speech");
       store.end();
-      if (!ask.signal.aborted) ask.onWritten();
+      if (!ask.signal.aborted) ask.onWritten(written < this.#completions.mostTokens(completion));
     } catch (error) {
       store.end(error as Error);
     }

@@ -88,6 +88,35 @@ describe("arcana of a model that vLLM serves", () => {
     expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between
   });
 
+  test("tells when each word is heard, as an estimate within what is heard of its phrase", async () => {
+    await vllm.script({ does: "speak", mostTokens: 8 * frameTokens });
+    const text = "One sentence is here. Another is there.";
+    const { samples, words } = await hear(tier.url, { ...arcana, text });
+    expect(words.map(({ word }) => word)).toEqual([
+      "One",
+      "sentence",
+      "is",
+      "here",
+      "Another",
+      "is",
+      "there",
+    ]);
+    const phraseSeconds = (8 * frameSamples) / 24_000;
+    for (const [i, { start, end }] of words.entries()) {
+      expect(end).toBeGreaterThan(start);
+      if (i > 0) expect(start).toBeGreaterThanOrEqual(words[i - 1]?.end ?? 0);
+    }
+    expect(words[0]?.start).toBeCloseTo(0, 1);
+    expect(words[3]?.end).toBeCloseTo(phraseSeconds, 1);
+    expect(words[4]?.start).toBeCloseTo(phraseSeconds + 0.35, 1); // after the pause
+    expect(words[6]?.end).toBeCloseTo(samples.length / 24_000, 1);
+  });
+
+  test("tells no times of a phrase that max_tokens cut: nobody knows which words are heard", async () => {
+    const { samples, words } = await hear(tier.url, arcana);
+    expect([samples.length, words]).toEqual([10 * frameSamples, []]);
+  });
+
   test("is longer or shorter as asked", async () => {
     const { samples } = await hear(tier.url, { ...arcana, stretch: 1.5 });
     expect(samples.length).toBe(Math.round(1.5 * 10 * frameSamples));

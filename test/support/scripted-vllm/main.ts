@@ -14,6 +14,8 @@ export interface Script {
   /** Of the next completions alone; of all when undefined. Proofs of one token count for nothing. */
   readonly times?: number;
   readonly tokensPerSecond?: number;
+  /** Says that it is at its end after so many, though it might write more. */
+  readonly mostTokens?: number;
 }
 
 interface Ask {
@@ -24,6 +26,8 @@ interface Ask {
 /** What it was asked so far, and how many completions it writes now. */
 export interface Asked {
   readonly running: number;
+  /** When each caller who did not wait for the end was gone, in milliseconds of the machine's clock (`process.hrtime`). */
+  readonly hungUpAtMs: readonly number[];
   readonly asked: readonly Ask[];
 }
 
@@ -36,6 +40,7 @@ let script: Script = { does: "speak" };
 let left = Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
+const hungUpAtMs: number[] = [];
 
 const server = createServer((request, response) => void answer(request, response));
 server.listen(Number(values.port), String(values.host), () =>
@@ -49,7 +54,7 @@ process.on("SIGTERM", () => {
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const key = process.env.VLLM_API_KEY;
   if (request.url === "/health") return void response.writeHead(200).end();
-  if (request.url === "/asked") return void response.end(JSON.stringify({ running, asked }));
+  if (request.url === "/asked") return void response.end(JSON.stringify({ running, asked, hungUpAtMs }));
   const body = JSON.parse(await text(request)) as Ask & Script;
   if (request.url === "/script") {
     script = body;
@@ -66,13 +71,17 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 async function complete(ask: Ask, response: ServerResponse): Promise<void> {
   const isProof = ask.max_tokens === 1;
   if (!isProof) asked.push(ask);
+  response.once("close", () => {
+    if (!response.writableFinished) hungUpAtMs.push(Number(process.hrtime.bigint()) / 1e6);
+  });
   const does = script.does === "freeze" || (!isProof && left-- > 0) ? script.does : "speak";
   if (does === "die") process.kill(process.pid, "SIGKILL");
   if (does === "refuse") return void response.writeHead(400).end();
   response.writeHead(200, { "content-type": "text/event-stream" });
   response.flushHeaders();
   if (does === "hang" || does === "freeze") return void (await gone(response));
-  await speak(does === "no speech" ? 0 : ask.max_tokens, does, response);
+  const most = Math.min(ask.max_tokens, script.mostTokens ?? Number.POSITIVE_INFINITY);
+  await speak(does === "no speech" ? 0 : most, does, response);
   if (response.destroyed) return;
   const end = { token_ids: does === "no speech" ? [special.stop] : [], finish_reason: "stop" };
   tell(response, end);

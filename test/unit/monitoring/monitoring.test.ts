@@ -2,7 +2,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { apiMetrics, modelMetrics, operatorMetrics } from "../../support/metrics.ts";
+import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
+import { apiMetrics, modelMetrics, operatorMetrics, sentSeries } from "../../support/metrics.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const dashboards = (await readdir(join(root, "config/grafana"))).filter((name) => name.endsWith(".json"));
@@ -34,6 +35,7 @@ for (const registry of [apiMetrics().registry, modelMetrics().registry, operator
       series.set(one, new Set([...labelNames, ...(one.endsWith("_bucket") ? ["le"] : [])]));
   }
 }
+for (const [name, labels] of sentSeries()) series.set(name, new Set(labels));
 for (const { record } of rules) if (record) series.set(record, new Set());
 
 /** Labels that Prometheus' own discovery adds. */
@@ -51,7 +53,12 @@ function selectors(query: string): { metric: string; labels: string[] }[] {
     ([, metric = "", matchers = ""]) =>
       words.has(metric) || /^[smhd]$/.test(metric)
         ? []
-        : [{ metric, labels: [...matchers.matchAll(/([a-z_]+)\s*[=!]/g)].map(([, label = ""]) => label) }],
+        : [
+            {
+              metric,
+              labels: [...matchers.matchAll(/([a-z_][a-z0-9_]*)\s*[=!]/g)].map(([, label = ""]) => label),
+            },
+          ],
   );
 }
 
@@ -75,6 +82,17 @@ describe("dashboards", () => {
     );
     expect(queries.length).toBeGreaterThan(5);
     for (const query of queries) expectToExist(query);
+  });
+
+  it("show every metric that arcana sends, and the guide names it", async () => {
+    const { panels } = JSON.parse(await readFile(join(root, "config/grafana/models.json"), "utf8"));
+    const shown = JSON.stringify(panels);
+    const guide = await readFile(join(root, "docs/telemetry.md"), "utf8");
+    for (const { name } of Object.values(engineInstruments)) {
+      const asked = [...sentSeries().keys()].filter((one) => one.startsWith(name.replaceAll(".", "_")));
+      expect(asked.filter((one) => shown.includes(one)).length, name).toBeGreaterThan(0);
+      expect(guide).toContain(asked[0]?.replace(/_(bucket|sum|count)$/, ""));
+    }
   });
 
   it("would be caught asking for what is not there", () => {

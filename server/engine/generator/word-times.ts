@@ -1,0 +1,80 @@
+import type { EngineVoice } from "../../../config/contract/voices.ts";
+import type { TokenTime, Utterance } from "../../speech.ts";
+import type { Engine } from "../engine.ts";
+
+/** When the tokens of an utterance are heard if another engine speaks it; empty when the signal aborts first. */
+export type ReadTimes = (utterance: Utterance, signal: AbortSignal) => Promise<readonly TokenTime[]>;
+
+/** Seconds of an utterance between which there is speech. */
+export interface SpeechEdges {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** As eSpeak NG speaks English unasked. */
+const readingVoice: EngineVoice = { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 };
+
+/** Asks eSpeak NG, whose sounds last as long as its rules say; what it speaks is not heard. */
+export function timesBy(espeak: Engine): ReadTimes {
+  return async ({ tokens, dueAtMs }, signal) => {
+    const times: TokenTime[] = [];
+    const reading = { voice: readingVoice, tokens, stretch: 1, pitch: 1, ...(dueAtMs && { dueAtMs }) };
+    for await (const frame of espeak.speak(reading, signal)) times.push(...frame.times);
+    return signal.aborted ? [] : times;
+  };
+}
+
+const stepSeconds = 0.01;
+/** What is this much quieter than the loudest of an utterance is no speech: 36 dB. */
+const inaudible = 0.016;
+
+/** Finds where speech begins and ends in audio that comes in pieces: a model may be silent before and after it. */
+export class EdgeFinder {
+  readonly #rate: number;
+  readonly #stepSamples: number;
+  /** Mean square of each step. */
+  readonly #power: number[] = [];
+  #open = 0;
+  #openSamples = 0;
+  #samples = 0;
+
+  constructor(rate: number) {
+    this.#rate = rate;
+    this.#stepSamples = Math.round(rate * stepSeconds);
+  }
+
+  push(samples: Int16Array): void {
+    this.#samples += samples.length;
+    for (const sample of samples) {
+      this.#open += sample * sample;
+      if (++this.#openSamples === this.#stepSamples) this.#closeStep();
+    }
+  }
+
+  /** Undefined where nothing is heard. */
+  edges(): SpeechEdges | undefined {
+    if (this.#openSamples > 0) this.#closeStep();
+    const loudest = this.#power.reduce((most, power) => Math.max(most, power), 0);
+    const isHeard = (power: number) => power > loudest * inaudible ** 2;
+    const first = this.#power.findIndex(isHeard);
+    if (first < 0) return undefined;
+    const stepsSeconds = this.#stepSamples / this.#rate;
+    const end = (this.#power.findLastIndex(isHeard) + 1) * stepsSeconds;
+    return { start: first * stepsSeconds, end: Math.min(end, this.#samples / this.#rate) };
+  }
+
+  #closeStep(): void {
+    this.#power.push(this.#open / this.#openSamples);
+    this.#open = 0;
+    this.#openSamples = 0;
+  }
+}
+
+/** Times of another reading, drawn out or together so that the first token begins and the last one ends with the speech. */
+export function alignTimes(reading: readonly TokenTime[], { start, end }: SpeechEdges): TokenTime[] {
+  const from = Math.min(...reading.map((time) => time.start));
+  const to = Math.max(...reading.map((time) => time.end));
+  if (!(to > from)) return [];
+  const place = (seconds: number) => start + ((seconds - from) / (to - from)) * (end - start);
+  return reading.map((time) => ({ token: time.token, start: place(time.start), end: place(time.end) }));
+}
