@@ -7,6 +7,7 @@ import { sendProblem, toFailure } from "../api/problems.ts";
 import { Failure } from "../errors.ts";
 import { AccountError } from "../store/accounts.ts";
 import { StoreFailure } from "../store/database.ts";
+import { LexiconError } from "../store/lexicon.ts";
 import { html } from "./html.ts";
 import { base, layout } from "./layout.ts";
 import { addChangesPage } from "./pages/changes.ts";
@@ -119,7 +120,8 @@ function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): Fas
 }
 
 function forPeople(error: unknown): unknown {
-  if (error instanceof AccountError) return new Failure("invalid_request", error.message, { cause: error });
+  if (error instanceof AccountError || error instanceof LexiconError)
+    return new Failure("invalid_request", error.message, { cause: error });
   if (error instanceof StoreFailure) {
     return new Failure("store_unavailable", "The database cannot be reached now; try again in a moment.", {
       retryAfterSeconds: 5,

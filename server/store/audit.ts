@@ -23,6 +23,7 @@ export type AuditAction =
   | "link made"
   | "password chosen"
   | "word saved"
+  | "words imported"
   | "word removed"
   | "word dismissed"
   | "signed in"

@@ -29,6 +29,11 @@ export interface LexiconTable {
   list(team: string): Promise<readonly LexiconEntry[]>;
   /** @throws LexiconError when the team has as many as it may. */
   save(actor: string, entry: LexiconEntry): Promise<void>;
+  /**
+   * All of them or none; a word that is there gets the new sounds.
+   * @throws LexiconError when the team would have more than it may.
+   */
+  saveAll(actor: string, team: string, entries: readonly Omit<LexiconEntry, "team">[]): Promise<void>;
   remove(actor: string, word: LexiconWord): Promise<void>;
   /** The word is not shown for review any more. */
   dismiss(actor: string, word: LexiconWord): Promise<void>;
@@ -57,7 +62,7 @@ export class LexiconError extends Error {
 }
 
 /** Of one team. */
-const maxEntries = 5_000;
+export const maxEntries = 5_000;
 /** Of all teams; far more than anybody writes. */
 const maxLoaded = 200_000;
 
@@ -85,22 +90,14 @@ export function createLexiconTable(database: Database, now: () => number): Lexic
       }),
     save: (actor, { team, language, word, phonemes }) =>
       change(async (trx) => {
-        const { count } = await trx
-          .selectFrom("lexicon")
-          .select((row) => row.fn.countAll().as("count"))
-          .where("team_id", "=", team)
-          .executeTakeFirstOrThrow();
-        if (Number(count) >= maxEntries) {
-          throw new LexiconError(`A lexicon has ${maxEntries} words at most; remove some first.`);
-        }
-        await trx
-          .insertInto("lexicon")
-          .values({ team_id: team, language, word, phonemes })
-          .onConflict((conflict) =>
-            conflict.columns(["team_id", "language", "word"]).doUpdateSet({ phonemes }),
-          )
-          .execute();
+        await put(trx, team, [{ language, word, phonemes }]);
         await writeAudit(trx, { actor, action: "word saved", subject: word, detail: `{${phonemes}}` }, now());
+      }),
+    saveAll: (actor, team, entries) =>
+      change(async (trx) => {
+        await put(trx, team, entries);
+        const detail = `${entries.length} words`;
+        await writeAudit(trx, { actor, action: "words imported", subject: shownTeam(team), detail }, now());
       }),
     remove: (actor, { team, language, word }) =>
       change(async (trx) => {
@@ -126,6 +123,41 @@ export function createLexiconTable(database: Database, now: () => number): Lexic
     review: (team, limit) => database.run((db) => reviewed(db, team, limit)),
     teams: () => database.run(teamsOf),
   };
+}
+
+function shownTeam(team: string): string {
+  return team === "" ? "keys without a team" : team;
+}
+
+/** Rows of one statement. */
+const batchSize = 500;
+
+/** @throws LexiconError when the team then has more than it may. */
+async function put(
+  trx: Transaction<Tables>,
+  team: string,
+  entries: readonly Omit<LexiconEntry, "team">[],
+): Promise<void> {
+  for (let from = 0; from < entries.length; from += batchSize) {
+    const rows = entries.slice(from, from + batchSize);
+    await trx
+      .insertInto("lexicon")
+      .values(rows.map(({ language, word, phonemes }) => ({ team_id: team, language, word, phonemes })))
+      .onConflict((conflict) =>
+        conflict
+          .columns(["team_id", "language", "word"])
+          .doUpdateSet((row) => ({ phonemes: row.ref("excluded.phonemes") })),
+      )
+      .execute();
+  }
+  const { count } = await trx
+    .selectFrom("lexicon")
+    .select((row) => row.fn.countAll().as("count"))
+    .where("team_id", "=", team)
+    .executeTakeFirstOrThrow();
+  if (Number(count) > maxEntries) {
+    throw new LexiconError(`A lexicon has ${maxEntries} words at most; remove some first.`);
+  }
 }
 
 function toEntry({ team_id, language, word, phonemes }: Tables["lexicon"]): LexiconEntry {

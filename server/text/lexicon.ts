@@ -20,6 +20,15 @@ export function lexiconForm(written: string): string {
   return written.normalize("NFC").toLowerCase().replaceAll("’", "'").replaceAll("‐", "-");
 }
 
+/** Of one entry, in characters. */
+export const longestPhonemes = 200;
+
+/** A word as a lexicon may hold it; undefined where it is none. */
+export function lexiconWord(written: string): string | undefined {
+  const word = lexiconForm(written);
+  return /^\p{L}[\p{L}\p{M}'-]{0,59}$/u.test(word) ? word : undefined;
+}
+
 /** Gives words of the lexicon their sounds; what the writer or the normalizer reads in another way stays. */
 export function* pronounce(items: Iterable<Item>, lexicon: Lexicon): Generator<Item> {
   for (const item of items) {

@@ -233,6 +233,25 @@ describe.each([
     await lookAt("lexicon");
   });
 
+  it("takes the lexicon away as a file, and brings it back", async () => {
+    const download = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Export" }).click();
+    const file = join(folder, (await download).suggestedFilename());
+    await (await download).saveAs(file);
+    expect(readFileSync(file, "utf8")).toContain("<grapheme>zorblax</grapheme>");
+    await page.getByRole("button", { name: "Remove zorblax" }).click();
+    await page.getByText("Empty yet.").waitFor();
+    await page.getByLabel("File to import").setInputFiles(file);
+    await page.getByRole("button", { name: "Import", exact: true }).click();
+    await page.getByText("One word was taken in.").waitFor();
+    expect(await page.getByLabel("Say zorblax as").inputValue()).toBe("z1Orbl2@ks");
+    writeFileSync(file, "<lexicon/>");
+    await page.getByLabel("File to import").setInputFiles(file);
+    await page.getByRole("button", { name: "Import", exact: true }).click();
+    await page.getByRole("alert").getByText("Line 1: The file must begin with").waitFor();
+    await lookAt("import-refused");
+  });
+
   it("adds somebody, who sees no more than the team's keys", async () => {
     await page.getByRole("link", { name: "People" }).click();
     await page.getByLabel("Name", { exact: true }).fill("bob");

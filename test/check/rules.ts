@@ -95,7 +95,7 @@ const pureNode: Readonly<Record<string, readonly string[]>> = {
   "node:util": ["isDeepStrictEqual"],
 };
 /** Packages that, in what we call of them, compute without network, files, clock or randomness. */
-const purePackages = ["@evan/opus", "jose", "n2words", "typebox", "wasm-media-encoders", "yaml"];
+const purePackages = ["@evan/opus", "jose", "n2words", "saxes", "typebox", "wasm-media-encoders", "yaml"];
 const whyPure =
   "this room has no network, files, clock, randomness or environment, so that its tests are tables. Take it as an argument.";
 

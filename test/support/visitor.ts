@@ -16,12 +16,25 @@ export class Visitor {
 
   /** Sends a form of the page that was loaded last, with its hidden token. */
   post(path: string, fields: Readonly<Record<string, string>>, headers: Record<string, string> = {}) {
-    const csrf = /name="csrf" value="([^"]+)"/.exec(this.#page)?.[1];
+    const csrf = this.#token();
     return this.#send(path, {
       method: "POST",
       body: new URLSearchParams({ ...(csrf !== undefined && { csrf }), ...fields }),
       headers: { "sec-fetch-site": "same-origin", ...headers },
     });
+  }
+
+  /** Sends a form with a file, as the page that was loaded last has it. */
+  upload(path: string, fields: Readonly<Record<string, string>>, file: string | Uint8Array<ArrayBuffer>) {
+    const form = new FormData();
+    const sent = { csrf: this.#token() ?? "", ...fields };
+    for (const [name, value] of Object.entries(sent)) form.append(name, value);
+    form.append("file", new Blob([file]), "lexicon.pls");
+    return this.#send(path, { method: "POST", body: form, headers: { "sec-fetch-site": "same-origin" } });
+  }
+
+  #token(): string | undefined {
+    return /name="csrf" value="([^"]+)"/.exec(this.#page)?.[1];
   }
 
   async #send(path: string, init: RequestInit): Promise<Page> {

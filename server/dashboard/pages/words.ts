@@ -2,26 +2,23 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ListedVoice, languages } from "../../../config/contract/voices.ts";
 import type { ApiParts } from "../../api/parts.ts";
 import { type LexiconEntry, LexiconError, type LexiconWord, type ReviewedWord } from "../../store/lexicon.ts";
-import { lexiconForm } from "../../text/lexicon.ts";
+import { lexiconWord, longestPhonemes } from "../../text/lexicon.ts";
 import { readPhonemes } from "../../text/phonemes.ts";
 import { type Content, type Html, html } from "../html.ts";
 import { alert, base, csrfField, layout, time } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
+import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
+import { languageName, pageOf, place, teamOf } from "./team-words.ts";
 
-const place = `${base}/words`;
 /** Words of one page; the others follow when these are done. */
 const shownWords = 100;
-const longestPhonemes = 200;
 
 /** Words that no dictionary had: how the team says them is written here, and spoken at once. */
 export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { voices }: ApiParts): void {
   const { lexicon, table } = parts.lexicon;
   const guard = { onRequest: requireVisit(parts, "owner", "member"), preHandler: requireCsrf };
-  const teamOf = (request: FastifyRequest, asked: string) => {
-    const { role, team } = visitOf(request).person;
-    return role === "owner" ? asked : (team ?? "");
-  };
+  addLexiconFiles(scope, parts);
   const show = async (request: FastifyRequest, reply: FastifyReply, asked: string, problem?: string) => {
     const visitor = visitOf(request);
     const team = teamOf(request, asked);
@@ -31,13 +28,12 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
       visitor.person.role === "owner" ? table.teams() : [],
     ]);
     const facts = { csrf: visitor.csrf, team, voices: voices.all() };
-    const content = html`${alert(problem)}${teamForm(teams, team)}${review(words, facts)}${entryTable(entries, facts)}`;
+    const content = html`${alert(problem)}${importedNote(request)}${teamForm(teams, team)}${review(words, facts)}${entryTable(entries, facts)}${fileForms(entries, facts)}`;
     return reply
       .type("text/html; charset=utf-8")
       .send(layout({ title: "Unknown words", visitor, place, content, script: "words.js" }));
   };
-  const back = (reply: FastifyReply, team: string) =>
-    reply.redirect(team === "" ? place : `${place}?team=${encodeURIComponent(team)}`, 303);
+  const back = (reply: FastifyReply, team: string) => reply.redirect(pageOf(team), 303);
 
   scope.get("/words", guard, async (request, reply) => {
     const { team } = request.query as { readonly team?: unknown };
@@ -68,11 +64,11 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
 
 /** @throws LexiconError */
 function readWord(request: FastifyRequest, team: string): LexiconWord {
-  const word = lexiconForm(field(request, "word"));
+  const word = lexiconWord(field(request, "word"));
   const language = field(request, "language");
   if (!Object.hasOwn(languages, language))
     throw new LexiconError("The language is none that a voice speaks.");
-  if (!/^\p{L}[\p{L}\p{M}'-]{0,59}$/u.test(word)) {
+  if (word === undefined) {
     throw new LexiconError("A word is 1 to 60 letters, with hyphens and apostrophes between.");
   }
   return { team, language, word };
@@ -168,10 +164,6 @@ ${
 <div><label for="new-language">Language</label><select id="new-language" name="language">${[...new Set(facts.voices.map(({ language }) => language))].map((language) => html`<option value="${language}">${languageName(language)}</option>`)}</select></div>
 <div><label for="new-phonemes">Said as</label><input id="new-phonemes" name="phonemes" required maxlength="${longestPhonemes}" autocomplete="off" autocapitalize="none" spellcheck="false"></div>
 </div><p class="row"><button>Add the word</button></p></form>`;
-}
-
-function languageName(language: string): string {
-  return languages[language]?.name ?? language;
 }
 
 const examples: readonly (readonly [sounds: string, words: string])[] = [

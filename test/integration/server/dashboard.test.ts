@@ -6,6 +6,7 @@ import { openDatabase } from "../../../server/store/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { joined as joinedBy } from "../../support/people.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { type Page, Visitor } from "../../support/visitor.ts";
 
@@ -44,14 +45,8 @@ function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Pag
   return visitor.post("/dashboard/setup", { token: setupToken, name: "Ada", password, ...more });
 }
 
-/** Somebody whom the owner has added, signed in. */
-async function joined(name: string, role: string, team: string): Promise<Visitor> {
-  await owner.get("/dashboard/people");
-  const page = await owner.post("/dashboard/people", { name, role, team });
-  const link = /join\?link=([\w-]+)/.exec(page.text)?.[1] ?? "";
-  const visitor = new Visitor(api.url);
-  await visitor.post("/dashboard/join", { link, password });
-  return visitor;
+function joined(name: string, role: string, team: string): Promise<Visitor> {
+  return joinedBy(owner, api.url, { name, role, team, password });
 }
 
 async function makeKey(visitor: Visitor, name: string, more: Record<string, string> = {}): Promise<string> {

@@ -10,6 +10,7 @@ import type { KeyBook } from "../../../server/store/key-book.ts";
 import { openKeyFileBook } from "../../../server/store/key-file.ts";
 import { KeyIndex } from "../../../server/store/key-store.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
+import { createLexiconTable, LexiconError } from "../../../server/store/lexicon.ts";
 import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts";
 import { createSessions } from "../../../server/store/sessions.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
@@ -287,6 +288,33 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
       { keyId: "k1", day: "2030-01-02", requests: 1, failed: 0, audioMs: 10 },
     ]);
     expect(await listUsage(database, "2030-01-02")).toHaveLength(1);
+  });
+});
+
+describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
+  it("takes in words together, over those that are there, and none when there would be too many", async () => {
+    const database = opened(await newPlace());
+    const table = createLexiconTable(database, () => now);
+    const entry = (word: string, phonemes: string) => ({ language: "eng", word, phonemes });
+    await table.save("ada", { team: "blue", ...entry("zorblax", "z") });
+    await table.saveAll("ada", "blue", [entry("zorblax", "s"), entry("quux", "k")]);
+    const saved = await table.list("blue");
+    expect(saved.map(({ word, phonemes }) => `${word} ${phonemes}`)).toEqual(["quux k", "zorblax s"]);
+    const revision = await table.revision();
+    const many = Array.from({ length: 4_999 }, (_, i) => entry(`w${"abcdefghij"[i % 10]}${i}`, "b"));
+    await expect(table.saveAll("ada", "blue", many)).rejects.toThrow("has 5000 words at most");
+    expect(await table.list("blue")).toEqual(saved);
+    expect(await table.revision()).toBe(revision);
+    await table.saveAll("ada", "blue", many.slice(1));
+    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full one can still be changed
+    await expect(table.save("ada", { team: "blue", ...entry("more", "m") })).rejects.toThrow(LexiconError);
+    expect(await table.list("red")).toEqual([]);
+    expect((await listAudit(database, 10)).filter(({ action }) => action === "words imported")).toMatchObject(
+      [
+        { actor: "ada", subject: "blue", detail: expect.stringMatching(/^(4998|2) words$/) },
+        { detail: expect.stringMatching(/^(4998|2) words$/) },
+      ],
+    );
   });
 });
 

@@ -1,0 +1,141 @@
+import multipart from "@fastify/multipart";
+import type {
+  FastifyError,
+  FastifyInstance,
+  FastifyPluginAsync,
+  FastifyReply,
+  FastifyRequest,
+} from "fastify";
+import { languages } from "../../../config/contract/voices.ts";
+import { Failure } from "../../errors.ts";
+import { type LexiconEntry, maxEntries } from "../../store/lexicon.ts";
+import { alphabets, isAlphabet } from "../../text/pls/alphabets.ts";
+import { type PlsProblem, readPls } from "../../text/pls/read.ts";
+import { writePls } from "../../text/pls/write.ts";
+import { type Content, type Html, html } from "../html.ts";
+import { csrfField, layout } from "../layout.ts";
+import type { DashboardParts } from "../parts.ts";
+import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
+import { languageName, pageOf, place, teamOf } from "./team-words.ts";
+
+/** A full lexicon of long words takes about half of it. */
+const maxFileBytes = 2 * 1024 * 1024;
+const formLimits = { fileSize: maxFileBytes, files: 1, fields: 4, parts: 5, fieldSize: 1_000 };
+
+/** A team's lexicon as files of the Pronunciation Lexicon Specification, out and in. */
+export function addLexiconFiles(scope: FastifyInstance, parts: DashboardParts): void {
+  const { lexicon, table } = parts.lexicon;
+  const onRequest = requireVisit(parts, "owner", "member");
+
+  scope.get("/words/export", { onRequest }, async (request, reply) => {
+    const { team, language, alphabet } = readQuestion(request);
+    const words = (await table.list(team)).filter((entry) => entry.language === language);
+    return reply
+      .type("application/pls+xml; charset=utf-8")
+      .header("content-disposition", `attachment; filename="lexicon-${language}.pls"`)
+      .send(writePls(words, languages[language]?.iso6391 ?? language, alphabet));
+  });
+
+  const uploads: FastifyPluginAsync = async (inner) => {
+    await inner.register(multipart, { limits: formLimits });
+    const guard = { onRequest, preValidation: readForm, preHandler: requireCsrf };
+    inner.post("/words/import", guard, async (request, reply) => {
+      const team = teamOf(request, field(request, "team"));
+      const reading = readPls(fileOf(request), { words: maxEntries });
+      if ("problems" in reading) return showProblems(request, reply.code(400), team, reading);
+      const { language, words } = reading.lexicon;
+      const entries = words.map((word) => ({ ...word, language }));
+      await table.saveAll(visitOf(request).person.name, team, entries);
+      await lexicon.refresh();
+      const page = pageOf(team);
+      return reply.redirect(`${page}${page.includes("?") ? "&" : "?"}imported=${words.length}`, 303);
+    });
+  };
+  void scope.register(uploads);
+}
+
+function readQuestion(request: FastifyRequest) {
+  const { team, language, alphabet } = request.query as Readonly<Record<string, unknown>>;
+  if (typeof language !== "string" || !Object.hasOwn(languages, language)) {
+    throw new Failure("invalid_request", "The language is none that a voice speaks.");
+  }
+  if (!isAlphabet(alphabet)) {
+    throw new Failure("invalid_request", `The alphabet must be ${alphabets.join(" or ")}.`);
+  }
+  return { team: teamOf(request, typeof team === "string" ? team : ""), language, alphabet };
+}
+
+/** A hook that reads a form with a file into the body, within the limits. */
+async function readForm(request: FastifyRequest): Promise<void> {
+  const body: Record<string, unknown> = {};
+  try {
+    for await (const part of request.parts()) {
+      body[part.fieldname] = part.type === "file" ? await part.toBuffer() : part.value;
+    }
+  } catch (cause) {
+    const { statusCode } = cause as FastifyError;
+    if (statusCode === 413) {
+      const most = `${maxFileBytes / 1024 / 1024} MiB`;
+      throw new Failure("body_too_large", `Send one file of ${most} at most.`, { cause });
+    }
+    throw new Failure("invalid_request", "The form cannot be read; send the file once more.", { cause });
+  }
+  request.body = body;
+}
+
+function fileOf({ body }: FastifyRequest): Uint8Array {
+  const { file } = body as { readonly file?: unknown };
+  if (file instanceof Uint8Array && file.length > 0) return file;
+  throw new Failure("invalid_request", "There is no file, or it is empty; choose one.");
+}
+
+function showProblems(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  team: string,
+  { problems, count }: { readonly problems: readonly PlsProblem[]; readonly count: number },
+): FastifyReply {
+  const more = count - problems.length;
+  const content = html`<div class="alert" role="alert"><p>Nothing was taken in. In the file:</p>
+<ul>${problems.map(({ line, message }) => html`<li dir="auto">Line ${line}: ${message}</li>`)}</ul>
+${more > 0 && html`<p>And ${more} more.</p>`}</div>
+<p><a href="${pageOf(team)}">Back to the words</a></p>`;
+  return reply
+    .type("text/html; charset=utf-8")
+    .send(layout({ title: "Import", visitor: visitOf(request), place, content }));
+}
+
+/** What an import did, on the page that it leads to. */
+export function importedNote({ query }: FastifyRequest): Content {
+  const { imported } = query as { readonly imported?: unknown };
+  if (typeof imported !== "string" || !/^\d{1,5}$/.test(imported)) return undefined;
+  return html`<p class="done" role="status">${Number(imported) === 1 ? "One word was" : `${Number(imported)} words were`} taken in.</p>`;
+}
+
+const alphabetNames = {
+  ipa: "International Phonetic Alphabet, for other programs",
+  "x-svc-tts": "the alphabet of this page, exactly as written",
+} as const;
+
+export function fileForms(
+  entries: readonly LexiconEntry[],
+  { csrf, team }: { readonly csrf: string; readonly team: string },
+): Html {
+  const codes = [...new Set(entries.map(({ language }) => language))];
+  const options = codes.map((code) => html`<option value="${code}">${languageName(code)}</option>`);
+  return html`<h2>Files</h2>
+<p>As <a href="https://www.w3.org/TR/pronunciation-lexicon/">PLS 1.0</a>, a file for each language.</p>
+${
+  codes.length > 0 &&
+  html`<form method="get" action="${place}/export" class="card"><input type="hidden" name="team" value="${team}">
+<div class="grid">
+<div><label for="export-language">Language</label><select id="export-language" name="language">${options}</select></div>
+<div><label for="export-alphabet">Sounds in</label><select id="export-alphabet" name="alphabet">${alphabets.map((name) => html`<option value="${name}">${alphabetNames[name]}</option>`)}</select></div>
+</div><p class="row"><button class="plain">Export</button></p></form>`
+}
+<form method="post" action="${place}/import" enctype="multipart/form-data" class="card">${csrfField(csrf)}<input type="hidden" name="team" value="${team}">
+<label for="import-file">File to import</label>
+<input id="import-file" name="file" type="file" required accept=".pls,.xml,application/pls+xml" aria-describedby="import-help">
+<p class="help" id="import-help">All of it or, where something is wrong, nothing; a word that is here gets the file's sounds.</p>
+<p class="row"><button>Import</button></p></form>`;
+}

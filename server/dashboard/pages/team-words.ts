@@ -1,0 +1,22 @@
+import type { FastifyRequest } from "fastify";
+import { languages } from "../../../config/contract/voices.ts";
+import { base } from "../layout.ts";
+import { visitOf } from "../visit.ts";
+
+export const place = `${base}/words`;
+
+/** The page of a team's words. */
+export function pageOf(team: string): string {
+  return team === "" ? place : `${place}?team=${encodeURIComponent(team)}`;
+}
+
+/** An owner chooses the team; everybody else has one. */
+export function teamOf(request: FastifyRequest, asked: string): string {
+  const { role, team } = visitOf(request).person;
+  return role === "owner" ? asked : (team ?? "");
+}
+
+/** @param language ISO 639-3. */
+export function languageName(language: string): string {
+  return languages[language]?.name ?? language;
+}

@@ -1,0 +1,160 @@
+import type { Phoneme } from "../speech.ts";
+
+/**
+ * The public phonetic alphabet in the International Phonetic Alphabet, as American English is transcribed
+ * (Handbook of the IPA, 1999, pp. 41-44).
+ */
+const vowels: Readonly<Record<string, string>> = {
+  "@": "æ",
+  a: "ɑ",
+  A: "ʌ",
+  W: "aʊ",
+  x: "ə",
+  Y: "aɪ",
+  E: "ɛ",
+  R: "ɝ",
+  e: "eɪ",
+  I: "ɪ",
+  i: "i",
+  o: "oʊ",
+  O: "ɔɪ",
+  U: "ʊ",
+  u: "u",
+  N: "n̩",
+};
+
+const consonants: Readonly<Record<string, string>> = {
+  b: "b",
+  C: "tʃ",
+  d: "d",
+  D: "ð",
+  f: "f",
+  g: "ɡ",
+  h: "h",
+  J: "dʒ",
+  k: "k",
+  l: "l",
+  m: "m",
+  n: "n",
+  G: "ŋ",
+  p: "p",
+  r: "ɹ",
+  s: "s",
+  S: "ʃ",
+  t: "t",
+  T: "θ",
+  v: "v",
+  w: "w",
+  y: "j",
+  z: "z",
+  Z: "ʒ",
+};
+
+/** Other ways to write the same, and sounds that have no sign of their own here: "thought" is said as "father". */
+const alsoRead: Readonly<Record<string, string>> = {
+  ɚ: "R",
+  ɜ: "R",
+  "ɜ˞": "R",
+  "ə˞": "R",
+  əʊ: "o",
+  o: "o",
+  e: "e",
+  a: "a",
+  ɒ: "a",
+  ɔ: "a",
+  ɐ: "A",
+  ʧ: "C",
+  ʤ: "J",
+  g: "g",
+  r: "r",
+  ɫ: "l",
+  ɱ: "m",
+};
+
+const stressMarks = { 1: "ˈ", 2: "ˌ" } as const;
+const stressDigits: Readonly<Record<string, string>> = { [stressMarks[1]]: "1", [stressMarks[2]]: "2" };
+/** Consonants with which a syllable of English may begin, at the end of those before its vowel. */
+const onset = /(?:s[ptk][lrwy]|[ptkbdgfTSv][lrwy]|s[ptkmnlwf]|hy|my|ny|[^G])$/;
+
+/** The stress stands before its syllable, and a vowel without a mark has none. */
+export function toIpa(phonemes: readonly Phoneme[]): string {
+  const signs: string[] = [];
+  let before = "";
+  for (const { symbol, stress } of phonemes) {
+    if (!Object.hasOwn(vowels, symbol)) {
+      before += symbol;
+      continue;
+    }
+    const begins = signs.length === 0 ? 0 : (onset.exec(before)?.index ?? before.length);
+    const mark = stress === undefined || stress === 0 ? [] : [stressMarks[stress]];
+    signs.push(...signsOf(before.slice(0, begins)), ...mark, ...signsOf(before.slice(begins)));
+    signs.push(vowels[symbol] ?? "");
+    before = "";
+  }
+  return joined([...signs, ...signsOf(before)]);
+}
+
+function signsOf(symbols: string): string[] {
+  return [...symbols].map((symbol) => consonants[symbol] ?? "");
+}
+
+/** A dot keeps neighbours apart that would be read as one: "cat-show" has no "ch". */
+function joined(signs: readonly string[]): string {
+  return signs.reduce((text, sign, i) => {
+    const last = (signs[i - 1] ?? "").normalize("NFD");
+    const isOne = (longestAt(`${last}${sign.normalize("NFD")}`, 0)?.length ?? 0) > last.length;
+    return i > 0 && isOne ? `${text}.${sign}` : text + sign;
+  }, "");
+}
+
+const symbolByIpa = new Map([
+  ...Object.entries(alsoRead).map(([ipa, symbol]) => [ipa.normalize("NFD"), symbol] as const),
+  ...Object.entries({ ...vowels, ...consonants }).map(
+    ([symbol, ipa]) => [ipa.normalize("NFD"), symbol] as const,
+  ),
+]);
+/** Units of UTF-16. */
+const longest = Math.max(...[...symbolByIpa.keys()].map(({ length }) => length));
+/** Length and ties: no sound differs by them alone. */
+const meaningless = /ː|ˑ|\u0361|\u035c/gu;
+/** Ends of syllables and words, and what encloses a transcription. */
+const between = /[.‿|\s/]/u;
+
+export type IpaReading =
+  /** In the public phonetic alphabet; every vowel has its stress digit. */
+  { readonly phonemes: string } | { readonly problem: string };
+
+/** Reads a transcription; what has no sign in the public alphabet is a problem, as nobody would hear it. */
+export function readIpa(written: string): IpaReading {
+  let phonemes = "";
+  let stress = "0";
+  for (const sign of signsIn(written.normalize("NFD").replaceAll(meaningless, ""))) {
+    const symbol = symbolByIpa.get(sign);
+    if (Object.hasOwn(stressDigits, sign)) stress = stressDigits[sign] ?? stress;
+    else if (symbol === undefined)
+      return { problem: `the sign ${sign} has no sound in the phonetic alphabet` };
+    else if (Object.hasOwn(vowels, symbol)) {
+      phonemes += stress + symbol;
+      stress = "0";
+    } else phonemes += symbol;
+  }
+  if (stress !== "0") return { problem: "a stress mark must be followed by a syllable" };
+  return phonemes === "" ? { problem: "it is empty" } : { phonemes };
+}
+
+/** The longest that are known, stress marks among them; what is not known comes character by character. */
+function* signsIn(text: string): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    const sign = longestAt(text, at) ?? String.fromCodePoint(text.codePointAt(at) ?? 0);
+    if (!between.test(sign)) yield sign;
+    at += sign.length;
+  }
+}
+
+function longestAt(text: string, at: number): string | undefined {
+  for (let length = longest; length > 0; length--) {
+    const ipa = text.slice(at, at + length);
+    if (ipa.length === length && symbolByIpa.has(ipa)) return ipa;
+  }
+  return undefined;
+}

@@ -1,0 +1,36 @@
+import { toIpa } from "../ipa.ts";
+import { readPhonemes } from "../phonemes.ts";
+import { type Alphabet, plsNamespace } from "./alphabets.ts";
+
+export interface SpokenWord {
+  readonly word: string;
+  /** In the public phonetic alphabet. */
+  readonly phonemes: string;
+}
+
+/**
+ * A lexicon of one language, as PLS 1.0.
+ * @param language BCP 47, as `en`.
+ */
+export function writePls(words: readonly SpokenWord[], language: string, alphabet: Alphabet): string {
+  const lexemes = words.map(
+    ({ word, phonemes }) => `  <lexeme>
+    <grapheme>${escaped(word)}</grapheme>
+    <phoneme>${escaped(alphabet === "ipa" ? ipaOf(phonemes) : phonemes)}</phoneme>
+  </lexeme>
+`,
+  );
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<lexicon version="1.0" xmlns="${plsNamespace}" alphabet="${alphabet}" xml:lang="${escaped(language)}">
+${lexemes.join("")}</lexicon>
+`;
+}
+
+function ipaOf(phonemes: string): string {
+  const reading = readPhonemes(phonemes);
+  return "phonemes" in reading ? toIpa(reading.phonemes) : "";
+}
+
+function escaped(text: string): string {
+  return text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
+}

@@ -1,0 +1,164 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { validateXML } from "xmllint-wasm";
+import { alphabets } from "../../../server/text/pls/alphabets.ts";
+import { type PlsReading, readPls } from "../../../server/text/pls/read.ts";
+import { type SpokenWord, writePls } from "../../../server/text/pls/write.ts";
+
+const schema = readFileSync(join(import.meta.dirname, "../../support/pls.rng"), "utf8");
+const limits = { words: 5_000 };
+/** Each sign of the alphabet; neighbours that are one sound when they are written together; stress in each place. */
+const words: readonly SpokenWord[] = [
+  { word: "custom", phonemes: "k1Ast0xm" },
+  { word: "vowels", phonemes: "1@b0ad2AC1WD1xf1Yg0Eh1RJ0ek1Il0im1on0OG1Up1ur0N" },
+  { word: "cat-show", phonemes: "k1@tS0odZ0I" },
+  { word: "schwa", phonemes: "b0x0Us" },
+  { word: "strengths", phonemes: "str1EGTsv1@wyz0x" },
+  { word: "o'hara-łódź", phonemes: "0oh1@r0xC" },
+];
+
+function read(text: string, most = limits): PlsReading {
+  return readPls(Buffer.from(text), most);
+}
+
+function lexicon(lexemes: string, more = 'alphabet="ipa" xml:lang="en-US"'): string {
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" ${more}>
+${lexemes}
+</lexicon>`;
+}
+
+function entry(grapheme: string, phoneme: string): string {
+  return `<lexeme><grapheme>${grapheme}</grapheme><phoneme>${phoneme}</phoneme></lexeme>`;
+}
+
+function problemsOf(reading: PlsReading): string[] {
+  return "problems" in reading ? reading.problems.map(({ line, message }) => `${line}: ${message}`) : [];
+}
+
+describe("a lexicon that is written", () => {
+  it.each(alphabets)("in %s is what the specification demands, and is read back as it was", async (name) => {
+    const text = writePls(words, "en", name);
+    const judged = await validateXML({ xml: text, schema, extension: "relaxng" });
+    expect(judged.errors).toEqual([]);
+    expect(read(text)).toEqual({ lexicon: { language: "eng", words } });
+  });
+
+  it("has its stress before the syllable, for other readers", () => {
+    const text = writePls([{ word: "custom", phonemes: "k1Ast0xm" }], "en", "ipa");
+    expect(text).toContain("<phoneme>ˈkʌstəm</phoneme>");
+    expect(writePls([{ word: "about", phonemes: "0xb1Wt" }], "en", "ipa")).toContain(">əˈbaʊt<");
+  });
+
+  it("would be refused by that judge with a mistake in it", async () => {
+    const text = writePls(words, "en", "ipa").replaceAll("grapheme>", "graph>");
+    expect((await validateXML({ xml: text, schema, extension: "relaxng" })).valid).toBe(false);
+  });
+});
+
+describe("a lexicon of another program", () => {
+  it("is read with its alternatives, long vowels, ties, examples and metadata", () => {
+    const text =
+      lexicon(`<meta name="author" content="x"/><metadata><r:RDF xmlns:r="urn:x"><r:a/></r:RDF></metadata>
+<!-- one --><lexeme role="noun" xml:id="a"><grapheme>Colour</grapheme><grapheme>color</grapheme>
+<phoneme>x?</phoneme><phoneme prefer="true">/ˈkʌl.ɚ/</phoneme><example>My colour.</example></lexeme>
+<lexeme><grapheme>church</grapheme><phoneme><![CDATA[ˈt͡ʃɜːt͡ʃ]]></phoneme></lexeme>
+<lexeme><grapheme>app</grapheme><phoneme alphabet="x-svc-tts">1@p</phoneme></lexeme>`);
+    expect(read(text)).toEqual({
+      lexicon: {
+        language: "eng",
+        words: [
+          { word: "colour", phonemes: "k1Al0R" },
+          { word: "color", phonemes: "k1Al0R" },
+          { word: "church", phonemes: "C1RC" },
+          { word: "app", phonemes: "1@p" },
+        ],
+      },
+    });
+  });
+
+  it("tells of each entry that is wrong, with its line, and gives no words then", () => {
+    const text = lexicon(
+      [
+        entry("good", "ɡʊd"),
+        entry("two words", "tu"),
+        entry("Bach", "bax"),
+        "<lexeme><grapheme>NATO</grapheme><alias>n a t o</alias></lexeme>",
+        entry("good", "ɡud"),
+        entry("end", "ɛndˈ"),
+        '<lexeme><grapheme>sampa</grapheme><phoneme alphabet="x-sampa">s</phoneme></lexeme>',
+        "<lexeme><phoneme>s</phoneme></lexeme><word/>",
+      ].join("\n"),
+    );
+    const reading = read(text);
+    expect(problemsOf(reading)).toEqual([
+      '4: The grapheme "two words": a word is 1 to 60 letters, with hyphens and apostrophes between.',
+      '5: The phoneme "bax": the sign x has no sound in the phonetic alphabet.',
+      "6: A lexeme needs a phoneme; an alias cannot be taken in.",
+      '7: "good" stands in line 3 already, with other sounds.',
+      '8: The phoneme "ɛndˈ": a stress mark must be followed by a syllable.',
+      '9: The phoneme "s": its alphabet must be ipa or x-svc-tts.',
+      "10: A lexeme needs a grapheme.",
+      "10: <word> has no place in <lexicon>.",
+    ]);
+    expect(reading).toMatchObject({ count: 8 });
+  });
+
+  it.each([
+    ["no XML", "word = sounds", /^1: This cannot be read as XML near column \d+: /],
+    ["what ends too soon", lexicon("").slice(0, -5), /cannot be read as XML/],
+    [
+      "another root",
+      "<lexicon version='1.0'/>",
+      /^1: The file must begin with <lexicon version="1.0" xmlns=/,
+    ],
+    [
+      "another alphabet",
+      lexicon("", 'alphabet="x-sampa" xml:lang="en"'),
+      /alphabet must be ipa or x-svc-tts/,
+    ],
+    ["no language", lexicon("", 'alphabet="ipa"'), /xml:lang must name a language that a voice speaks/],
+    [
+      "another encoding",
+      lexicon("").replace("UTF-8", "UTF-16"),
+      /must be UTF-8; it says that it is "UTF-16"/,
+    ],
+    ["too many words", lexicon(entry("a", "ə") + entry("b", "bi")), /has 1 words at most/],
+    ["elements far within each other", lexicon("<metadata>".repeat(200_000)), /at most 16 deep/],
+    [
+      "a billion laughs",
+      lexicon(entry("lol", "&lol2;")).replace(
+        "<lexicon",
+        '<!DOCTYPE lexicon [<!ENTITY lol "lol"><!ENTITY lol2 "&lol;&lol;">]>\n<lexicon',
+      ),
+      /^2: A document type .* is not read/,
+    ],
+    [
+      "a file of the server",
+      lexicon(entry("passwd", "&file;")).replace(
+        "<lexicon",
+        '<!DOCTYPE lexicon [<!ENTITY file SYSTEM "file:///etc/passwd">]>\n<lexicon',
+      ),
+      /^2: A document type .* is not read/,
+    ],
+    ["an entity of nobody", lexicon(entry("passwd", "&file;")), /^3: This cannot be read as XML .*entity/],
+  ])("is refused as a whole: %s", (name, text, problem) => {
+    expect(problemsOf(read(text, { words: name === "too many words" ? 1 : 5_000 }))).toEqual([
+      expect.stringMatching(problem),
+    ]);
+  });
+
+  it("is refused when it is not UTF-8", () => {
+    const text = lexicon(entry("é", "e"));
+    expect(problemsOf(readPls(Buffer.from(text, "latin1"), limits))).toEqual([
+      "1: The file must be UTF-8, and is not.",
+    ]);
+  });
+
+  it("is told of no more than the first mistakes, with their number", () => {
+    const reading = read(lexicon(entry("1", "e").repeat(1_000)));
+    expect(reading).toMatchObject({ count: 1_000 });
+    expect(problemsOf(reading)).toHaveLength(20);
+  });
+});
