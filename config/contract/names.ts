@@ -94,6 +94,8 @@ export const paths = {
   valkeyCa: "/var/run/svc-tts/valkey-ca",
   /** The volume of the SQLite file. */
   database: "/var/lib/svc-tts/database",
+  /** Words that wait until PostgreSQL has them. */
+  spool: "/var/lib/svc-tts/spool",
   databasePassword: "/var/run/svc-tts/database",
   databaseCa: "/var/run/svc-tts/database-ca",
   dashboardSetup: "/var/run/svc-tts/dashboard-setup",
@@ -134,6 +136,8 @@ export const env = {
   database: "SVC_TTS_DATABASE",
   /** PostgreSQL's password, beside the URL. */
   databasePasswordFile: "SVC_TTS_DATABASE_PASSWORD_FILE",
+  /** Folder where words wait until the database has them. */
+  spoolDir: "SVC_TTS_SPOOL_DIR",
   /** Where people reach the dashboard; there is none without it. */
   dashboardUrl: "SVC_TTS_DASHBOARD_URL",
   /** What the link of the first owner shows. */

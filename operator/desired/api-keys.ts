@@ -22,7 +22,7 @@ export function keyVariables({ keys, dashboard }: Api): Record<string, string> {
   return {
     ...(secretRef && { [env.keysFile]: `${paths.keys}/${keysKey}` }),
     ...(sqlite && { [env.database]: sqliteFile }),
-    ...(postgres && { [env.database]: urlOf(postgres) }),
+    ...(postgres && { [env.database]: urlOf(postgres), [env.spoolDir]: paths.spool }),
     ...(postgres?.secretRef && { [env.databasePasswordFile]: `${paths.databasePassword}/${passwordFile}` }),
     ...(dashboard && { [env.dashboardUrl]: dashboard.url }),
     ...(dashboard?.setupSecretRef && { [env.dashboardSetupFile]: `${paths.dashboardSetup}/${setupFile}` }),
@@ -41,6 +41,7 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   return [
     ...(secretRef ? [secretMount("keys", paths.keys, { secretName: secretRef.name, optional: true })] : []),
     ...(sqlite ? [databaseMount(sqlite.persistentVolumeClaim.claimName)] : []),
+    ...(postgres ? [spoolMount] : []),
     ...(postgres?.secretRef
       ? [oneKey("database-password", paths.databasePassword, postgres.secretRef, passwordFile, true)]
       : []),
@@ -50,6 +51,12 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
     ...(setup ? [oneKey("dashboard-setup", paths.dashboardSetup, setup, setupFile, true)] : []),
   ];
 }
+
+/** Above what the server lets gather there (64 MiB). It outlives the container, not the pod. */
+const spoolMount: Mounted = {
+  volume: { name: "spool", emptyDir: { sizeLimit: "80Mi" } },
+  mount: { name: "spool", mountPath: paths.spool },
+};
 
 function databaseMount(claimName: string): Mounted {
   return {

@@ -171,7 +171,7 @@ function speechMetrics(registry: TierRegistry) {
     }),
     oovsDropped: new Counter({
       name: "svc_tts_oovs_dropped_total",
-      help: "Out-of-vocabulary words that were not kept, as too many waited for the database",
+      help: "Out-of-vocabulary words that were not kept: too many waited for the database, or a line of the spool was cut off",
       registers,
     }),
     streams: new Gauge({

@@ -14,7 +14,7 @@ import type { Lifecycle } from "./lifecycle.ts";
 import type { LoadBook } from "./load-book.ts";
 import type { Metrics } from "./metrics.ts";
 import type { Models } from "./models.ts";
-import type { OovRecorder } from "./oovs.ts";
+import type { OovRecorder } from "./oovs/recorder.ts";
 import type { Prober } from "./prober.ts";
 import type { Quotas } from "./quota/quotas.ts";
 import type { Directory } from "./replicas.ts";

@@ -24,6 +24,8 @@ export interface ApiSettings {
   readonly database: string | undefined;
   /** Of PostgreSQL; wins over the URL's. */
   readonly databasePasswordFile?: string | undefined;
+  /** A folder of this process's own, where words wait until the database has them; they wait in memory without one. */
+  readonly spoolFolder?: string | undefined;
   /** Undefined: there is no dashboard. Needs a database. */
   readonly dashboard?: DashboardSettings | undefined;
   /** How long its keys count when it cannot be read any more. */

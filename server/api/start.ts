@@ -24,7 +24,9 @@ import { createLoadBook } from "./load-book.ts";
 import type { Log } from "./log.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import { createModels } from "./models.ts";
-import { createOovRecorder, type OovRecorder } from "./oovs.ts";
+import { waitInMemory } from "./oovs/memory.ts";
+import { createOovRecorder, type OovRecorder } from "./oovs/recorder.ts";
+import { openSpool } from "./oovs/spool.ts";
 import { defaultLimits } from "./parts.ts";
 import { createProber } from "./prober.ts";
 import { countOnly, createQuotas, type Quotas, windowSeconds } from "./quota/quotas.ts";
@@ -129,7 +131,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const lexicon = hasKeys ? openLexicon(lexiconTable, log) : undefined;
   await lexicon?.refresh();
   const oovs = createOovStore(database);
-  const oovRecorder = openOovRecorder(oovs, metrics, log);
+  const oovRecorder = await openOovRecorder(oovs, settings.spoolFolder, metrics, log);
   const quotas = openQuotas(settings, files, metrics, log);
   const limits = { ...defaultLimits, ...settings.limits };
   const app = buildApp({
@@ -245,11 +247,22 @@ function openLexicon(table: LexiconTable, log: Log): FollowedLexicon {
   });
 }
 
-function openOovRecorder(store: OovStore, metrics: Metrics, log: Log): OovRecorder {
+async function openOovRecorder(
+  store: OovStore,
+  folder: string | undefined,
+  metrics: Metrics,
+  log: Log,
+): Promise<OovRecorder> {
+  const onDropped = (words: number) => metrics.oovsDropped(words);
+  const onTrouble = (error: Error | undefined) => {
+    if (error) log.error({ err: error, folder }, "the spool of words cannot be written; they wait in memory");
+    else log.info({ folder }, "the spool of words is written again");
+  };
   return createOovRecorder({
     store,
+    waiting:
+      folder === undefined ? waitInMemory({ onDropped }) : await openSpool({ folder, onDropped, onTrouble }),
     now: () => Date.now(),
-    onDropped: (words) => metrics.oovsDropped(words),
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "out-of-vocabulary words cannot be written; they wait");
       else log.info({}, "out-of-vocabulary words are written again");

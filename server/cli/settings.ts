@@ -43,6 +43,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     apiKey: text(names.apiKey),
     database: text(names.database),
     databasePasswordFile: text(names.databasePasswordFile),
+    spoolFolder: text(names.spoolDir),
     dashboard: readDashboard(environment),
     keysStaleSeconds: integer(names.keysStaleSeconds, 3600, 1, 365 * day),
     keyLimits: {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createOovRecorder } from "../../../server/api/oovs.ts";
+import { waitInMemory } from "../../../server/api/oovs/memory.ts";
+import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
 import type { ApiKey } from "../../../server/store/key.ts";
 import type { MetWord, OovStore } from "../../../server/store/oov-store.ts";
 
@@ -26,11 +27,13 @@ function record(store: OovStore, maxWaiting = 10) {
   let dropped = 0;
   const recorder = createOovRecorder({
     store,
-    maxWaiting,
+    waiting: waitInMemory({
+      maxWaiting,
+      onDropped: (words) => {
+        dropped += words;
+      },
+    }),
     now: () => Date.now(),
-    onDropped: (words) => {
-      dropped += words;
-    },
     onTrouble: (error) => troubles.push(error?.message),
   });
   return { recorder, troubles, dropped: () => dropped };

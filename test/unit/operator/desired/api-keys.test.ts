@@ -9,7 +9,8 @@ function deploymentOf(api: object) {
   const { strategy, template } =
     apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
   const [container] = template?.spec?.containers ?? [];
-  const own = container?.env?.filter(({ name }) => /_TTS_(KEYS_FILE|DATABASE|DASHBOARD)/.test(name)) ?? [];
+  const own =
+    container?.env?.filter(({ name }) => /_TTS_(KEYS_FILE|DATABASE|DASHBOARD|SPOOL)/.test(name)) ?? [];
   const mounts = container?.volumeMounts ?? [];
   const volumes = template?.spec?.volumes ?? [];
   return {
@@ -60,7 +61,9 @@ describe("keys of API pods", () => {
       SVC_TTS_DATABASE:
         "postgres://svc-tts@db:6432/tts?sslmode=verify-full&sslrootcert=/var/run/svc-tts/database-ca/ca.crt",
       SVC_TTS_DATABASE_PASSWORD_FILE: "/var/run/svc-tts/database/password",
+      SVC_TTS_SPOOL_DIR: "/var/lib/svc-tts/spool",
     });
+    expect(volumeAt("/var/lib/svc-tts/spool")?.emptyDir).toEqual({ sizeLimit: "80Mi" });
     expect(volumeAt("/var/run/svc-tts/database")?.secret).toMatchObject({
       secretName: "db",
       optional: true,

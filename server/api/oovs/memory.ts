@@ -1,0 +1,36 @@
+import type { MetWord } from "../../store/oov-store.ts";
+import { GatheredWords, type WaitingWords } from "./waiting.ts";
+
+export interface MemoryOptions {
+  /** Different words that may wait; more are dropped. */
+  readonly maxWaiting?: number;
+  readonly onDropped: (words: number) => void;
+}
+
+const usualMaxWaiting = 10_000;
+
+/** Words wait in this process, and are gone with it. */
+export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): WaitingWords {
+  const waiting = new GatheredWords();
+  const take = (met: MetWord) => {
+    if (waiting.size >= maxWaiting && !waiting.has(met)) onDropped(met.count);
+    else waiting.add(met);
+  };
+  return {
+    add(words) {
+      for (const met of words) take(met);
+    },
+    async next() {
+      if (waiting.size === 0) return undefined;
+      const words = waiting.take();
+      return {
+        words,
+        done: async () => undefined,
+        putBack() {
+          for (const met of [...words, ...waiting.take()]) take(met);
+        },
+      };
+    },
+    close: async () => undefined,
+  };
+}

@@ -1,0 +1,119 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { openSpool } from "../../../server/api/oovs/spool.ts";
+import type { MetWord } from "../../../server/store/oov-store.ts";
+
+let folder: string;
+
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), "svc-tts-spool-")), "spool");
+});
+afterEach(() => rmSync(join(folder, ".."), { recursive: true }));
+
+function met(word: string, more: Partial<MetWord> = {}): MetWord {
+  return { keyId: "k", team: "blue", language: "eng", word, count: 1, firstSeen: 5, lastSeen: 5, ...more };
+}
+
+async function open(options: { readonly maxBytes?: number; readonly fileBytes?: number } = {}) {
+  const troubles: (string | undefined)[] = [];
+  let dropped = 0;
+  const spool = await openSpool({
+    folder,
+    ...options,
+    onDropped: (words) => {
+      dropped += words;
+    },
+    onTrouble: (error) => troubles.push((error as NodeJS.ErrnoException | undefined)?.code),
+  });
+  /** Everything that waits, as the database gets it. */
+  const takeAll = async () => {
+    const words: string[] = [];
+    for (let batch = await spool.next(); batch; batch = await spool.next()) {
+      words.push(...batch.words.map(({ word, count }) => `${word} ${count}`));
+      await batch.done();
+    }
+    return words;
+  };
+  return { spool, takeAll, troubles, dropped: () => dropped };
+}
+
+/** Lines that are on the disk. */
+function lines(): string[] {
+  return readdirSync(folder).flatMap((name) => readFileSync(join(folder, name), "utf8").trim().split("\n"));
+}
+
+describe("a spool", () => {
+  it("keeps words for the process that comes after one that was killed, and has no file when they are written", async () => {
+    const { spool } = await open();
+    spool.add([met("zorblax"), met("quux")]);
+    spool.add([met("zorblax", { lastSeen: 9 }), met("zorblax", { team: undefined, keyId: "other" })]);
+    await expect.poll(() => lines().length).toBe(4);
+    const next = await open(); // the first is not closed
+    const batch = await next.spool.next();
+    expect(batch?.words).toEqual([
+      met("zorblax", { count: 2, lastSeen: 9 }),
+      met("quux"),
+      met("zorblax", { team: undefined, keyId: "other" }),
+    ]);
+    batch?.putBack();
+    expect(await next.takeAll()).toEqual(["zorblax 2", "quux 1", "zorblax 1"]);
+    expect(readdirSync(folder)).toEqual([]);
+    await spool.close();
+  });
+
+  it("keeps the oldest when it is full, counts the others, and takes words again when there is room", async () => {
+    const line = JSON.stringify(met("w10")).length + 1;
+    const { spool, takeAll, dropped } = await open({ maxBytes: 5 * line, fileBytes: 2 * line });
+    for (let i = 10; i < 20; i++) {
+      spool.add([met(`w${i}`)]);
+      await spool.close(); // one file each
+    }
+    expect(dropped()).toBe(5);
+    expect(await takeAll()).toEqual(["w10 1", "w11 1", "w12 1", "w13 1", "w14 1"]);
+    spool.add([met("w20")]);
+    expect(await takeAll()).toEqual(["w20 1"]);
+  });
+
+  it("reads what it can of a file that was cut off", async () => {
+    mkdirSync(folder);
+    const whole = JSON.stringify(met("whole"));
+    writeFileSync(join(folder, "words-00000007.jsonl"), `${whole}\n{"word":1}\n${whole.slice(0, 20)}`);
+    writeFileSync(join(folder, "notes.txt"), "of somebody else");
+    const { spool, takeAll, dropped } = await open();
+    spool.add([met("new")]);
+    expect(await takeAll()).toEqual(["whole 1", "new 1"]);
+    expect(dropped()).toBe(2);
+    expect(readdirSync(folder)).toEqual(["notes.txt"]);
+  });
+
+  it("lets words wait in memory while the disk is full, and says so once", async () => {
+    mkdirSync(folder);
+    for (const number of [1, 2]) symlinkSync("/dev/full", join(folder, `words-0000000${number}.jsonl`));
+    const { spool, takeAll, troubles } = await open();
+    spool.add([met("zorblax")]);
+    await expect.poll(() => troubles).toEqual(["ENOSPC"]);
+    spool.add([met("zorblax")]);
+    await expect.poll(() => readdirSync(folder)).toEqual([]);
+    spool.add([met("quux")]);
+    expect(await takeAll()).toEqual(["quux 1", "zorblax 2"]);
+    expect(troubles).toEqual(["ENOSPC", undefined]);
+  });
+
+  it("starts where its folder cannot be made", async () => {
+    writeFileSync(folder, "a file");
+    const { spool, takeAll, troubles } = await open();
+    spool.add([met("zorblax")]);
+    expect(await takeAll()).toEqual(["zorblax 1"]);
+    expect(troubles).toEqual(["EEXIST"]);
+  });
+});
