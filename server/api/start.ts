@@ -6,6 +6,7 @@ import { type FollowedLexicon, followLexicon } from "../store/followed-lexicon.t
 import { type KeyTableUser, openKeyTableBook } from "../store/key-table.ts";
 import { createLexiconTable, type LexiconTable } from "../store/lexicon.ts";
 import { createOovStore, type OovStore } from "../store/oov-store.ts";
+import { createSentenceSetting } from "../store/team-settings.ts";
 import { recordUsage, type UsageRecorder } from "../store/usage.ts";
 import { startTracing } from "../tracing/start.ts";
 import { createAdmission } from "./admission.ts";
@@ -131,7 +132,13 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const lexicon = hasKeys ? openLexicon(lexiconTable, log) : undefined;
   await lexicon?.refresh();
   const oovs = createOovStore(database);
-  const oovRecorder = await openOovRecorder(oovs, settings.spoolFolder, metrics, log);
+  const oovRecorder = await openOovRecorder({
+    store: oovs,
+    folder: settings.spoolFolder,
+    keepsSentences: (team) => lexicon?.keepsSentences(team) ?? false,
+    metrics,
+    log,
+  });
   const quotas = openQuotas(settings, files, metrics, log);
   const limits = { ...defaultLimits, ...settings.limits };
   const app = buildApp({
@@ -146,7 +153,12 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     dashboard:
       settings.dashboard &&
       lexicon &&
-      openDashboard(settings.dashboard, database, { lexicon, table: lexiconTable }, now),
+      openDashboard(
+        settings.dashboard,
+        database,
+        { lexicon, table: lexiconTable, sentences: createSentenceSetting(database, now) },
+        now,
+      ),
     quotas,
     oovs,
     oovRecorder,
@@ -247,12 +259,21 @@ function openLexicon(table: LexiconTable, log: Log): FollowedLexicon {
   });
 }
 
-async function openOovRecorder(
-  store: OovStore,
-  folder: string | undefined,
-  metrics: Metrics,
-  log: Log,
-): Promise<OovRecorder> {
+interface OovParts {
+  readonly store: OovStore;
+  readonly folder: string | undefined;
+  readonly keepsSentences: (team: string | undefined) => boolean;
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+async function openOovRecorder({
+  store,
+  folder,
+  keepsSentences,
+  metrics,
+  log,
+}: OovParts): Promise<OovRecorder> {
   const onDropped = (words: number) => metrics.oovsDropped(words);
   const onTrouble = (error: Error | undefined) => {
     if (error) log.error({ err: error, folder }, "the spool of words cannot be written; they wait in memory");
@@ -260,6 +281,7 @@ async function openOovRecorder(
   };
   return createOovRecorder({
     store,
+    keepsSentences,
     waiting:
       folder === undefined ? waitInMemory({ onDropped }) : await openSpool({ folder, onDropped, onTrouble }),
     now: () => Date.now(),

@@ -5,6 +5,7 @@ import type { KeyBook } from "../store/key-book.ts";
 import type { KeyTableUser } from "../store/key-table.ts";
 import type { LexiconTable } from "../store/lexicon.ts";
 import type { Sessions } from "../store/sessions.ts";
+import type { SentenceSetting } from "../store/team-settings.ts";
 import type { DayOfUsage } from "../store/usage.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Throttle } from "./throttle.ts";
@@ -20,7 +21,11 @@ export interface DashboardParts {
   /** What the first owner's link shows; undefined where there is none, or no longer. */
   readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyBook;
-  readonly lexicon: { readonly table: LexiconTable; readonly lexicon: FollowedLexicon };
+  readonly lexicon: {
+    readonly table: LexiconTable;
+    readonly lexicon: FollowedLexicon;
+    readonly sentences: SentenceSetting;
+  };
   /** Since a day of UTC. */
   readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
   /** The newest changes. */

@@ -26,6 +26,8 @@ export type AuditAction =
   | "words imported"
   | "word removed"
   | "word dismissed"
+  | "sentences turned on"
+  | "sentences turned off"
   | "signed in"
   | "sign-in refused";
 

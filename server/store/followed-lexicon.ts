@@ -13,6 +13,8 @@ export interface FollowedLexicon {
     language: string,
     text: string,
   ): Readonly<Record<string, string>> | undefined;
+  /** Whether the team wants the sentences around unknown words kept. */
+  keepsSentences(team: string | undefined): boolean;
   /** Looks for changes at once. */
   refresh(): Promise<void>;
   close(): void;
@@ -33,13 +35,16 @@ const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
 export function followLexicon({ table, intervalMs, onTrouble }: FollowedLexiconOptions): FollowedLexicon {
   const tell = tellOnce(onTrouble);
   let entries = new Map<string, ReadonlyMap<string, string>>();
+  let withSentences: ReadonlySet<string> = new Set();
   let revision: number | undefined;
   let looking: Promise<void> | undefined;
   const look = async () => {
     try {
       const current = await table.revision();
       if (current !== revision) {
-        const groups = Map.groupBy(await table.load(), ({ team, language }) => placeOf(team, language));
+        const loaded = await table.load();
+        const groups = Map.groupBy(loaded.entries, ({ team, language }) => placeOf(team, language));
+        withSentences = loaded.withSentences;
         entries = new Map(
           [...groups].map(([place, list]) => [
             place,
@@ -68,6 +73,7 @@ export function followLexicon({ table, intervalMs, onTrouble }: FollowedLexiconO
       const found = text.length > searchedCharacters ? [...known] : foundIn(text, known);
       return found.length > 0 ? Object.fromEntries(found) : undefined;
     },
+    keepsSentences: (team) => withSentences.has(team ?? ""),
     refresh,
     close: () => clearInterval(timer),
   };

@@ -4,6 +4,7 @@ import { writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { changeInTurn, readRevision } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
+import { teamsWithSentences } from "./team-settings.ts";
 
 /** How a team says a word. */
 export interface LexiconEntry {
@@ -19,12 +20,18 @@ export interface LexiconEntry {
 
 export type LexiconWord = Omit<LexiconEntry, "phonemes">;
 
+export interface LoadedLexicon {
+  readonly entries: readonly LexiconEntry[];
+  /** Teams that want the sentences around unknown words kept. */
+  readonly withSentences: ReadonlySet<string>;
+}
+
 /** Words that a team met, and what it made of them. */
 export interface LexiconTable {
   /** Changes whenever an entry does. */
   revision(): Promise<number>;
   /** Of every team. */
-  load(): Promise<readonly LexiconEntry[]>;
+  load(): Promise<LoadedLexicon>;
   /** Of one team, by the word. */
   list(team: string): Promise<readonly LexiconEntry[]>;
   /** @throws LexiconError when the team has as many as it may. */
@@ -47,6 +54,8 @@ export interface ReviewedWord {
   readonly language: string;
   /** As it was written most recently. */
   readonly word: string;
+  /** That it was met in most recently, where the team wants that kept. */
+  readonly sentence: string | undefined;
   readonly count: number;
   /** Milliseconds since the epoch. */
   readonly firstSeen: number;
@@ -75,7 +84,7 @@ export function createLexiconTable(database: Database, now: () => number): Lexic
     load: () =>
       database.run(async (db) => {
         const rows = await db.selectFrom("lexicon").selectAll().limit(maxLoaded).execute();
-        return rows.map(toEntry);
+        return { entries: rows.map(toEntry), withSentences: await teamsWithSentences(db) };
       }),
     list: (team) =>
       database.run(async (db) => {
@@ -171,7 +180,7 @@ const maxRows = 20_000;
 async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promise<ReviewedWord[]> {
   const rows = await db
     .selectFrom("oovs")
-    .select(["language", "word", "count", "first_seen", "last_seen"])
+    .select(["language", "word", "sentence", "count", "first_seen", "last_seen"])
     .where("team_id", team === "" ? "is" : "=", team === "" ? null : team)
     .orderBy("last_seen", "desc")
     .limit(maxRows)
@@ -192,6 +201,7 @@ async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promis
       return {
         language: latest?.language ?? "",
         word: latest?.word ?? "",
+        sentence: all.find(({ sentence }) => sentence !== null)?.sentence ?? undefined,
         count: all.reduce((sum, { count }) => sum + Number(count), 0),
         firstSeen: Math.min(...all.map(({ first_seen }) => Number(first_seen))),
         lastSeen: Number(latest?.last_seen),

@@ -1,6 +1,7 @@
-import { type Kysely, sql } from "kysely";
+import { type Kysely, sql, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
 import type { Tables } from "./schema.ts";
+import { holdTeamsWithSentences } from "./team-settings.ts";
 
 /** A word that no dictionary had, as one key met it since the last time that it was written down. */
 export interface MetWord {
@@ -9,6 +10,8 @@ export interface MetWord {
   /** ISO 639-3. */
   readonly language: string;
   readonly word: string;
+  /** Around the word, where the team wants that kept. */
+  readonly sentence?: string | undefined;
   readonly count: number;
   /** Milliseconds since the epoch. */
   readonly firstSeen: number;
@@ -18,7 +21,7 @@ export interface MetWord {
 /** Whose words: all of the key's team where it has one, else its own. */
 export type WordOwner = Pick<MetWord, "keyId" | "team">;
 
-export type SavedWord = Omit<MetWord, "keyId" | "team">;
+export type SavedWord = Omit<MetWord, "keyId" | "team" | "sentence">;
 
 /** Where out-of-vocabulary words are kept for review. */
 export interface OovStore {
@@ -39,7 +42,8 @@ export function createOovStore(database: Database): OovStore {
     add: (words) =>
       database.run((db) =>
         db.transaction().execute(async (trx) => {
-          for (const some of batches(inOrder(words))) await addWords(trx, some);
+          const wanted = await wantedSentences(trx, words);
+          for (const some of batches(inOrder(wanted))) await addWords(trx, some);
           for (const keyId of new Set(inOrder(words).map((word) => word.keyId))) {
             await forgetOldest(trx, keyId);
           }
@@ -47,6 +51,16 @@ export function createOovStore(database: Database): OovStore {
       ),
     list: (owner, filter) => database.run((db) => listWords(db, owner, filter)),
   };
+}
+
+/** Without the sentences of teams that do not want them, whatever was true when they were met. */
+async function wantedSentences(
+  trx: Transaction<Tables>,
+  words: readonly MetWord[],
+): Promise<readonly MetWord[]> {
+  if (words.every(({ sentence }) => sentence === undefined)) return words;
+  const teams = await holdTeamsWithSentences(trx);
+  return words.map((met) => (teams.has(met.team ?? "") ? met : { ...met, sentence: undefined }));
 }
 
 /** One order everywhere: replicas that wrote in different ones would wait for each other. */
@@ -64,11 +78,12 @@ function batches(words: readonly MetWord[]): MetWord[][] {
 }
 
 async function addWords(db: Kysely<Tables>, words: readonly MetWord[]): Promise<void> {
-  const rows = words.map(({ keyId, team, language, word, count, firstSeen, lastSeen }) => ({
+  const rows = words.map(({ keyId, team, language, word, sentence, count, firstSeen, lastSeen }) => ({
     key_id: keyId,
     team_id: team ?? null,
     language,
     word,
+    sentence: sentence ?? null,
     count,
     first_seen: firstSeen,
     last_seen: lastSeen,
@@ -81,6 +96,7 @@ async function addWords(db: Kysely<Tables>, words: readonly MetWord[]): Promise<
         team_id: row.ref("excluded.team_id"),
         count: row("oovs.count", "+", row.ref("excluded.count")),
         last_seen: row.ref("excluded.last_seen"),
+        sentence: row.fn.coalesce("excluded.sentence", "oovs.sentence"),
       })),
     )
     .execute();

@@ -33,6 +33,8 @@ export interface Tables {
     /** ISO 639-3. */
     readonly language: string;
     readonly word: string;
+    /** Around the word, where the team wants that kept. */
+    readonly sentence: string | null;
     readonly count: number;
     readonly first_seen: number;
     readonly last_seen: number;
@@ -82,6 +84,12 @@ export interface Tables {
     /** In the public phonetic alphabet. */
     readonly phonemes: string;
   };
+  readonly team_settings: {
+    /** Empty for keys without a team. */
+    readonly team_id: string;
+    /** 1 or 0. */
+    readonly keep_sentences: number;
+  };
   /** Words that a team does not want to review. */
   readonly dismissed_words: {
     readonly team_id: string;
@@ -107,6 +115,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "003-accounts": { up: createAccounts },
   "004-usage": { up: createUsage },
   "005-lexicon": { up: createLexicon },
+  "006-sentences": { up: addSentences },
 };
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -226,4 +235,13 @@ async function createLexicon(db: Kysely<never>): Promise<void> {
     .addPrimaryKeyConstraint("dismissed_words_pk", ["team_id", "language", "word"])
     .execute();
   await sql`insert into revisions (name, number) values ('lexicon', 1)`.execute(db);
+}
+
+async function addSentences(db: Kysely<never>): Promise<void> {
+  await db.schema.alterTable("oovs").addColumn("sentence", "text").execute();
+  await db.schema
+    .createTable("team_settings")
+    .addColumn("team_id", "text", (column) => column.primaryKey())
+    .addColumn("keep_sentences", "integer", (column) => column.notNull())
+    .execute();
 }

@@ -212,7 +212,9 @@ describe.each([
   });
 
   it("writes how a word is said, hears it, and saves it", async () => {
-    const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Zorblax." };
+    await page.goto(`${url}/dashboard/words`);
+    await page.getByRole("button", { name: "Keep sentences" }).click();
+    const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
     await server.api.post(team, { accept: "audio/pcm" }); // of a key without a team
     const word = page.getByRole("heading", { name: "Zorblax" });
     await eventually(
@@ -223,6 +225,7 @@ describe.each([
       },
       60_000,
     );
+    await page.getByText("Say Zorblax to me.").waitFor();
     await page.getByLabel("Say Zorblax as").fill("z1Orbl2@ks");
     await page.getByRole("button", { name: "Listen to Zorblax" }).click();
     await page.getByText(/^\d\.\d s$/).waitFor();

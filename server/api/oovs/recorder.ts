@@ -1,11 +1,13 @@
 import type { ApiKey } from "../../store/key.ts";
 import type { OovStore } from "../../store/oov-store.ts";
 import { tellOnce } from "../../store/trouble.ts";
+import { sentenceAround } from "./sentence.ts";
 import type { WaitingWords } from "./waiting.ts";
 
 /** Takes down words for review, beside the speech: it never waits and never fails. */
 export interface OovRecorder {
-  note(key: ApiKey, language: string, words: readonly string[]): void;
+  /** @param text in which they stand. */
+  note(key: ApiKey, language: string, words: readonly string[], text: string): void;
   /** Writes what is left to write. */
   close(): Promise<void>;
 }
@@ -13,6 +15,8 @@ export interface OovRecorder {
 export interface OovRecorderOptions {
   readonly store: OovStore;
   readonly waiting: WaitingWords;
+  /** Whether the team wants the sentences around its words kept. */
+  readonly keepsSentences: (team: string | undefined) => boolean;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
   /** How often words are written. */
@@ -24,7 +28,7 @@ export interface OovRecorderOptions {
 const usualWriteMs = 5_000;
 
 export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
-  const { store, waiting, now } = options;
+  const { store, waiting, keepsSentences, now } = options;
   const tell = tellOnce(options.onTrouble);
   let writing: Promise<void> | undefined;
 
@@ -58,10 +62,14 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const timer = setInterval(() => void writeOnce(), options.writeMs ?? usualWriteMs).unref();
 
   return {
-    note({ id, team }, language, words) {
+    note({ id, team }, language, words, text) {
       const at = now();
+      const isKept = keepsSentences(team);
       waiting.add(
-        words.map((word) => ({ keyId: id, team, language, word, count: 1, firstSeen: at, lastSeen: at })),
+        words.map((word) => ({
+          ...{ keyId: id, team, language, word, count: 1, firstSeen: at, lastSeen: at },
+          ...(isKept && { sentence: sentenceAround(word, text, language) }),
+        })),
       );
     },
     async close() {

@@ -208,6 +208,7 @@ const lineSchema = Type.Object({
   team: Type.Optional(Type.String()),
   language: Type.String(),
   word: Type.String(),
+  sentence: Type.Optional(Type.String()),
   count: Type.Integer({ minimum: 1 }),
   firstSeen: moment,
   lastSeen: moment,
@@ -228,9 +229,10 @@ function toMet({
   team,
   language,
   word,
+  sentence,
   count,
   firstSeen,
   lastSeen,
 }: Static<typeof lineSchema>): MetWord {
-  return { keyId, team, language, word, count, firstSeen, lastSeen };
+  return { keyId, team, language, word, sentence, count, firstSeen, lastSeen };
 }

@@ -33,7 +33,12 @@ export class GatheredWords {
   add(met: MetWord): void {
     const place = placeOf(met);
     const before = this.#words.get(place);
-    const sum = before && { ...met, count: before.count + met.count, firstSeen: before.firstSeen };
+    const sum = before && {
+      ...met,
+      sentence: met.sentence ?? before.sentence,
+      count: before.count + met.count,
+      firstSeen: before.firstSeen,
+    };
     this.#words.set(place, sum ?? met);
   }
 

@@ -111,7 +111,8 @@ function withLexicon({ lexicon }: ApiParts, { request, wanted }: Exchange): Invo
 }
 
 function noteOovs({ oovRecorder }: ApiParts, { request, wanted }: Exchange, words: readonly string[]): void {
-  if (request.apiKey) oovRecorder.note(request.apiKey, wanted.invocation.lang, words);
+  const { lang, text } = wanted.invocation;
+  if (request.apiKey) oovRecorder.note(request.apiKey, lang, words, text);
 }
 
 /** Some encoders take milliseconds to make, which pass while the model makes its first audio. */

@@ -5,7 +5,7 @@ import { type LexiconEntry, LexiconError, type LexiconWord, type ReviewedWord } 
 import { lexiconWord, longestPhonemes } from "../../text/lexicon.ts";
 import { readPhonemes } from "../../text/phonemes.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { alert, base, csrfField, layout, time } from "../layout.ts";
+import { alert, base, csrfField, layout, time, type Visitor } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
 import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
@@ -16,19 +16,20 @@ const shownWords = 100;
 
 /** Words that no dictionary had: how the team says them is written here, and spoken at once. */
 export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { voices }: ApiParts): void {
-  const { lexicon, table } = parts.lexicon;
+  const { lexicon, table, sentences } = parts.lexicon;
   const guard = { onRequest: requireVisit(parts, "owner", "member"), preHandler: requireCsrf };
   addLexiconFiles(scope, parts);
   const show = async (request: FastifyRequest, reply: FastifyReply, asked: string, problem?: string) => {
     const visitor = visitOf(request);
     const team = teamOf(request, asked);
-    const [words, entries, teams] = await Promise.all([
+    const [words, entries, keepsSentences, teams] = await Promise.all([
       table.review(team, shownWords),
       table.list(team),
+      sentences.isOn(team),
       visitor.person.role === "owner" ? table.teams() : [],
     ]);
     const facts = { csrf: visitor.csrf, team, voices: voices.all() };
-    const content = html`${alert(problem)}${importedNote(request)}${teamForm(teams, team)}${review(words, facts)}${entryTable(entries, facts)}${fileForms(entries, facts)}`;
+    const content = html`${alert(problem)}${importedNote(request)}${teamForm(teams, team)}${review(words, facts)}${sentenceForm(keepsSentences, visitor, team)}${entryTable(entries, facts)}${fileForms(entries, facts)}`;
     return reply
       .type("text/html; charset=utf-8")
       .send(layout({ title: "Unknown words", visitor, place, content, script: "words.js" }));
@@ -51,6 +52,14 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
       if (!(error instanceof LexiconError)) throw error;
       return show(request, reply.code(400), team, error.message);
     }
+  });
+  const owners = { onRequest: requireVisit(parts, "owner"), preHandler: requireCsrf };
+  scope.post("/words/sentences", owners, async (request, reply) => {
+    const team = field(request, "team");
+    const isOn = field(request, "keep") === "yes";
+    await sentences.turn(visitOf(request).person.name, team, isOn);
+    await lexicon.refresh();
+    return back(reply, team);
   });
   for (const change of ["remove", "dismiss"] as const) {
     scope.post(`/words/${change}`, guard, async (request, reply) => {
@@ -110,9 +119,10 @@ function review(words: readonly ReviewedWord[], facts: Facts): Html {
     return html`<p class="card">Nothing to review. Words that no dictionary has appear here within a minute of a request with <code>saveOovs</code>.</p>`;
   }
   const items = words.map(
-    ({ word, language, count, firstSeen, lastSeen }, i) => html`<li class="card">
+    ({ word, language, sentence, count, firstSeen, lastSeen }, i) => html`<li class="card">
 <h2 dir="auto" lang="${languages[language]?.iso6391 ?? "en"}">${word}</h2>
 <p class="quiet">${languageName(language)}; met ${count === 1 ? "once" : `${count} times`}, from ${time(firstSeen)} to ${time(lastSeen)} UTC</p>
+${sentence !== undefined && html`<blockquote dir="auto" lang="${languages[language]?.iso6391 ?? "en"}">${sentence}</blockquote>`}
 ${saveForm({ id: `w${i}`, word, language, phonemes: "" }, facts)}
 <form method="post" action="${place}/dismiss">${hidden(facts, word, language)}<p class="row"><button class="plain">Dismiss ${word}</button></p></form>
 </li>`,
@@ -120,6 +130,17 @@ ${saveForm({ id: `w${i}`, word, language, phonemes: "" }, facts)}
   return html`<p>How are these said? <a href="#alphabet">The phonetic alphabet</a> is that of <code>phonemizeBetweenBrackets</code>.</p>
 <ul class="plain-list">${items}</ul>
 ${alphabet()}`;
+}
+
+/** Everybody may know whether sentences are kept; owners choose. */
+function sentenceForm(isOn: boolean, { person, csrf }: Visitor, team: string): Html {
+  const state = isOn
+    ? "The sentence around a word that is met is kept, of up to 240 characters."
+    : "Words are kept without the sentences around them.";
+  const form = html`<form method="post" action="${place}/sentences">${csrfField(csrf)}<input type="hidden" name="team" value="${team}"><input type="hidden" name="keep" value="${isOn ? "no" : "yes"}">
+<p class="row"><button class="plain">${isOn ? "Keep no sentences, and forget those kept" : "Keep sentences"}</button></p></form>`;
+  return html`<h2>Sentences</h2>
+<p>${state}</p>${person.role === "owner" && form}`;
 }
 
 function hidden({ csrf, team }: Facts, word: string, language: string): Html {

@@ -13,6 +13,7 @@ import { createKeyTable, openKeyTableBook } from "../../../server/store/key-tabl
 import { createLexiconTable, LexiconError } from "../../../server/store/lexicon.ts";
 import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts";
 import { createSessions } from "../../../server/store/sessions.ts";
+import { createSentenceSetting } from "../../../server/store/team-settings.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
 import { eventually } from "../../support/api-tier.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
@@ -291,6 +292,38 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
   });
 });
 
+describe.each(kinds)("sentences in %s", (_, newPlace) => {
+  it("are kept of teams that want them alone, and are forgotten when they do not any more", async () => {
+    const database = opened(await newPlace());
+    const store = createOovStore(database);
+    const setting = createSentenceSetting(database, () => now);
+    const table = createLexiconTable(database, () => now);
+    const add = (team: string | undefined, sentence: string | undefined) =>
+      store.add([
+        {
+          ...{ keyId: `of ${team}`, team, language: "eng", word: "zorblax", sentence },
+          ...{ count: 1, firstSeen: now, lastSeen: now },
+        },
+      ]);
+    const sentencesOf = async (team: string) => (await table.review(team, 9)).map((word) => word.sentence);
+    await setting.turn("ada", "blue", true);
+    await setting.turn("ada", "", true);
+    for (const team of ["blue", "red", undefined]) await add(team, "A zorblax.");
+    await add("blue", undefined);
+    expect(await sentencesOf("blue")).toEqual(["A zorblax."]);
+    expect(await sentencesOf("")).toEqual(["A zorblax."]);
+    expect(await sentencesOf("red")).toEqual([undefined]); // as one that waited while it was turned off
+    expect([...(await table.load()).withSentences].toSorted()).toEqual(["", "blue"]);
+    const revision = await table.revision();
+    // whichever comes first, nothing is left
+    await Promise.all([setting.turn("ada", "blue", false), add("blue", "Another zorblax.")]);
+    expect(await setting.isOn("blue")).toBe(false);
+    expect(await sentencesOf("blue")).toEqual([undefined]);
+    expect(await sentencesOf("")).toEqual(["A zorblax."]);
+    expect(await table.revision()).toBeGreaterThan(revision);
+  });
+});
+
 describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
   it("takes in words together, over those that are there, and none when there would be too many", async () => {
     const database = opened(await newPlace());
@@ -368,6 +401,7 @@ describe("PostgreSQL that is not well says what to do", () => {
         "audit",
         "key_usage",
         "lexicon",
+        "team_settings",
         "dismissed_words",
       ]) {
         await db.schema.dropTable(table).execute();

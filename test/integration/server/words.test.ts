@@ -6,6 +6,7 @@ import { openDatabase } from "../../../server/store/database.ts";
 import { createKey } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { eventually } from "../../support/api-tier.ts";
+import { joined } from "../../support/people.ts";
 import { Visitor } from "../../support/visitor.ts";
 import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
 
@@ -74,6 +75,35 @@ describe("a word that no dictionary has", () => {
     await speak("blue", "blorquent and wuggish.", { saveOovs: true });
     await eventually("the other appears", async () => (await page()).text.includes(">wuggish</h2>"), 60_000);
     expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
+  });
+
+  it("comes with its sentence for a team that wants it, until it does not any more", async () => {
+    const turn = (keep: string, by = owner) => by.post("/dashboard/words/sentences", { team: "blue", keep });
+    const spoken = "First of all. That glumfrag is <new> here. Last.";
+    const quoted = '<blockquote dir="auto" lang="en">That glumfrag is &#60;new&#62; here.</blockquote>';
+    await speak("blue", spoken, { saveOovs: true });
+    await eventually("it appears", async () => (await page()).text.includes(">glumfrag</h2>"), 60_000);
+    expect((await page()).text).not.toContain("<blockquote");
+    const member = await joined(owner, server.api.url, {
+      ...{ name: "bob", role: "member", team: "blue", password },
+    });
+    expect((await member.get("/dashboard/words")).text).not.toContain("Keep sentences");
+    expect((await turn("yes", member)).status).toBe(403);
+    await page();
+    expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
+    await speak("blue", spoken, { saveOovs: true });
+    await speak("red", spoken, { saveOovs: true });
+    await eventually("the sentence is there", async () => (await page()).text.includes(quoted), 60_000);
+    expect((await member.get("/dashboard/words")).text).toContain(quoted);
+    expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("<blockquote");
+    await page();
+    await turn("no");
+    expect((await page()).text).not.toContain("<blockquote");
+    await turn("yes");
+    expect((await page()).text).not.toContain("<blockquote"); // it was not only hidden
+    expect((await owner.get("/dashboard/changes")).text).toMatch(
+      /<td>ada<\/td><td>sentences turned off<\/td><td>blue<\/td>/,
+    );
   });
 
   it("is a word: neither markup nor a formula is taken for one", async () => {

@@ -33,6 +33,7 @@ function record(store: OovStore, maxWaiting = 10) {
         dropped += words;
       },
     }),
+    keepsSentences: (team) => team === "telling",
     now: () => Date.now(),
     onTrouble: (error) => troubles.push(error?.message),
   });
@@ -43,10 +44,10 @@ test("words are written together, each once with how often it was met", async ()
   const store = new TestStore();
   const { recorder } = record(store);
   const first = Date.now();
-  recorder.note(key, "eng", ["zorblax", "quux"]);
+  recorder.note(key, "eng", ["zorblax", "quux"], "Such zorblax.");
   await vi.advanceTimersByTimeAsync(1_000);
-  recorder.note(key, "eng", ["zorblax"]);
-  recorder.note(key, "nld", ["zorblax"]);
+  recorder.note(key, "eng", ["zorblax"], "Such zorblax.");
+  recorder.note(key, "nld", ["zorblax"], "Such zorblax.");
   expect(store.batches).toEqual([]);
   await vi.advanceTimersByTimeAsync(5_000);
   const common = { keyId: "k", team: "blue", language: "eng", firstSeen: first };
@@ -65,9 +66,9 @@ test("what cannot be written waits, up to a bound, and what is above it is count
   const store = new TestStore();
   const { recorder, troubles, dropped } = record(store, 3);
   store.failure = new Error("the disk is full");
-  recorder.note(key, "eng", ["a", "b"]);
+  recorder.note(key, "eng", ["a", "b"], "Such zorblax.");
   await vi.advanceTimersByTimeAsync(20_000);
-  recorder.note(key, "eng", ["a", "c", "d", "e"]);
+  recorder.note(key, "eng", ["a", "c", "d", "e"], "Such zorblax.");
   await vi.advanceTimersByTimeAsync(20_000);
   expect(dropped()).toBe(2);
   expect(troubles).toEqual(["the disk is full"]);
@@ -75,4 +76,17 @@ test("what cannot be written waits, up to a bound, and what is above it is count
   await recorder.close();
   expect(store.batches.flat().map(({ word, count }) => `${word} ${count}`)).toEqual(["a 2", "b 1", "c 1"]);
   expect(troubles).toEqual(["the disk is full", undefined]);
+});
+
+test("the sentence around a word is written for a team that wants it, and for no other", async () => {
+  const store = new TestStore();
+  const { recorder } = record(store);
+  const text = "First. A zorblax is such, and zorblaxes are not. Last.";
+  recorder.note(key, "eng", ["zorblax"], text);
+  recorder.note({ ...key, id: "other", team: "telling" }, "eng", ["zorblax"], text);
+  await recorder.close();
+  expect(store.batches.flat().map(({ keyId, sentence }) => [keyId, sentence])).toEqual([
+    ["k", undefined],
+    ["other", "A zorblax is such, and zorblaxes are not."],
+  ]);
 });

@@ -1,0 +1,51 @@
+/** Of one sentence, in characters; a longer one is cut around the word. */
+const longest = 240;
+/** Where in a text words are looked for. */
+const searched = 100_000;
+const letter = /[\p{L}\p{M}\p{N}]/u;
+
+/**
+ * The sentence in which a word stands first, on one line; undefined where it is not found.
+ * @param language ISO 639-3.
+ */
+export function sentenceAround(word: string, text: string, language: string): string | undefined {
+  const at = placeOf(word, text.slice(0, searched));
+  if (at === undefined) return undefined;
+  const from = Math.max(0, at - longest);
+  const window = text.slice(from, at + word.length + longest);
+  const sentences = new Intl.Segmenter(language, { granularity: "sentence" }).segment(window);
+  const found = sentences.containing(at - from);
+  return found && cut(found.segment, at - from - found.index, word.length);
+}
+
+/** As a whole word. */
+function placeOf(word: string, text: string): number | undefined {
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    if (!isLetter(before(text, at)) && !isLetter(text.slice(at + word.length, at + word.length + 2)))
+      return at;
+  }
+  return undefined;
+}
+
+function before(text: string, at: number): string {
+  return [...text.slice(Math.max(0, at - 2), at)].at(-1) ?? "";
+}
+
+function isLetter(text: string): boolean {
+  return letter.test([...text][0] ?? "");
+}
+
+function cut(sentence: string, at: number, length: number): string {
+  const plain = (text: string) =>
+    text
+      .replace(/[\s\p{Cc}]+/gu, " ")
+      .trim()
+      .toWellFormed();
+  if (sentence.length <= longest) return plain(sentence);
+  const room = Math.max(0, longest - length) / 2;
+  const [from, to] = [
+    Math.max(0, at - Math.ceil(room)),
+    Math.min(sentence.length, at + length + Math.floor(room)),
+  ];
+  return `${from > 0 ? "…" : ""}${plain(sentence.slice(from, to))}${to < sentence.length ? "…" : ""}`;
+}

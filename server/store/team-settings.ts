@@ -1,0 +1,60 @@
+import type { Kysely, Transaction } from "kysely";
+import { writeAudit } from "./audit.ts";
+import type { Database } from "./database.ts";
+import { changeInTurn } from "./revisions.ts";
+import type { Tables } from "./schema.ts";
+
+/** Whether the sentence around an unknown word is kept with it: only where an owner turned that on. */
+export interface SentenceSetting {
+  /** @param team empty for keys without one. */
+  isOn(team: string): Promise<boolean>;
+  /** Turned off, what was kept is gone. */
+  turn(actor: string, team: string, on: boolean): Promise<void>;
+}
+
+/** @param now milliseconds since the epoch. */
+export function createSentenceSetting(database: Database, now: () => number): SentenceSetting {
+  return {
+    isOn: (team) => database.run(async (db) => (await teamsWithSentences(db)).has(team)),
+    turn: (actor, team, on) =>
+      changeInTurn(database, "lexicon", async (trx) => {
+        const keep_sentences = on ? 1 : 0;
+        await trx
+          .insertInto("team_settings")
+          .values({ team_id: team, keep_sentences })
+          .onConflict((conflict) => conflict.column("team_id").doUpdateSet({ keep_sentences }))
+          .execute();
+        if (!on) await forgetSentences(trx, team);
+        const action = on ? "sentences turned on" : "sentences turned off";
+        await writeAudit(trx, { actor, action, subject: team === "" ? "keys without a team" : team }, now());
+      }),
+  };
+}
+
+async function forgetSentences(trx: Transaction<Tables>, team: string): Promise<void> {
+  await trx
+    .updateTable("oovs")
+    .set({ sentence: null })
+    .where("team_id", team === "" ? "is" : "=", team === "" ? null : team)
+    .execute();
+}
+
+export async function teamsWithSentences(db: Kysely<Tables>): Promise<ReadonlySet<string>> {
+  const rows = await db
+    .selectFrom("team_settings")
+    .select("team_id")
+    .where("keep_sentences", "=", 1)
+    .execute();
+  return new Set(rows.map(({ team_id }) => team_id));
+}
+
+/** The same, held: nobody turns them off until the transaction ends, and what it wrote is then forgotten too. */
+export async function holdTeamsWithSentences(trx: Transaction<Tables>): Promise<ReadonlySet<string>> {
+  const rows = await trx
+    .updateTable("team_settings")
+    .set({ keep_sentences: 1 })
+    .where("keep_sentences", "=", 1)
+    .returning("team_id")
+    .execute();
+  return new Set(rows.map(({ team_id }) => team_id));
+}
