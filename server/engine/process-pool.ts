@@ -16,8 +16,8 @@ export interface EngineProgram extends EngineCommand {
   /** Hz. */
   readonly rate: number;
   /**
-   * Arguments of one of the processes in place of `args`: it speaks while no other does, so that it may use what they leave, and is asked
-   * last while others do.
+   * Arguments of one process more: it speaks what begins while no other speaks, so that it may use what they leave, and nothing else. The
+   * others are as many as may speak at once, so that none of them has to share its cores with it.
    */
   readonly argsAlone?: readonly string[];
   readonly tokensPerSecond?: number;
@@ -43,7 +43,9 @@ export class ProcessPool implements Engine {
   readonly #program: EngineProgram;
   readonly #log: EngineOptions["log"];
   readonly #processes = new Set<EngineProcess>();
-  readonly #free: EngineProcess[] = [];
+  readonly #free = new Set<EngineProcess>();
+  /** Never more than `capacity`. */
+  readonly #busy = new Set<EngineProcess>();
   /** The one with `argsAlone`, while it lives. */
   #soloist: EngineProcess | undefined;
   readonly #waiting: Waiting[] = [];
@@ -72,7 +74,8 @@ export class ProcessPool implements Engine {
       throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
     }
     try {
-      await Promise.all(Array.from({ length: pool.capacity - 1 }, () => pool.#startAnother()));
+      const more = program.argsAlone === undefined ? pool.capacity - 1 : pool.capacity;
+      await Promise.all(Array.from({ length: more }, () => pool.#startAnother()));
     } catch (cause) {
       await pool.close();
       throw cause;
@@ -158,9 +161,8 @@ export class ProcessPool implements Engine {
 
   /** A free process, whose listener runs dry first served first; undefined when the signal aborts first. */
   #take(signal: AbortSignal, dueAtMs = performance.now()): Promise<EngineProcess | undefined> {
-    for (let free = this.#takeFree(); free; free = this.#takeFree()) {
-      if (!free.dead) return Promise.resolve(free);
-    }
+    const free = this.#takeFree();
+    if (free) return Promise.resolve(free);
     return new Promise((resolve) => {
       const got = (process: EngineProcess) => {
         signal.removeEventListener("abort", gone);
@@ -178,18 +180,31 @@ export class ProcessPool implements Engine {
     });
   }
 
-  /** The soloist where nothing is spoken; else whichever was free first, the soloist last. */
+  /** The soloist where nothing is spoken and nobody else waits; else whichever of the others was free first. */
   #takeFree(): EngineProcess | undefined {
-    const isSilent = this.#free.length === this.#processes.size;
-    const place = this.#free.findIndex((process) => (process === this.#soloist) === isSilent);
-    return this.#free.splice(Math.max(0, place), 1)[0];
+    if (this.#busy.size >= this.capacity) return undefined;
+    const alive = [...this.#free].filter(({ dead }) => !dead);
+    const soloist = this.#busy.size === 0 ? alive.find((process) => process === this.#soloist) : undefined;
+    const other = alive.find((process) => process !== this.#soloist);
+    const taken = this.#waiting.length === 0 ? (soloist ?? other) : (other ?? soloist);
+    if (!taken) return undefined;
+    this.#free.delete(taken);
+    this.#busy.add(taken);
+    return taken;
   }
 
   #giveBack(process: EngineProcess): void {
-    if (process.dead) return; // its replacement is under way
-    const next = this.#nextWaiting();
-    if (next) next.got(process);
-    else this.#free.push(process);
+    this.#busy.delete(process);
+    if (!process.dead) this.#free.add(process); // else its replacement is under way
+    this.#serveWaiting();
+  }
+
+  #serveWaiting(): void {
+    while (this.#waiting.length > 0) {
+      const free = this.#takeFree();
+      if (!free) return;
+      this.#nextWaiting()?.got(free);
+    }
   }
 
   /** Of those that are due at once, who came first. There are as many as streams, which admission bounds. */
@@ -225,6 +240,7 @@ export class ProcessPool implements Engine {
 
   #replace(dead: EngineProcess, reason: string, livedMs: number): void {
     this.#processes.delete(dead);
+    this.#free.delete(dead);
     if (this.#closing.signal.aborted) return;
     this.#replaced++;
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();

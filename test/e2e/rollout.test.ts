@@ -33,8 +33,13 @@ async function setModels(...models: object[]): Promise<void> {
 }
 
 async function pods(pool: string): Promise<string[]> {
-  const found = await kubectl.list("pods", `tts.svc.dev/deployment=${name},tts.svc.dev/pool=${pool}`);
+  const found = await everyPod(pool);
   return found.filter(({ metadata }) => !metadata.deletionTimestamp).map(({ metadata }) => metadata.name);
+}
+
+/** Also those that are on their way out. */
+function everyPod(pool: string) {
+  return kubectl.list("pods", `tts.svc.dev/deployment=${name},tts.svc.dev/pool=${pool}`);
 }
 
 async function allNew(pool: string, before: readonly string[], count: number): Promise<void> {
@@ -52,6 +57,7 @@ async function allNew(pool: string, before: readonly string[], count: number): P
 /** Does something while 16 streams speak. @returns how many were answered */
 async function uncut(what: string, act: () => Promise<void>): Promise<number> {
   const load = world.load(name, words, { streams });
+  await load.speaking();
   await act();
   const report = await load.stop();
   console.info(`${what}: ${report.ok} streams spoken, ${report.failures.length} cut or failed`);
@@ -110,7 +116,7 @@ describe("under 16 streams nothing is cut or fails", () => {
   it("while a pool is scaled down", async () => {
     await uncut("scale-down", async () => {
       await setModels(mist({ replicas: 1 }));
-      await eventually("one pod", async () => (await pods("mist")).length === 1);
+      await eventually("one pod", async () => (await everyPod("mist")).length === 1);
     });
     await setModels(mist({ replicas: 2 }));
     await world.condition(name, "Ready", "True", 90_000);

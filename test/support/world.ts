@@ -200,6 +200,8 @@ export class World {
       String(listening),
     );
     return {
+      /** Resolves when every stream has had its first answer begin. */
+      speaking: () => eventually(`${streams} streams`, async () => job.output().includes(allSpeak)),
       stop: async (): Promise<LoadReport> => {
         await this.kubectl.exec("client", "node", "-e", 'require("node:fs").writeFileSync("/tmp/stop", "")');
         const out = await job.ended;
@@ -249,12 +251,14 @@ export class World {
   }
 }
 
+const allSpeak = "every stream speaks";
+
 const loadScript = `
   import { existsSync, rmSync } from "node:fs";
   const [url, body, streams, limit, key, listening] = process.argv.slice(1);
   rmSync("/tmp/stop", { force: true });
   const start = Date.now();
-  let ok = 0; const failures = [];
+  let ok = 0; const failures = []; const speaking = new Set();
   const take = async (answer) => {
     if (listening !== "true") return (await answer.arrayBuffer()).byteLength;
     const bytesPerMs = 2 * Number(answer.headers.get("x-sampling-rate") ?? 16000) / 1000;
@@ -279,6 +283,8 @@ const loadScript = `
       try {
         const answer = await fetch(url, { method: "POST", body, headers: {
           "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
+        speaking.add(index);
+        if (speaking.size === Number(streams)) { console.log("${allSpeak}"); speaking.add("told"); }
         const bytes = answer.status === 200 ? await take(answer) : 0;
         if (bytes > 1000) ok++;
         else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + (bytes || (await answer.text())) });
