@@ -1,3 +1,4 @@
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { VoicesFolder } from "../support/voices/folder.ts";
 import { median } from "./load.ts";
@@ -9,15 +10,20 @@ import { startServer } from "./running-server.ts";
 /** Of one model: our figures and Piper's, medians. */
 interface PeerFigures {
   readonly model: string;
-  readonly firstAudioMs: Pair;
+  readonly runtimes: Side<string>;
+  readonly firstAudioMs: Medians;
   /** Seconds of audio per second, by number of streams. */
-  readonly audioPerSecond: readonly (Pair & { readonly streams: number })[];
+  readonly audioPerSecond: readonly (Medians & { readonly streams: number })[];
 }
 
-interface Pair {
-  readonly ours: number;
-  readonly theirs: number;
+/** Theirs as pip installs it, and with the version of ONNX Runtime that ours has. */
+interface Side<T> {
+  readonly ours: T;
+  readonly theirs: T;
+  readonly theirsLikeOurs: T;
 }
+
+type Medians = Side<number>;
 
 const firstAudioRounds = 5;
 const windows = 3;
@@ -28,6 +34,9 @@ const models = [
   { voice: "large", model: "of a real voice's size, 20 million parameters" },
 ] as const;
 const streamCounts = [1, 8];
+const sides = ["ours", "theirs", "theirsLikeOurs"] as const;
+const ourRuntime = (createRequire(import.meta.url)("onnxruntime-node/package.json") as { version: string })
+  .version;
 const rate = 22_050;
 const wavHeaderBytes = 44;
 
@@ -67,13 +76,21 @@ async function measurePeers(): Promise<PeerFigures[]> {
   try {
     const figures: PeerFigures[] = [];
     for (const { voice, model } of models) {
-      const theirs = await startPiper(join(folder.path, `${voice}.onnx`));
+      const file = join(folder.path, `${voice}.onnx`);
+      const theirs = await startPiper(file);
+      const likeOurs = await startPiper(file, ourRuntime);
       try {
         await untilServed(ours.url, voice);
         console.log(`    ${model}`);
-        figures.push(await measureModel(model, askUs(ours, voice), askPiper(theirs.url)));
+        const asks = {
+          ours: askUs(ours, voice),
+          theirs: askPiper(theirs.url),
+          theirsLikeOurs: askPiper(likeOurs.url),
+        };
+        const runtimes = { ours: ourRuntime, theirs: theirs.runtime, theirsLikeOurs: likeOurs.runtime };
+        figures.push({ model, runtimes, ...(await measureModel(asks)) });
       } finally {
-        await theirs.stop();
+        await Promise.all([theirs.stop(), likeOurs.stop()]);
       }
     }
     return figures;
@@ -103,55 +120,60 @@ function targets({ model, firstAudioMs, audioPerSecond }: PeerFigures): TargetRo
 
 function page(figures: readonly PeerFigures[]): string {
   const rows = figures.flatMap(({ model, firstAudioMs, audioPerSecond }) => [
-    [model, "first audio", `${firstAudioMs.ours.toFixed(0)} ms`, `${firstAudioMs.theirs.toFixed(0)} ms`],
-    ...audioPerSecond.map(({ streams, ours, theirs }) => [
+    [model, "first audio", ...sides.map((side) => `${firstAudioMs[side].toFixed(0)} ms`)],
+    ...audioPerSecond.map(({ streams, ...medians }) => [
       model,
       `audio per second, streams: ${streams}`,
-      `${ours.toFixed(1)} s`,
-      `${theirs.toFixed(1)} s`,
+      ...sides.map((side) => `${medians[side].toFixed(1)} s`),
     ]),
   ]);
+  const { ours = "", theirs = "", theirsLikeOurs = "" } = figures[0]?.runtimes ?? {};
   return `The same models of random weights in our server and in the HTTP server of PyPI's \`piper-tts\`, each as its documentation starts it, in turn;
 medians. First audio is that of a text of ${longText.length} characters; Piper's server answers when it has spoken all of it. Throughput is of sentences
 without a pause inside. Ours speaks as \`mist\`, which like Piper leaves short sentences whole; \`mistv2\` breaks their beginning off for an earlier first
 audio.
 
-${table(["model", "figure", "ours", "Piper's"], rows)}`;
+Speaking is nearly all ONNX Runtime's work. \`pip\` gives Piper version ${theirs}, and the newest for Node is ${ours}; the last column is Piper's server with
+${theirsLikeOurs}, so that what the runtime takes can be told from what the servers do. The targets above are against Piper's as \`pip\` installs it.
+
+${table(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
 }
 
-async function measureModel(model: string, us: Ask, them: Ask): Promise<PeerFigures> {
-  for (const ask of [us, them]) for (const text of sentences) await hear(await ask(text), performance.now());
-  const first = await alternate(firstAudioRounds, us, them, async (ask) => {
+async function measureModel(asks: Side<Ask>): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
+  for (const side of sides)
+    for (const text of sentences) await hear(await asks[side](text), performance.now());
+  const first = await alternate(firstAudioRounds, asks, async (ask) => {
     const startedAt = performance.now();
     return (await hear(await ask(longText), startedAt)).firstAudioMs;
   });
-  const audioPerSecond: (Pair & { streams: number })[] = [];
+  const audioPerSecond: (Medians & { streams: number })[] = [];
   for (const streams of streamCounts) {
-    const pair = await alternate(windows, us, them, (ask) => throughput(ask, streams, windowSeconds));
-    console.log(`    ${streams} streams: ours ${pair.ours.toFixed(1)}, theirs ${pair.theirs.toFixed(1)} s/s`);
-    audioPerSecond.push({ streams, ...pair });
+    const medians = await alternate(windows, asks, (ask) => throughput(ask, streams, windowSeconds));
+    console.log(`    ${streams} streams: ${said(medians, 1)} s/s`);
+    audioPerSecond.push({ streams, ...medians });
   }
-  console.log(`    first audio: ours ${first.ours.toFixed(0)}, theirs ${first.theirs.toFixed(0)} ms`);
-  return { model, firstAudioMs: first, audioPerSecond };
+  console.log(`    first audio: ${said(first, 0)} ms`);
+  return { firstAudioMs: first, audioPerSecond };
+}
+
+function said(medians: Medians, digits: number): string {
+  return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
 }
 
 /** Medians; who begins changes from round to round. */
 async function alternate(
   rounds: number,
-  us: Ask,
-  them: Ask,
+  asks: Side<Ask>,
   measure: (ask: Ask) => Promise<number>,
-): Promise<Pair> {
-  const ours: number[] = [];
-  const theirs: number[] = [];
+): Promise<Medians> {
+  const measured: Side<number[]> = { ours: [], theirs: [], theirsLikeOurs: [] };
   for (let round = 0; round < rounds; round++) {
-    const sides = [
-      () => measure(us).then((v) => ours.push(v)),
-      () => measure(them).then((v) => theirs.push(v)),
-    ];
-    for (const side of round % 2 === 0 ? sides : sides.toReversed()) await side();
+    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+      measured[side].push(await measure(asks[side]));
+    }
   }
-  return { ours: median(ours), theirs: median(theirs) };
+  const { ours, theirs, theirsLikeOurs } = measured;
+  return { ours: median(ours), theirs: median(theirs), theirsLikeOurs: median(theirsLikeOurs) };
 }
 
 /** No text begins after the window; those begun are heard out and their time counts. */

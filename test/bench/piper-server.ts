@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,12 +10,20 @@ const readyWithinMs = 60_000;
 
 export interface PiperServer {
   readonly url: string;
+  /** Version of its ONNX Runtime. */
+  readonly runtime: string;
   stop(): Promise<void>;
 }
 
-/** Piper's HTTP server as its documentation starts it, with one model. */
-export async function startPiper(model: string): Promise<PiperServer> {
-  const python = await pythonWith(packages);
+/**
+ * Piper's HTTP server as its documentation starts it, with one model.
+ * @param runtime version of ONNX Runtime; the newest that there was when its packages were first installed here, unless given.
+ */
+export async function startPiper(model: string, runtime?: string): Promise<PiperServer> {
+  const python = await pythonWith([
+    ...packages,
+    ...(runtime === undefined ? [] : [`onnxruntime==${runtime}`]),
+  ]);
   const port = await freePort();
   const child = spawn(
     python,
@@ -30,11 +38,16 @@ export async function startPiper(model: string): Promise<PiperServer> {
   const url = `http://127.0.0.1:${port}`;
   try {
     await untilUp(child, url);
-    return { url, stop };
+    return { url, runtime: runtimeOf(python), stop };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+function runtimeOf(python: string): string {
+  const script = "import onnxruntime; print(onnxruntime.__version__)";
+  return execFileSync(python, ["-c", script], { encoding: "utf8" }).trim();
 }
 
 async function untilUp(child: ChildProcess, url: string): Promise<void> {
