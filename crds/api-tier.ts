@@ -221,13 +221,97 @@ const Keys = Type.Object(
   },
 );
 
+const OidcGroup = Type.Object(
+  {
+    group: Type.String({ minLength: 1, maxLength: 253, description: "A group, as the claim names it." }),
+    role: Type.Enum(["owner", "member", "viewer"], { description: "What its people may do." }),
+    team: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        pattern: "^[A-Za-z0-9][A-Za-z0-9 ._@:+-]*$",
+        description: "The team whose keys and words they see; an owner needs none.",
+      }),
+    ),
+  },
+  {
+    description: "What the people of a group are let in as.",
+    ...rules({
+      rule: "has(self.team) || self.role == 'owner'",
+      message: "api.dashboard.oidc.groups must name a team for members and viewers",
+    }),
+  },
+);
+
+const host = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const port = "(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?";
+
+const Oidc = Type.Object(
+  {
+    issuer: Type.String({
+      minLength: 9,
+      maxLength: 512,
+      pattern: `^https://${host}${port}(/[A-Za-z0-9._~-]*)*$`,
+      description: "URL of the provider, as its tokens name it: `https://login.example.com/realms/staff`.",
+    }),
+    clientId: Type.String({
+      minLength: 1,
+      maxLength: 253,
+      description: "Name by which the provider knows this server.",
+    }),
+    clientSecretRef: Type.Optional(
+      SecretEntry("client-secret", "Its secret there; read again at each sign-in. Absent: a public client."),
+    ),
+    caSecretRef: Type.Optional(
+      SecretEntry(
+        "ca.crt",
+        "Certificate of the authority that signed the provider's, PEM; absent: the system's own.",
+      ),
+    ),
+    name: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 64, description: "As people know it; absent: its host." }),
+    ),
+    scopes: Type.Optional(
+      Type.Array(
+        Type.String({
+          minLength: 1,
+          maxLength: 128,
+          pattern: "^[A-Za-z0-9._:/-]+$",
+          description: "A scope of OAuth.",
+        }),
+        {
+          minItems: 1,
+          maxItems: 16,
+          ...setList,
+          description: "What is asked for beside `openid`; absent: `profile` and `email`.",
+        },
+      ),
+    ),
+    groupsClaim: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 253,
+        description: "The claim that names a person's groups; absent: `groups`.",
+      }),
+    ),
+    groups: Type.Array(OidcGroup, {
+      maxItems: 64,
+      default: [],
+      description: "Who is let in without an invitation. Of a person's groups the first in this list counts.",
+    }),
+  },
+  {
+    description:
+      "Sign-in by an OpenID Connect provider beside passwords. Its redirect URI is `/dashboard/oidc/callback` below `api.dashboard.url`.",
+  },
+);
+
 const Dashboard = Type.Object(
   {
     url: Type.String({
       minLength: 8,
       maxLength: 512,
-      pattern:
-        "^https?://[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$",
+      pattern: `^https?://${host}${port}$`,
       description: "Where people reach the API, as `https://tts.example.com`, without a path.",
     }),
     setupSecretRef: Type.Optional(
@@ -236,6 +320,7 @@ const Dashboard = Type.Object(
         "A long random text, by which the first owner is made at `/dashboard/setup?token=…`. Of no use once there is one; leave it out then.",
       ),
     ),
+    oidc: Type.Optional(Oidc),
   },
   { description: "Pages for people at `/dashboard` of the API. Absent: none." },
 );

@@ -99,6 +99,8 @@ export const paths = {
   databasePassword: "/var/run/svc-tts/database",
   databaseCa: "/var/run/svc-tts/database-ca",
   dashboardSetup: "/var/run/svc-tts/dashboard-setup",
+  oidcClientSecret: "/var/run/svc-tts/oidc",
+  oidcCa: "/var/run/svc-tts/oidc-ca",
   models: "/var/lib/svc-tts/models",
   /** Credentials of the collector beside a model. */
   telemetryAuth: "/var/run/svc-tts/telemetry/auth",
@@ -142,6 +144,15 @@ export const env = {
   dashboardUrl: "SVC_TTS_DASHBOARD_URL",
   /** What the link of the first owner shows. */
   dashboardSetupFile: "SVC_TTS_DASHBOARD_SETUP_FILE",
+  /** Sign-in to the dashboard by an OpenID Connect provider. */
+  oidcIssuer: "SVC_TTS_OIDC_ISSUER",
+  oidcClientId: "SVC_TTS_OIDC_CLIENT_ID",
+  oidcClientSecretFile: "SVC_TTS_OIDC_CLIENT_SECRET_FILE",
+  oidcCaFile: "SVC_TTS_OIDC_CA_FILE",
+  oidcName: "SVC_TTS_OIDC_NAME",
+  oidcScopes: "SVC_TTS_OIDC_SCOPES",
+  oidcGroupsClaim: "SVC_TTS_OIDC_GROUPS_CLAIM",
+  oidcGroups: "SVC_TTS_OIDC_GROUPS",
   /** How long keys of a database count that cannot be read any more. */
   keysStaleSeconds: "SVC_TTS_KEYS_STALE_SECONDS",
   /** Limits of keys that have none of their own. */

@@ -5,12 +5,14 @@ import { type Mounted, secretMount } from "./pod.ts";
 /** Where the API tier has its keys from, and the dashboard, which changes those of a database. */
 
 type Api = TtsDeployment["spec"]["api"];
+type Oidc = NonNullable<NonNullable<Api["dashboard"]>["oidc"]>;
 type Postgres = NonNullable<NonNullable<Api["keys"]>["postgres"]>;
 
 const sqliteFile = `${paths.database}/svc-tts.db`;
 const passwordFile = "password";
 const caFile = "ca.crt";
 const setupFile = "token";
+const clientSecretFile = "client-secret";
 
 /** An SQLite file, which two nodes must not write at once. */
 export function hasOneWriter({ keys }: Api): boolean {
@@ -26,6 +28,21 @@ export function keyVariables({ keys, dashboard }: Api): Record<string, string> {
     ...(postgres?.secretRef && { [env.databasePasswordFile]: `${paths.databasePassword}/${passwordFile}` }),
     ...(dashboard && { [env.dashboardUrl]: dashboard.url }),
     ...(dashboard?.setupSecretRef && { [env.dashboardSetupFile]: `${paths.dashboardSetup}/${setupFile}` }),
+    ...(dashboard?.oidc && oidcVariables(dashboard.oidc)),
+  };
+}
+
+function oidcVariables(oidc: Oidc): Record<string, string> {
+  const { issuer, clientId, clientSecretRef, caSecretRef, name, scopes, groupsClaim, groups } = oidc;
+  return {
+    [env.oidcIssuer]: issuer,
+    [env.oidcClientId]: clientId,
+    ...(clientSecretRef && { [env.oidcClientSecretFile]: `${paths.oidcClientSecret}/${clientSecretFile}` }),
+    ...(caSecretRef && { [env.oidcCaFile]: `${paths.oidcCa}/${caFile}` }),
+    ...(name !== undefined && { [env.oidcName]: name }),
+    ...(scopes && { [env.oidcScopes]: [...new Set(["openid", ...scopes])].join(" ") }),
+    ...(groupsClaim !== undefined && { [env.oidcGroupsClaim]: groupsClaim }),
+    ...(groups.length > 0 && { [env.oidcGroups]: JSON.stringify(groups) }),
   };
 }
 
@@ -38,6 +55,7 @@ function urlOf({ url, caSecretRef }: Postgres): string {
 export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   const { secretRef, sqlite, postgres } = keys ?? {};
   const setup = dashboard?.setupSecretRef;
+  const { clientSecretRef, caSecretRef } = dashboard?.oidc ?? {};
   return [
     ...(secretRef ? [secretMount("keys", paths.keys, { secretName: secretRef.name, optional: true })] : []),
     ...(sqlite ? [databaseMount(sqlite.persistentVolumeClaim.claimName)] : []),
@@ -49,6 +67,10 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
       ? [oneKey("database-ca", paths.databaseCa, postgres.caSecretRef, caFile, false)]
       : []),
     ...(setup ? [oneKey("dashboard-setup", paths.dashboardSetup, setup, setupFile, true)] : []),
+    ...(clientSecretRef
+      ? [oneKey("oidc", paths.oidcClientSecret, clientSecretRef, clientSecretFile, true)]
+      : []),
+    ...(caSecretRef ? [oneKey("oidc-ca", paths.oidcCa, caSecretRef, caFile, true)] : []),
   ];
 }
 
@@ -80,6 +102,12 @@ function oneKey(
 export function databasePorts({ keys }: Api): number[] {
   const { url } = keys?.postgres ?? {};
   return url === undefined ? [] : [Number(new URL(url).port || 5432)];
+}
+
+/** The port of the provider by which people sign in. */
+export function providerPorts({ dashboard }: Api): number[] {
+  const { issuer } = dashboard?.oidc ?? {};
+  return issuer === undefined ? [] : [Number(new URL(issuer).port || 443)];
 }
 
 /** The Secrets of its users' without which it has no keys. */

@@ -6,7 +6,7 @@ import type {
   V1NetworkPolicySpec,
 } from "../manifest.ts";
 import type { TtsDeployment } from "../observed.ts";
-import { databasePorts } from "./api-keys.ts";
+import { databasePorts, providerPorts } from "./api-keys.ts";
 import { fetchPorts } from "./cache.ts";
 import { apiSelector } from "./deployment.ts";
 import { type Child, childMetadata } from "./metadata.ts";
@@ -41,12 +41,15 @@ function apiPolicy(owner: TtsDeployment): Policy {
         { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },
         toNetworks(apiServer.cidrs, apiServer.ports),
         ...licenseEgress.map(({ cidr, port }) => toNetworks([cidr], [port])),
-        ...[...limitPorts(owner.spec.api.rateLimit), ...databasePorts(owner.spec.api)].map((port) =>
-          toNetworks([], [port]),
-        ),
+        ...portsBeside(owner.spec.api).map((port) => toNetworks([], [port])),
       ],
     },
   };
+}
+
+/** Of what the API pods ask, wherever that is. */
+function portsBeside(api: TtsDeployment["spec"]["api"]): number[] {
+  return [...limitPorts(api.rateLimit), ...databasePorts(api), ...providerPorts(api)];
 }
 
 /** One for the pods of all pools: what they may do is the same. */

@@ -1,4 +1,5 @@
 import type { Voice } from "../../config/contract/voices.ts";
+import type { OidcSettings } from "../dashboard/oidc/settings.ts";
 import type { KeyLimits } from "../store/key.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 import type { ClusterAccess } from "./kubernetes/connection.ts";
@@ -50,6 +51,8 @@ export interface DashboardSettings {
   readonly url: string;
   /** Holds what the link of the first owner shows. */
   readonly setupFile: string | undefined;
+  /** Undefined: people sign in by passwords alone. */
+  readonly oidc?: OidcSettings | undefined;
 }
 
 export interface LicenseCheckSettings {

@@ -19,6 +19,7 @@ import type { ModelTierOptions } from "../model/settings.ts";
 import { UsageError } from "./command.ts";
 import { type Environment, readers } from "./environment.ts";
 import { readGeneratorSettings } from "./generator-settings.ts";
+import { readOidc } from "./oidc-settings.ts";
 import { readProviders } from "./providers.ts";
 import { readTelemetry } from "./telemetry-settings.ts";
 import { readTracing } from "./tracing-settings.ts";
@@ -66,7 +67,10 @@ export function readApiSettings(environment: Environment): ApiSettings {
 function readDashboard(environment: Environment): DashboardSettings | undefined {
   const { text } = readers(environment);
   const given = text(names.dashboardUrl);
-  if (given === undefined) return undefined;
+  if (given === undefined) {
+    if (text(names.oidcIssuer) === undefined) return undefined;
+    throw new UsageError(`${names.oidcIssuer} needs ${names.dashboardUrl}: people sign in there.`);
+  }
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
     throw new UsageError(
@@ -76,7 +80,7 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
   if (text(names.database) === undefined) {
     throw new UsageError(`${names.dashboardUrl} needs ${names.database}: people and keys are kept there.`);
   }
-  return { url: url.origin, setupFile: text(names.dashboardSetupFile) };
+  return { url: url.origin, setupFile: text(names.dashboardSetupFile), oidc: readOidc(environment) };
 }
 
 function readLimits(environment: Environment): Partial<ApiLimits> {

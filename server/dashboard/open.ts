@@ -4,16 +4,21 @@ import { ifThere } from "../if-there.ts";
 import { createAccounts } from "../store/accounts.ts";
 import { listAudit } from "../store/audit.ts";
 import type { Database } from "../store/database.ts";
+import { createIdentities } from "../store/identities.ts";
 import { openKeyTableBook } from "../store/key-table.ts";
 import { createSessions } from "../store/sessions.ts";
 import { listUsage } from "../store/usage.ts";
-import type { DashboardParts } from "./parts.ts";
+import { base } from "./layout.ts";
+import { createProvider } from "./oidc/provider.ts";
+import type { OidcSettings } from "./oidc/settings.ts";
+import { callbackPath } from "./pages/sign-in.ts";
+import type { DashboardParts, SingleSignOn } from "./parts.ts";
 import { createPasswords } from "./passwords.ts";
 import { createThrottle } from "./throttle.ts";
 
 /** @param now milliseconds since the epoch. */
 export function openDashboard(
-  { url, setupFile }: DashboardSettings,
+  { url, setupFile, oidc }: DashboardSettings,
   database: Database,
   lexicon: DashboardParts["lexicon"],
   now: () => number,
@@ -24,6 +29,7 @@ export function openDashboard(
     sessions: createSessions(database, now),
     passwords: createPasswords(),
     throttle: createThrottle(),
+    singleSignOn: oidc && openSingleSignOn(oidc, `${url}${base}${callbackPath}`, database, now),
     setupToken: async () =>
       setupFile === undefined ? undefined : (await ifThere(readFile(setupFile, "utf8")))?.trim(),
     keyBook: (user) => openKeyTableBook(database, now, user),
@@ -32,4 +38,14 @@ export function openDashboard(
     changes: (limit) => listAudit(database, limit),
     now,
   };
+}
+
+function openSingleSignOn(
+  settings: OidcSettings,
+  redirectUri: string,
+  database: Database,
+  now: () => number,
+): SingleSignOn {
+  const provider = createProvider(settings, redirectUri, now);
+  return { settings, redirectUri, provider, identities: createIdentities(database, now) };
 }

@@ -1,12 +1,15 @@
 import type { Accounts } from "../store/accounts.ts";
 import type { ListedEntry } from "../store/audit.ts";
 import type { FollowedLexicon } from "../store/followed-lexicon.ts";
+import type { Identities } from "../store/identities.ts";
 import type { KeyBook } from "../store/key-book.ts";
 import type { KeyTableUser } from "../store/key-table.ts";
 import type { LexiconTable } from "../store/lexicon.ts";
 import type { Sessions } from "../store/sessions.ts";
 import type { SentenceSetting } from "../store/team-settings.ts";
 import type { DayOfUsage } from "../store/usage.ts";
+import type { Provider } from "./oidc/provider.ts";
+import type { OidcSettings } from "./oidc/settings.ts";
 import type { Passwords } from "./passwords.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -18,6 +21,8 @@ export interface DashboardParts {
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
+  /** Undefined: people sign in by passwords alone. */
+  readonly singleSignOn: SingleSignOn | undefined;
   /** What the first owner's link shows; undefined where there is none, or no longer. */
   readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyBook;
@@ -32,4 +37,12 @@ export interface DashboardParts {
   readonly changes: (limit: number) => Promise<readonly ListedEntry[]>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
+}
+
+export interface SingleSignOn {
+  readonly settings: OidcSettings;
+  readonly provider: Provider;
+  readonly identities: Identities;
+  /** Where the provider sends the browser back to. */
+  readonly redirectUri: string;
 }

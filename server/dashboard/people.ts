@@ -8,11 +8,17 @@ const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
 
 /** @returns in lower case. @throws AccountError */
 export function readPersonName(given: string): string {
-  const name = given.normalize("NFC").toLowerCase();
-  if (plainName.test(name)) return name;
+  const name = findPersonName(given);
+  if (name !== undefined) return name;
   throw new AccountError(
     "A name is 1 to 64 letters, digits and ._@+-, and begins with a letter or digit; an e-mail address is one.",
   );
+}
+
+/** @returns in lower case; undefined where it is no name. */
+export function findPersonName(given: string): string | undefined {
+  const name = given.normalize("NFC").toLowerCase();
+  return plainName.test(name) ? name : undefined;
 }
 
 /** @returns what is kept of it. @throws AccountError when it may not be used. */

@@ -15,6 +15,7 @@ import { addKeyPages } from "./pages/keys.ts";
 import { addPeoplePages } from "./pages/people.ts";
 import { addPlayground } from "./pages/playground.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
+import { addSingleSignOn } from "./pages/single-sign-on.ts";
 import { addWordPages } from "./pages/words.ts";
 import type { DashboardParts } from "./parts.ts";
 import { refuseOtherSites } from "./visit.ts";
@@ -57,6 +58,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     addAssets(scope);
     scope.get("/", async (_request, reply) => reply.redirect(await firstPage(parts), 303));
     addSignInPages(scope, parts);
+    addSingleSignOn(scope, parts);
     addKeyPages(scope, parts);
     addPlayground(scope, parts, api);
     addWordPages(scope, parts, api);

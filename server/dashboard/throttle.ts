@@ -5,6 +5,8 @@ import { Failure } from "../errors.ts";
 export interface Throttle {
   /** Counts a try. @throws Failure `rate_limited`. */
   enter(name: string, address: string): Promise<void>;
+  /** The same where no name is known yet. */
+  enterAddress(address: string): Promise<void>;
   /** The password was right: earlier tries at this name are forgotten. */
   passed(name: string): Promise<void>;
 }
@@ -19,21 +21,26 @@ export function createThrottle(): Throttle {
   const addresses = new RateLimiterMemory({ points: triesOfAddress, duration: windowSeconds });
   return {
     async enter(name, address) {
-      try {
-        await addresses.consume(address);
-        await names.consume(name);
-      } catch (state) {
-        if (state instanceof Error) throw state;
-        const seconds = Math.ceil((state as RateLimiterRes).msBeforeNext / 1000);
-        throw new Failure("rate_limited", `Too many tries; wait ${minutes(seconds)} and try again.`, {
-          retryAfterSeconds: seconds,
-        });
-      }
+      await consume(addresses, address);
+      await consume(names, name);
     },
+    enterAddress: (address) => consume(addresses, address),
     async passed(name) {
       await names.delete(name);
     },
   };
+}
+
+async function consume(limiter: RateLimiterMemory, what: string): Promise<void> {
+  try {
+    await limiter.consume(what);
+  } catch (state) {
+    if (state instanceof Error) throw state;
+    const seconds = Math.ceil((state as RateLimiterRes).msBeforeNext / 1000);
+    throw new Failure("rate_limited", `Too many tries; wait ${minutes(seconds)} and try again.`, {
+      retryAfterSeconds: seconds,
+    });
+  }
 }
 
 function minutes(seconds: number): string {

@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import type { Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { changeInTurn } from "./revisions.ts";
@@ -8,6 +8,12 @@ import type { Tables } from "./schema.ts";
 /** An owner may do everything; a member makes keys of the team; a viewer looks on. */
 export const roles = ["owner", "member", "viewer"] as const;
 export type Role = (typeof roles)[number];
+
+const plainTeam = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
+
+export function isTeamName(text: string): boolean {
+  return plainTeam.test(text);
+}
 
 export interface Person {
   readonly id: string;
@@ -18,11 +24,12 @@ export interface Person {
   readonly team?: string;
 }
 
-export type ListedPerson = Person & { readonly hasPassword: boolean };
+/** Undefined for those who have not used their link yet. */
+export type ListedPerson = Person & { readonly signsInBy: "password" | "provider" | undefined };
 
 /** People of the dashboard. What changes is written down with the change, by the name of who did it. */
 export interface Accounts {
-  /** False until the first owner is there. */
+  /** False until there is an owner. */
   isSetUp(): Promise<boolean>;
   /**
    * The first owner.
@@ -39,7 +46,7 @@ export interface Accounts {
   remove(actor: string, id: string): Promise<void>;
   /** Whom a link is for, while it is good. */
   invited(secret: string): Promise<Person | undefined>;
-  /** Uses the link up, and ends what sessions there were. @throws AccountError when the link is not good any more. */
+  /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
   join(secret: string, password: string): Promise<Person>;
   /** Who signs in by this name, and the password as it is kept. */
   find(name: string): Promise<{ readonly person: Person; readonly password: string | undefined } | undefined>;
@@ -86,14 +93,10 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   };
 
   return {
-    isSetUp: () =>
-      database.run(
-        async (db) => (await db.selectFrom("users").select("id").limit(1).executeTakeFirst()) !== undefined,
-      ),
+    isSetUp: () => database.run(async (db) => (await findOwner(db)) !== undefined),
     setUp: (name, password) =>
       change(async (trx) => {
-        const anybody = await trx.selectFrom("users").select("id").limit(1).executeTakeFirst();
-        if (anybody) throw new AccountError("The dashboard has its owner already; sign in.");
+        if (await findOwner(trx)) throw new AccountError("The dashboard has its owner already; sign in.");
         const person = { name, role: "owner" } as const;
         const id = await insert(trx, person, password);
         await audit(trx, { actor: name, action: "person added", subject: name, detail: "the first owner" });
@@ -101,8 +104,14 @@ export function createAccounts(database: Database, now: () => number): Accounts 
       }),
     list: () =>
       database.run(async (db) => {
-        const rows = await db.selectFrom("users").selectAll().orderBy("name").execute();
-        return rows.map((row) => ({ ...toPerson(row), hasPassword: row.password !== null }));
+        const rows = await db
+          .selectFrom("users as user")
+          .leftJoin("identities as identity", "identity.user_id", "user.id")
+          .selectAll("user")
+          .select("identity.subject")
+          .orderBy("user.name")
+          .execute();
+        return rows.map((row) => ({ ...toPerson(row), signsInBy: wayOf(row) }));
       }),
     add: (actor, person) =>
       change(async (trx) => {
@@ -123,6 +132,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         if (role === "owner") await requireAnotherOwner(trx, id);
         await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
         await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
+        await trx.deleteFrom("identities").where("user_id", "=", id).execute();
         await trx.deleteFrom("users").where("id", "=", id).execute();
         await audit(trx, { actor, action: "person removed", subject: name });
       }),
@@ -149,6 +159,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         if (!link) throw new AccountError("This link was used or has ended; ask an owner for another.");
         await trx.deleteFrom("invitations").where("sha256", "=", sha256).execute();
         await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
+        await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
         await trx.updateTable("users").set({ password }).where("id", "=", link.user_id).execute();
         const person = await require(trx, link.user_id);
         await audit(trx, { actor: person.name, action: "password chosen", subject: person.name });
@@ -169,13 +180,23 @@ async function require(trx: Transaction<Tables>, id: string): Promise<Person> {
   return toPerson(row);
 }
 
+function findOwner(db: Kysely<Tables>) {
+  return db.selectFrom("users").select("id").where("role", "=", "owner").limit(1).executeTakeFirst();
+}
+
+function wayOf(row: { readonly password: string | null; readonly subject: string | null }) {
+  if (row.subject !== null) return "provider";
+  return row.password === null ? undefined : "password";
+}
+
 async function requireAnotherOwner(trx: Transaction<Tables>, id: string): Promise<void> {
   const other = await trx
-    .selectFrom("users")
-    .select("id")
-    .where("role", "=", "owner")
-    .where("id", "!=", id)
-    .where("password", "is not", null)
+    .selectFrom("users as user")
+    .leftJoin("identities as identity", "identity.user_id", "user.id")
+    .select("user.id")
+    .where("user.role", "=", "owner")
+    .where("user.id", "!=", id)
+    .where((row) => row.or([row("user.password", "is not", null), row("identity.subject", "is not", null)]))
     .executeTakeFirst();
   if (!other) throw new AccountError("This is the only owner; make another first, who has signed in.");
 }

@@ -28,6 +28,7 @@ export type AuditAction =
   | "word dismissed"
   | "sentences turned on"
   | "sentences turned off"
+  | "sign-in linked"
   | "signed in"
   | "sign-in refused";
 

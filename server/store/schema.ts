@@ -64,6 +64,16 @@ export interface Tables {
     readonly user_id: string;
     readonly expires_at: number;
   };
+  /** Who signs in by a provider, and as whom it knows them. */
+  readonly identities: {
+    /** URL of the provider. */
+    readonly issuer: string;
+    /** Its own name of the person. */
+    readonly subject: string;
+    readonly user_id: string;
+    /** 1 where the person's groups say the role and the team, 0 where an owner does. */
+    readonly is_granted: number;
+  };
   /** Who changed what; rows are only ever added. */
   readonly audit: {
     readonly id: string;
@@ -116,6 +126,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "004-usage": { up: createUsage },
   "005-lexicon": { up: createLexicon },
   "006-sentences": { up: addSentences },
+  "007-identities": { up: createIdentities },
 };
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -243,5 +254,18 @@ async function addSentences(db: Kysely<never>): Promise<void> {
     .createTable("team_settings")
     .addColumn("team_id", "text", (column) => column.primaryKey())
     .addColumn("keep_sentences", "integer", (column) => column.notNull())
+    .execute();
+}
+
+async function createIdentities(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("identities")
+    .addColumn("issuer", "text", (column) => column.notNull())
+    .addColumn("subject", "text", (column) => column.notNull())
+    .addColumn("user_id", "text", (column) =>
+      column.notNull().unique().references("users.id").onDelete("cascade"),
+    )
+    .addColumn("is_granted", "integer", (column) => column.notNull())
+    .addPrimaryKeyConstraint("identities_pk", ["issuer", "subject"])
     .execute();
 }

@@ -1,13 +1,28 @@
 /** A browser as far as forms and cookies go: it follows no redirect, and keeps what it is told to keep. */
 export class Visitor {
   readonly #url: string;
-  /** What it shows of itself; a test may take it for its own. */
-  cookie = "";
+  #cookies = new Map<string, string>();
   #page = "";
 
   /** @param url of the server. */
   constructor(url: string) {
     this.#url = url;
+  }
+
+  /** What it shows of itself; a test may take it for its own. */
+  get cookie(): string {
+    return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+  }
+
+  set cookie(shown: string) {
+    this.#cookies = new Map();
+    for (const cookie of shown.split("; ")) this.#keep(cookie);
+  }
+
+  #keep(cookie: string): void {
+    const [, name, value = ""] = /^([^=;]+)=([^;]*)/.exec(cookie) ?? [];
+    if (name !== undefined && value === "") this.#cookies.delete(name);
+    else if (name !== undefined) this.#cookies.set(name, value);
   }
 
   get(path: string): Promise<Page> {
@@ -44,10 +59,10 @@ export class Visitor {
       headers: { accept: "text/html", cookie: this.cookie, ...init.headers },
     });
     const text = await answer.text();
-    const [given] = answer.headers.getSetCookie();
-    if (given !== undefined) this.cookie = given.split(";", 1)[0] ?? "";
+    const cookies = answer.headers.getSetCookie();
+    for (const cookie of cookies) this.#keep(cookie);
     if (text.includes("<html")) this.#page = text;
-    return { status: answer.status, headers: answer.headers, text, setCookie: given };
+    return { status: answer.status, headers: answer.headers, text, setCookie: cookies[0] };
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { AccountError, type ListedPerson, type Role, roles } from "../../store/accounts.ts";
+import { AccountError, isTeamName, type ListedPerson, type Role, roles } from "../../store/accounts.ts";
 import { type Content, type Html, html } from "../html.ts";
 import { alert, base, csrfField, layout } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
@@ -7,7 +7,6 @@ import { readPersonName } from "../people.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
 
 const place = `${base}/people`;
-const plainTeam = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 const roleMeanings: Readonly<Record<Role, string>> = {
   owner: "sees and changes everything",
@@ -57,7 +56,7 @@ function readPerson(request: FastifyRequest) {
   const role = roles.find((one) => one === field(request, "role"));
   const team = field(request, "team");
   if (!role) throw new AccountError(`The role is one of ${roles.join(", ")}.`);
-  if (team !== "" && !plainTeam.test(team)) {
+  if (team !== "" && !isTeamName(team)) {
     throw new AccountError("A team is 1 to 64 letters, digits, spaces and ._@:+-, a letter or digit first.");
   }
   if (team === "" && role !== "owner") throw new AccountError(`A ${role} belongs to a team; name it.`);
@@ -72,10 +71,10 @@ function linkCard(name: string, link: string): Html {
 function table(request: FastifyRequest, people: readonly ListedPerson[]): Html {
   const { csrf } = visitOf(request);
   const rows = people.map(
-    ({ id, name, role, team, hasPassword }) => html`<tr>
-<th scope="row">${name}</th><td>${role}</td><td>${team ?? "–"}</td><td>${hasPassword ? "yes" : "not yet"}</td>
+    ({ id, name, role, team, signsInBy }) => html`<tr>
+<th scope="row">${name}</th><td>${role}</td><td>${team ?? "–"}</td><td>${signsInBy === undefined ? "not yet" : `by ${signsInBy}`}</td>
 <td><details><summary>Change ${name}</summary>
-<form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">New link for a password</button></form>
+<form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">New link to sign in</button></form>
 <form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">Remove</button></form>
 </details></td></tr>`,
   );

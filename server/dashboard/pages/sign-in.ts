@@ -1,11 +1,15 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import { AccountError, type Person } from "../../store/accounts.ts";
-import { type Html, html } from "../html.ts";
+import { type Content, type Html, html } from "../html.ts";
 import { alert, base, layout } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { choosePassword, newPasswordField, readPersonName } from "../people.ts";
 import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "../visit.ts";
+
+/** Below `/dashboard`. */
+export const startPath = "/oidc/start";
+export const callbackPath = "/oidc/callback";
 
 /** The first owner's page, the sign-in and its end, and the page of a link by which somebody chooses a password. */
 export function addSignInPages(scope: FastifyInstance, parts: DashboardParts): void {
@@ -19,7 +23,7 @@ function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
   scope.get("/setup", async (request, reply) => {
     if (await accounts.isSetUp()) return reply.redirect(`${base}/login`, 303);
     const { token } = request.query as { readonly token?: unknown };
-    if (typeof token !== "string") return page(reply, "First sign-in", howToSetUp());
+    if (typeof token !== "string") return page(reply, "First sign-in", howToSetUp(parts));
     return page(reply, "Make the owner", setupForm({ token, name: "", problem: undefined }));
   });
   scope.post("/setup", async (request, reply) => {
@@ -48,7 +52,7 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
   const { accounts, passwords, sessions, throttle } = parts;
   scope.get("/login", async (_request, reply) => {
     if (!(await accounts.isSetUp())) return reply.redirect(`${base}/setup`, 303);
-    return page(reply, "Sign in", loginForm("", undefined));
+    return showSignIn(parts, reply, undefined);
   });
   scope.post("/login", async (request, reply) => {
     const name = field(request, "name").toLowerCase().slice(0, 64);
@@ -56,7 +60,8 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
     const found = await accounts.find(name);
     if (!(await passwords.verify(password(request), found?.password)) || !found) {
       if (found) await accounts.note({ actor: name, action: "sign-in refused", subject: name });
-      return page(reply.code(401), "Sign in", loginForm(name, "The name or the password is not right."));
+      const problem = "The name or the password is not right.";
+      return page(reply.code(401), "Sign in", loginForm(parts, { name, problem }));
     }
     await throttle.passed(name);
     await accounts.note({ actor: name, action: "signed in", subject: name });
@@ -79,7 +84,7 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
     const { link } = request.query as { readonly link?: unknown };
     const person = typeof link === "string" ? await accounts.invited(link) : undefined;
     if (!person || typeof link !== "string") return page(reply.code(404), "Choose a password", deadLink());
-    return page(reply, "Choose a password", joinForm({ link, name: person.name, problem: undefined }));
+    return page(reply, "Choose a password", joinForm(parts, { link, name: person.name, problem: undefined }));
   });
   scope.post("/join", async (request, reply) => {
     const link = field(request, "link");
@@ -94,7 +99,11 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
       return await signIn(parts, reply, joined);
     } catch (error) {
       const problem = problemOf(error);
-      return page(reply.code(400), "Choose a password", joinForm({ link, name: person.name, problem }));
+      return page(
+        reply.code(400),
+        "Choose a password",
+        joinForm(parts, { link, name: person.name, problem }),
+      );
     }
   });
 }
@@ -106,9 +115,21 @@ function problemOf(error: unknown): string {
 }
 
 /** Each sign-in has a new session: one that somebody else knew is worth nothing after it. */
-async function signIn(parts: DashboardParts, reply: FastifyReply, person: Person): Promise<FastifyReply> {
+export async function signIn(
+  parts: DashboardParts,
+  reply: FastifyReply,
+  person: Person,
+): Promise<FastifyReply> {
   const { name, options } = sessionCookie(parts);
   return reply.setCookie(name, await parts.sessions.begin(person.id), options).redirect(`${base}/keys`, 303);
+}
+
+export function showSignIn(
+  parts: DashboardParts,
+  reply: FastifyReply,
+  problem: string | undefined,
+): FastifyReply {
+  return page(reply, "Sign in", loginForm(parts, { name: "", problem }));
 }
 
 function page(reply: FastifyReply, title: string, content: Html): FastifyReply {
@@ -132,8 +153,9 @@ ${newPasswordField()}
 </form>`;
 }
 
-function loginForm(name: string, problem: string | undefined): Html {
+function loginForm(parts: DashboardParts, { name, problem }: FormState): Html {
   return html`${alert(problem)}
+${providerLink(parts, "Sign in with")}
 <form method="post" action="${base}/login">
 <label for="name">Name</label>
 <input id="name" name="name" value="${name}" required maxlength="64" autocomplete="username" autocapitalize="none">
@@ -144,9 +166,13 @@ function loginForm(name: string, problem: string | undefined): Html {
 <p class="quiet">Lost the password? An owner can make you a link to choose another.</p>`;
 }
 
-function joinForm({ link, name, problem }: FormState & { readonly link: string }): Html {
+function joinForm(
+  parts: DashboardParts,
+  { link, name, problem }: FormState & { readonly link: string },
+): Html {
   return html`${alert(problem)}
 <p>You sign in as <strong>${name}</strong>.</p>
+${providerLink(parts, "Sign in from now on with", link)}
 <form method="post" action="${base}/join">
 <input type="hidden" name="link" value="${link}">
 <input type="hidden" name="name" value="${name}" autocomplete="username">
@@ -155,10 +181,20 @@ ${newPasswordField()}
 </form>`;
 }
 
-function howToSetUp(): Html {
-  return html`<p>Nobody can sign in yet. Open the link that <code>make run</code> printed: it makes the first owner.</p>
+/** A link and no form: the policy lets no form lead to another host. */
+function providerLink({ singleSignOn }: DashboardParts, words: string, link?: string): Content {
+  const query = link === undefined ? "" : `?link=${encodeURIComponent(link)}`;
+  return (
+    singleSignOn &&
+    html`<p><a class="button" href="${base}${startPath}${query}">${words} ${singleSignOn.settings.name}</a></p>`
+  );
+}
+
+function howToSetUp(parts: DashboardParts): Html {
+  return html`<p>Nobody can sign in by a password yet. Open the link that <code>make run</code> printed: it makes the first owner.</p>
 <p class="quiet">Elsewhere the link is <code>${base}/setup?token=…</code> with the text of the file that
-<code>SVC_TTS_DASHBOARD_SETUP_FILE</code> names.</p>`;
+<code>SVC_TTS_DASHBOARD_SETUP_FILE</code> names.</p>
+${providerLink(parts, "Sign in with")}`;
 }
 
 function deadLink(): Html {

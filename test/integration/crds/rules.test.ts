@@ -60,6 +60,17 @@ const breaches: Record<string, Breach> = {
     keys: { secretRef: { name: "k" } },
     dashboard: { url: "https://tts.example.com" },
   }),
+  "api.dashboard.oidc.groups must name a team for members and viewers": api({
+    keys: { postgres },
+    dashboard: {
+      url: "https://tts.example.com",
+      oidc: {
+        issuer: "https://login.example.com",
+        clientId: "tts",
+        groups: [{ group: "speech", role: "member" }],
+      },
+    },
+  }),
   "resources.requests must not exceed resources.limits": api({
     resources: { requests: { cpu: 2 }, limits: { cpu: 1 } },
   }),

@@ -146,7 +146,17 @@ describe("one TtsDeployment", () => {
               caSecretRef: { name: "license" },
             },
           },
-          dashboard: { url: "https://tts.example.com", setupSecretRef: { name: "setup" } },
+          dashboard: {
+            url: "https://tts.example.com",
+            setupSecretRef: { name: "setup" },
+            oidc: {
+              issuer: "https://login.example.com",
+              clientId: "tts",
+              clientSecretRef: { name: "oidc" },
+              caSecretRef: { name: "oidc" },
+              groups: [{ group: "admins", role: "owner" }],
+            },
+          },
         },
       },
       [

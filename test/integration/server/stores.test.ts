@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { createAccounts } from "../../../server/store/accounts.ts";
 import { listAudit } from "../../../server/store/audit.ts";
@@ -389,23 +390,8 @@ describe("PostgreSQL that is not well says what to do", () => {
     const database = opened(await postgres.newDatabase());
     await use(database);
     await database.run(async (db) => {
-      await db.schema.dropTable("kysely_migration").execute();
-      for (const table of [
-        "key_secrets",
-        "api_keys",
-        "revisions",
-        "oovs",
-        "sessions",
-        "invitations",
-        "users",
-        "audit",
-        "key_usage",
-        "lexicon",
-        "team_settings",
-        "dismissed_words",
-      ]) {
-        await db.schema.dropTable(table).execute();
-      }
+      await sql`drop schema public cascade`.execute(db);
+      await sql`create schema public`.execute(db);
     });
     await expect(use(database)).rejects.toThrow("failed: relation");
     expect(await use(database)).toBe(1);

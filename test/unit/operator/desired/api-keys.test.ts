@@ -10,7 +10,7 @@ function deploymentOf(api: object) {
     apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
   const [container] = template?.spec?.containers ?? [];
   const own =
-    container?.env?.filter(({ name }) => /_TTS_(KEYS_FILE|DATABASE|DASHBOARD|SPOOL)/.test(name)) ?? [];
+    container?.env?.filter(({ name }) => /_TTS_(KEYS_FILE|DATABASE|DASHBOARD|OIDC|SPOOL)/.test(name)) ?? [];
   const mounts = container?.volumeMounts ?? [];
   const volumes = template?.spec?.volumes ?? [];
   return {
@@ -107,6 +107,51 @@ describe("the dashboard of API pods", () => {
     "is refused at %s",
     (url) => {
       expect(() => deploymentOf({ keys: { sqlite }, dashboard: { url } })).toThrow("no such spec");
+    },
+  );
+
+  it("lets people sign in by a provider, whose client's secret is in no variable", () => {
+    const oidc = {
+      issuer: "https://login.example.com:8443/realms/staff",
+      clientId: "tts",
+      clientSecretRef: { name: "oidc" },
+      caSecretRef: { name: "authority", key: "root.pem" },
+      name: "Staff",
+      scopes: ["openid", "groups"],
+      groupsClaim: "roles",
+      groups: [
+        { group: "admins", role: "owner" },
+        { group: "speech", role: "member", team: "blue" },
+      ],
+    };
+    const dashboard = { url: "https://tts.example.com", oidc };
+    const { env, volumeAt } = deploymentOf({ keys: { sqlite }, dashboard });
+    expect(env).toMatchObject({
+      SVC_TTS_OIDC_ISSUER: "https://login.example.com:8443/realms/staff",
+      SVC_TTS_OIDC_CLIENT_ID: "tts",
+      SVC_TTS_OIDC_CLIENT_SECRET_FILE: "/var/run/svc-tts/oidc/client-secret",
+      SVC_TTS_OIDC_CA_FILE: "/var/run/svc-tts/oidc-ca/ca.crt",
+      SVC_TTS_OIDC_NAME: "Staff",
+      SVC_TTS_OIDC_SCOPES: "openid groups",
+      SVC_TTS_OIDC_GROUPS_CLAIM: "roles",
+      SVC_TTS_OIDC_GROUPS: JSON.stringify(oidc.groups),
+    });
+    expect(volumeAt("/var/run/svc-tts/oidc")?.secret).toMatchObject({
+      secretName: "oidc",
+      optional: true,
+      items: [{ key: "client-secret", path: "client-secret" }],
+    });
+    expect(volumeAt("/var/run/svc-tts/oidc-ca")?.secret).toMatchObject({
+      secretName: "authority",
+      items: [{ key: "root.pem", path: "ca.crt" }],
+    });
+  });
+
+  it.each(["http://login.example.com", "https://login.example.com?x", "https://login.example.com:99999"])(
+    "refuses a provider at %s",
+    (issuer) => {
+      const dashboard = { url: "https://tts.example.com", oidc: { issuer, clientId: "tts" } };
+      expect(() => deploymentOf({ keys: { sqlite }, dashboard })).toThrow("no such spec");
     },
   );
 });

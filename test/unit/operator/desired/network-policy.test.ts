@@ -83,6 +83,26 @@ describe("network policies", () => {
     expect(isAllowed(policiesOf({}), { from: api, to: neighbour, port })).toBe(false);
   });
 
+  it.each([
+    ["https://login.example.com/realms/staff", 443],
+    ["https://login.example.com:8443", 8443],
+  ])("let API pods reach the provider of single sign-on at %s, and models do not", (issuer, port) => {
+    const spec = {
+      keys: { postgres: { url: "postgres://db.infra/tts" } },
+      dashboard: { url: "https://tts.example.com", oidc: { issuer, clientId: "tts" } },
+    };
+    const closed = {
+      enabled: true,
+      apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
+      licenseEgress: [],
+    };
+    const wish = ttsDeployment({ networkPolicy: closed, api: spec });
+    const without = ttsDeployment({ networkPolicy: closed });
+    expect(isAllowed(networkPolicies(wish), { from: api, to: neighbour, port })).toBe(true);
+    expect(isAllowed(networkPolicies(wish), { from: model, to: neighbour, port })).toBe(false);
+    expect(isAllowed(networkPolicies(without), { from: api, to: neighbour, port })).toBe(false);
+  });
+
   it("let the named namespaces read metrics of models", () => {
     const policies = policiesOf({ metricsFrom: ["monitoring"] });
     expect(isAllowed(policies, { from: prometheus, to: model, port: 8080 })).toBe(true);

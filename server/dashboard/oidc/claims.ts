@@ -1,0 +1,37 @@
+import type { Grant, ProvedIdentity } from "../../store/identities.ts";
+import { findPersonName } from "../people.ts";
+import type { GroupGrant, OidcSettings } from "./settings.ts";
+
+/** What a provider says of somebody (OpenID Connect Core 1.0, section 5.1). */
+export type Claims = Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string };
+
+/** An address that the provider has not checked may be anybody's, and is not looked at. */
+export function readClaims(
+  claims: Claims,
+  { groups, groupsClaim }: Pick<OidcSettings, "groups" | "groupsClaim">,
+): ProvedIdentity {
+  const { iss: issuer, sub: subject, email, email_verified, preferred_username } = claims;
+  const verifiedEmail = email_verified === true ? nameIn(email) : undefined;
+  return {
+    issuer,
+    subject,
+    name: verifiedEmail ?? nameIn(preferred_username) ?? nameIn(subject),
+    verifiedEmail,
+    grant: grantOf(groups, namesOf(claims[groupsClaim])),
+  };
+}
+
+function nameIn(value: unknown): string | undefined {
+  return typeof value === "string" ? findPersonName(value) : undefined;
+}
+
+function namesOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function grantOf(grants: readonly GroupGrant[], names: readonly unknown[]): Grant | undefined {
+  const found = grants.find(({ group }) => names.includes(group));
+  if (!found) return undefined;
+  const { role, team } = found;
+  return { role, ...(team !== undefined && { team }) };
+}

@@ -1,0 +1,129 @@
+import { readFile } from "node:fs/promises";
+import * as oidc from "openid-client";
+import { Agent, fetch as fetchBy } from "undici";
+import { ifThere } from "../../if-there.ts";
+import type { Claims } from "./claims.ts";
+import type { Flow } from "./flow.ts";
+import type { OidcSettings } from "./settings.ts";
+import { SignInTrouble, troubleOf } from "./trouble.ts";
+
+/** The OpenID Connect provider, by the authorization code flow with PKCE. */
+export interface Provider {
+  /** Where the browser goes. @throws SignInTrouble */
+  begin(flow: Flow): Promise<URL>;
+  /** @param callback where the browser came back to. @throws SignInTrouble */
+  finish(callback: URL, flow: Flow): Promise<Claims>;
+}
+
+/** How long its discovery document counts, and the longest wait for each of its answers. */
+const freshMs = 3_600_000;
+const withinSeconds = 10;
+
+interface Discovered {
+  readonly secret: string | undefined;
+  readonly at: number;
+  readonly config: Promise<oidc.Configuration>;
+}
+
+/** Nobody is asked before the first sign-in, so that a provider that is away keeps no server from starting. @param now milliseconds. */
+export function createProvider(settings: OidcSettings, redirectUri: string, now: () => number): Provider {
+  let known: Discovered | undefined;
+  const configuration = async (): Promise<oidc.Configuration> => {
+    const secret = await readSecret(settings);
+    if (known && known.secret === secret && now() - known.at < freshMs) return known.config;
+    const mine: Discovered = { secret, at: now(), config: discover(settings, secret) };
+    known = mine;
+    mine.config.catch(() => {
+      if (known === mine) known = undefined;
+    });
+    return mine.config;
+  };
+  const telling = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+    try {
+      return await work();
+    } catch (error) {
+      throw troubleOf(error, settings.name);
+    }
+  };
+  return {
+    begin: ({ state, nonce, verifier }) =>
+      telling(async () =>
+        oidc.buildAuthorizationUrl(await configuration(), {
+          redirect_uri: redirectUri,
+          scope: settings.scopes,
+          state,
+          nonce,
+          code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: "S256",
+        }),
+      ),
+    finish: (callback, { state, nonce, verifier }) =>
+      telling(async () => {
+        const config = await configuration();
+        const tokens = await oidc.authorizationCodeGrant(config, callback, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: verifier,
+          idTokenExpected: true,
+        });
+        const claims = requireIssuer(tokens.claims(), settings);
+        if (config.serverMetadata().userinfo_endpoint === undefined) return claims;
+        const more = await oidc.fetchUserInfo(config, tokens.access_token, claims.sub);
+        return { ...more, ...claims };
+      }),
+  };
+}
+
+/** A provider of many tenants lets each name itself: only the one that was chosen counts. */
+function requireIssuer(claims: oidc.IDToken | undefined, { issuer, name }: OidcSettings): oidc.IDToken {
+  if (claims && new URL(claims.iss).href === new URL(issuer).href) return claims;
+  throw new SignInTrouble(400, `The answer of ${name} is of another issuer; begin again.`, "another issuer");
+}
+
+/** Read each time, so that it can be replaced. */
+async function readSecret(settings: OidcSettings): Promise<string | undefined> {
+  const { clientSecretFile } = settings;
+  return clientSecretFile === undefined
+    ? undefined
+    : readSetting(clientSecretFile, "the client's secret", settings);
+}
+
+async function readSetting(path: string, what: string, { name }: OidcSettings): Promise<string> {
+  const text = (await ifThere(readFile(path, "utf8")))?.trimEnd();
+  if (text) return text;
+  const message = `This server lacks something to reach ${name}: ${what}. Ask whoever runs the server.`;
+  throw new SignInTrouble(503, message, `${what} is not there`);
+}
+
+async function discover(settings: OidcSettings, secret: string | undefined): Promise<oidc.Configuration> {
+  const { issuer, clientId, caFile } = settings;
+  const url = new URL(issuer);
+  const execute = [
+    oidc.enableNonRepudiationChecks,
+    ...(url.protocol === "http:" ? [oidc.allowInsecureRequests] : []),
+  ];
+  return oidc.discovery(url, clientId, undefined, clientAuth(secret), {
+    execute,
+    timeout: withinSeconds,
+    ...(caFile !== undefined && {
+      [oidc.customFetch]: trusting(await readSetting(caFile, "its authority's certificate", settings)),
+    }),
+  });
+}
+
+/** By `Authorization` unless the provider takes the body alone (OpenID Connect Discovery 1.0, section 3, has the first as usual). */
+function clientAuth(secret: string | undefined): oidc.ClientAuth {
+  if (secret === undefined) return oidc.None();
+  const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)];
+  return (server, ...rest) => {
+    const offered = server.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+    (offered.includes("client_secret_basic") ? basic : post)(server, ...rest);
+  };
+}
+
+function trusting(authority: string): oidc.CustomFetch {
+  const dispatcher = new Agent({ connect: { ca: authority } });
+  // undici's own types and Node's are of one standard, and not of one declaration
+  const send = fetchBy as unknown as (url: string, init: object) => Promise<Response>;
+  return (url, options) => send(url, { ...options, dispatcher });
+}

@@ -1,0 +1,79 @@
+import * as oidc from "openid-client";
+
+/** A sign-in that came to nothing: a status, a sentence for the person, and what whoever runs the server is told. */
+export class SignInTrouble extends Error {
+  readonly status: 400 | 403 | 502 | 503;
+  /** Short and without secrets. */
+  readonly reason: string;
+  /** Whose sign-in it was, as far as that is proved. */
+  readonly who: string;
+
+  constructor(status: SignInTrouble["status"], message: string, reason: string, who = "somebody") {
+    super(message);
+    this.name = "SignInTrouble";
+    this.status = status;
+    this.reason = reason;
+    this.who = who;
+  }
+}
+
+/** Only its kind is told: what else the errors hold may quote a code, a token or a claim. */
+export function troubleOf(error: unknown, provider: string): unknown {
+  if (error instanceof oidc.AuthorizationResponseError) {
+    const reason = codeOf(error.error);
+    return new SignInTrouble(400, `${provider} ended the sign-in: ${reason}.`, reason);
+  }
+  if (error instanceof oidc.ResponseBodyError) return ofTokenEndpoint(codeOf(error.error), provider);
+  if (error instanceof oidc.WWWAuthenticateChallengeError)
+    return ofTokenEndpoint(`status ${error.status}`, provider);
+  if (isUnreachable(error)) {
+    const reason = `not reachable: ${systemCode(error)}`;
+    return new SignInTrouble(503, `${provider} cannot be reached now; try again in a moment.`, reason);
+  }
+  if (error instanceof oidc.ClientError) return ofAnswer(error, provider);
+  return error;
+}
+
+function ofTokenEndpoint(reason: string, provider: string): SignInTrouble {
+  if (reason === "invalid_grant") {
+    return new SignInTrouble(400, "This sign-in took too long or was used already; begin again.", reason);
+  }
+  const message = `${provider} does not take this server for one that it knows (${reason}). Whoever runs the server must look at the client's id, its secret and its redirect address.`;
+  return new SignInTrouble(502, message, reason);
+}
+
+const notAProvider: readonly unknown[] = [
+  "OAUTH_RESPONSE_IS_NOT_CONFORM",
+  "OAUTH_RESPONSE_IS_NOT_JSON",
+  "OAUTH_PARSE_ERROR",
+  "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED",
+];
+
+function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignInTrouble {
+  const reason = `${code ?? "unknown"}: ${message}`;
+  if (notAProvider.includes(code)) {
+    return new SignInTrouble(
+      502,
+      `${provider} does not answer as its issuer should; ask whoever runs it.`,
+      reason,
+    );
+  }
+  return new SignInTrouble(400, `The answer of ${provider} does not fit this sign-in; begin again.`, reason);
+}
+
+/** `fetch` says so alone, with the cause inside. */
+function isUnreachable(error: unknown): error is Error {
+  if (error instanceof oidc.ClientError)
+    return error.code === "OAUTH_TIMEOUT" || error.code === "OAUTH_ABORT";
+  return error instanceof TypeError && error.message === "fetch failed";
+}
+
+function systemCode({ cause }: Error): string {
+  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  return typeof code === "string" ? code : "no answer in time";
+}
+
+/** What a query or a body says it is, as far as it can be one of OAuth's words. */
+function codeOf(text: string): string {
+  return /^[a-z_]{1,64}$/.test(text) ? text : "unknown";
+}

@@ -1,0 +1,95 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { RateLimiterMemory } from "rate-limiter-flexible";
+import { Failure } from "../../errors.ts";
+import { readClaims } from "../oidc/claims.ts";
+import { beginFlow, longestFlowMs, readFlow } from "../oidc/flow.ts";
+import { SignInTrouble } from "../oidc/trouble.ts";
+import type { DashboardParts } from "../parts.ts";
+import { sessionCookie } from "../visit.ts";
+import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
+
+const linkForm = /^[\w-]{43}$/;
+/** Refused sign-ins of nobody knows whom that are written down in ten minutes; more of them would fill the database. */
+const notedStrangers = { points: 100, duration: 600 };
+
+/** The way to the provider and back. */
+export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): void {
+  const { singleSignOn, accounts, throttle, now } = parts;
+  if (!singleSignOn) return;
+  const { provider, identities, settings } = singleSignOn;
+  const { name: cookieName, options } = flowCookie(parts);
+  const strangers = new RateLimiterMemory(notedStrangers);
+  const refuse = async (request: FastifyRequest, reply: FastifyReply, trouble: SignInTrouble) => {
+    request.log.warn({ reason: trouble.reason }, "a single sign-on was refused");
+    const isNoted = await strangers.consume("all").then(
+      () => true,
+      () => false,
+    );
+    if (isNoted) {
+      const detail = `by ${settings.name}: ${trouble.reason}`;
+      await accounts.note({ actor: trouble.who, action: "sign-in refused", subject: trouble.who, detail });
+    }
+    return showSignIn(parts, reply.code(trouble.status), trouble.message);
+  };
+  const telling = async (request: FastifyRequest, reply: FastifyReply, work: () => Promise<FastifyReply>) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof SignInTrouble) return refuse(request, reply, error);
+      throw error;
+    }
+  };
+
+  scope.get(startPath, (request, reply) =>
+    telling(request, reply, async () => {
+      await throttle.enterAddress(request.ip);
+      const { cookie, flow } = beginFlow(readLink(request), now());
+      const target = await provider.begin(flow);
+      return reply
+        .setCookie(cookieName, cookie, { ...options, maxAge: longestFlowMs / 1000 })
+        .redirect(target.href, 303);
+    }),
+  );
+  scope.get(callbackPath, (request, reply) =>
+    telling(request, reply, async () => {
+      await throttle.enterAddress(request.ip);
+      void reply.clearCookie(cookieName, options);
+      const flow = readFlow(request.cookies[cookieName] ?? "", now());
+      if (!flow) throw notBegunHere();
+      const query = request.url.split("?", 2)[1] ?? "";
+      const claims = await provider.finish(new URL(`?${query}`, singleSignOn.redirectUri), flow);
+      const proved = readClaims(claims, settings);
+      const admission = await identities.admit(proved, flow.link);
+      if (admission.kind === "refused") {
+        const who = admission.person?.name ?? proved.name;
+        throw new SignInTrouble(403, admission.why, admission.why, who);
+      }
+      const { name } = admission.person;
+      await accounts.note({ actor: name, action: "signed in", subject: name, detail: `by ${settings.name}` });
+      return signIn(parts, reply, admission.person);
+    }),
+  );
+}
+
+function notBegunHere(): SignInTrouble {
+  return new SignInTrouble(
+    400,
+    "This sign-in was not begun in this browser, is over already, or took more than ten minutes; begin again.",
+    "not begun in this browser, over already, or too late",
+  );
+}
+
+/** Lax, since the browser comes back from another site. */
+function flowCookie(parts: DashboardParts) {
+  const { name, options } = sessionCookie(parts);
+  return { name: `${name}-sign-in`, options };
+}
+
+/** The invitation to use up. Another site must not have it used by whoever follows its link. */
+function readLink({ query, headers }: FastifyRequest): string | undefined {
+  const { link } = query as { readonly link?: unknown };
+  if (typeof link !== "string" || !linkForm.test(link)) return undefined;
+  const site = headers["sec-fetch-site"];
+  if (site === undefined || site === "same-origin") return link;
+  throw new Failure("cross_site", "Open the link that you were given, and choose how to sign in there.");
+}

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { env } from "../../../config/contract/names.ts";
+import { readApiSettings } from "../../../server/cli/settings.ts";
+
+const dashboard = {
+  [env.routingFile]: "routing.json",
+  [env.database]: "db",
+  [env.dashboardUrl]: "https://tts.example.com",
+};
+const least = {
+  ...dashboard,
+  [env.oidcIssuer]: "https://login.example.com/realms/staff",
+  [env.oidcClientId]: "svc-tts",
+};
+
+describe("settings of single sign-on", () => {
+  it("take an issuer and a client for enough, and let nobody in by a group then", () => {
+    expect(readApiSettings(dashboard).dashboard?.oidc).toBeUndefined();
+    expect(readApiSettings(least).dashboard?.oidc).toEqual({
+      issuer: "https://login.example.com/realms/staff",
+      clientId: "svc-tts",
+      clientSecretFile: undefined,
+      caFile: undefined,
+      name: "login.example.com",
+      scopes: "openid profile email",
+      groupsClaim: "groups",
+      groups: [],
+    });
+  });
+
+  it("say what groups give, whatever signs are in their names", () => {
+    const groups = [
+      { group: "CN=admins,OU=it", role: "owner" },
+      { group: "speech", role: "member", team: "blue" },
+    ];
+    const more = {
+      [env.oidcGroups]: JSON.stringify(groups),
+      [env.oidcName]: "Staff",
+      [env.oidcScopes]: "openid",
+    };
+    expect(readApiSettings({ ...least, ...more }).dashboard?.oidc).toMatchObject({
+      groups,
+      name: "Staff",
+      scopes: "openid",
+    });
+  });
+
+  it.each([
+    [
+      { [env.oidcIssuer]: "login.example.com" },
+      'SVC_TTS_OIDC_ISSUER must be an https URL, as https://login.example.com/realms/staff; it is "login',
+    ],
+    [{ [env.oidcIssuer]: "http://login.example.com" }, "SVC_TTS_OIDC_ISSUER must be an https URL"],
+    [{ [env.oidcIssuer]: "https://a:b@login.example.com" }, "SVC_TTS_OIDC_ISSUER must be an https URL"],
+    [{ [env.oidcClientId]: "" }, "SVC_TTS_OIDC_ISSUER needs SVC_TTS_OIDC_CLIENT_ID"],
+    [{ [env.dashboardUrl]: "" }, "SVC_TTS_OIDC_ISSUER needs SVC_TTS_DASHBOARD_URL"],
+    [
+      { [env.oidcScopes]: "profile" },
+      'SVC_TTS_OIDC_SCOPES must have openid among its words; it is "profile".',
+    ],
+    [{ [env.oidcGroups]: "admins=owner" }, "SVC_TTS_OIDC_GROUPS must be a JSON list of what groups give"],
+    [{ [env.oidcGroups]: '{"group":"a","role":"owner"}' }, "SVC_TTS_OIDC_GROUPS must be a JSON list"],
+    [{ [env.oidcGroups]: '[{"group":"a","role":"root"}]' }, "the role is one of owner, member, viewer"],
+    [{ [env.oidcGroups]: '[{"group":"a","role":"member"}]' }, "only an owner needs no team"],
+    [
+      { [env.oidcGroups]: '[{"group":"a","role":"member","team":"<b>"}]' },
+      "SVC_TTS_OIDC_GROUPS must be a JSON list",
+    ],
+    [
+      { [env.oidcGroups]: '[{"group":"a","role":"owner","teams":"b"}]' },
+      "SVC_TTS_OIDC_GROUPS must be a JSON list",
+    ],
+  ])("refuse %o and name variable, value and what is allowed", (more, says) => {
+    expect(() => readApiSettings({ ...least, ...more })).toThrow(says);
+  });
+});
