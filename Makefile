@@ -116,7 +116,7 @@ test-crash: ## kill the local cluster's programs in every way and see that up an
 	@test/cluster/crash.sh
 
 .PHONY: bench
-bench: node_modules/.installed deps ## how fast it is here, side by side with what it is made of: docs/benchmarks.md (5 minutes; SOAK=1: 15)
+bench: node_modules/.installed deps ## how fast it is here, side by side with what it is made of: docs/benchmarks.md (6 minutes; SOAK=1: 16)
 	@$(NODE) test/bench/main.ts
 
 .PHONY: bench-operator

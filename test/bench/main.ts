@@ -5,6 +5,7 @@ import { apiTier } from "./api-tier.ts";
 import { arcana } from "./arcana.ts";
 import { openEnginesAlone } from "./engines-alone.ts";
 import { firstAudio } from "./first-audio.ts";
+import { keyCheck } from "./key-check.ts";
 import { describeMachine } from "./machine.ts";
 import type { Finding, Measurement, Workbench } from "./measurement.ts";
 import { memory } from "./memory.ts";
@@ -29,6 +30,7 @@ const measurements: readonly Measurement[] = [
   throughput,
   arcana,
   apiTier,
+  keyCheck,
   overload,
   peers,
   memory(plots, soak),

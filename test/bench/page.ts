@@ -23,7 +23,7 @@ export function benchmarksPage(machine: Machine, chapters: readonly Chapter[]): 
   return `# Benchmarks
 
 \`\`\`sh
-make bench           # 5 minutes
+make bench           # 6 minutes
 make bench SOAK=1    # 10 minutes more: whether memory stays flat
 \`\`\`
 

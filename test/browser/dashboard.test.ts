@@ -195,6 +195,16 @@ describe.each([
     expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
   });
 
+  it("plays a sample of the chosen voice, and leaves what is written alone", async () => {
+    await page.getByLabel("Voice").selectOption("greta");
+    await page.getByRole("button", { name: "Play a sample" }).click();
+    await page.getByText(/First audio after \d+ ms; [\d.]+ s of speech/).waitFor();
+    expect(await page.locator("#words").textContent()).toContain("Guten Tag");
+    expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
+    expect(await page.locator("#history").textContent()).not.toContain("Guten Tag");
+    await page.getByLabel("Voice").selectOption("alan");
+  });
+
   it("writes the request as code that runs", async () => {
     const made = server.api.key;
     const programs = {

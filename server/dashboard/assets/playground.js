@@ -85,11 +85,19 @@ function say(message, isProblem = false) {
   $("problem").hidden = !isProblem;
 }
 
-async function speak() {
+/** The chosen voice, with a sentence of its language and nothing of the options. */
+function sample() {
+  const { modelId, speaker } = form.elements;
+  const text = speaker.selectedOptions[0]?.dataset.sample;
+  void speak({ modelId: modelId.value, speaker: speaker.value, text }, () => undefined);
+}
+
+/** @param keep is told of what was spoken. */
+async function speak(asked, keep) {
   stop();
   const run = { cancel: new AbortController(), begun: performance.now() };
   current = run;
-  const { audioFormat: _, ...fields } = body();
+  const { audioFormat: _, ...fields } = asked;
   $("stop").disabled = false;
   $("words").textContent = fields.text ?? "";
   say("Speaking …");
@@ -101,7 +109,7 @@ async function speak() {
     for await (const event of readEvents(answer.body)) hear(run, event);
     const whole = Math.round(performance.now() - run.begun);
     say(`First audio after ${run.firstMs} ms; ${player.seconds().toFixed(1)} s of speech in ${whole} ms.`);
-    remember(fields);
+    keep(fields);
     player.whenOver(() => rest(run));
   } catch (error) {
     if (current === run) say(error.message, true);
@@ -211,10 +219,11 @@ function putBack(fields) {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  void speak();
+  void speak(body(), remember);
 });
 form.addEventListener("input", follow);
 $("stop").addEventListener("click", stop);
+$("sample").addEventListener("click", sample);
 $("download").addEventListener("click", () => void download());
 $("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText($("code").textContent);

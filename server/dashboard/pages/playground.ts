@@ -13,6 +13,7 @@ import type { ApiKey } from "../../store/key.ts";
 import { type Html, html } from "../html.ts";
 import { base, csrfField, layout, type Visitor } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
+import { samples } from "../samples.ts";
 import { requireCsrf, requireVisit, visitOf } from "../visit.ts";
 
 const place = `${base}/playground`;
@@ -59,7 +60,8 @@ ${csrfField(csrf)}
 <div class="grid">
 <div><label for="modelId">Model</label><select id="modelId" name="modelId">${configured.map((id) => html`<option>${id}</option>`)}</select></div>
 <div><label for="lang">Language</label><select id="lang" name="lang" data-local><option value="">every</option>${spoken.map((language) => html`<option value="${language}">${languageName(language)}</option>`)}</select></div>
-<div><label for="speaker">Voice</label><select id="speaker" name="speaker">${voices.map(voiceOption)}</select></div>
+<div><label for="speaker">Voice</label><select id="speaker" name="speaker">${voices.map(voiceOption)}</select>
+<p class="row"><button type="button" class="plain" id="sample">Play a sample</button></p></div>
 </div>
 <label for="text">Text</label>
 <textarea id="text" name="text" required aria-describedby="length" dir="auto">The quick brown fox jumps over the lazy dog.</textarea>
@@ -104,7 +106,7 @@ function languageName(language: string): string {
 }
 
 function voiceOption({ id, models: speakable, language, gender }: ListedVoice): Html {
-  return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}">${id} (${gender}, ${languageName(language)})</option>`;
+  return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}" data-sample="${samples[language]}">${id} (${gender}, ${languageName(language)})</option>`;
 }
 
 /** @param bounds attributes that are the specification's own bounds. */
