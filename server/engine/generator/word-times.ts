@@ -1,8 +1,9 @@
 import type { EngineVoice } from "../../../config/contract/voices.ts";
 import type { TokenTime, Utterance } from "../../speech.ts";
-import type { Engine } from "../engine.ts";
+import type { ProcessPool } from "../process-pool.ts";
+import { timesOfSounds } from "./sound-lengths.ts";
 
-/** When the tokens of an utterance are heard if another engine speaks it; empty when the signal aborts first. */
+/** When the tokens of an utterance would be heard, spoken at one pace; empty when the signal aborts first. */
 export type ReadTimes = (utterance: Utterance, signal: AbortSignal) => Promise<readonly TokenTime[]>;
 
 /** Seconds of an utterance between which there is speech. */
@@ -14,13 +15,11 @@ export interface SpeechEdges {
 /** As eSpeak NG speaks English unasked. */
 const readingVoice: EngineVoice = { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 };
 
-/** Asks eSpeak NG, whose sounds last as long as its rules say; what it speaks is not heard. */
-export function timesBy(espeak: Engine): ReadTimes {
-  return async ({ tokens, dueAtMs }, signal) => {
-    const times: TokenTime[] = [];
-    const reading = { voice: readingVoice, tokens, stretch: 1, pitch: 1, ...(dueAtMs && { dueAtMs }) };
-    for await (const frame of espeak.speak(reading, signal)) times.push(...frame.times);
-    return signal.aborted ? [] : times;
+/** Asks eSpeak NG for the sounds of each word. */
+export function timesBy(espeak: Pick<ProcessPool, "read">): ReadTimes {
+  return async ({ tokens }, signal) => {
+    const sounds = await espeak.read({ voice: readingVoice, tokens, stretch: 1, pitch: 1 }, signal);
+    return sounds ? timesOfSounds(tokens, sounds) : [];
   };
 }
 

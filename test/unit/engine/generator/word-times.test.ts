@@ -4,6 +4,7 @@ import type { Engine } from "../../../../server/engine/engine.ts";
 import { openEspeak } from "../../../../server/engine/espeak/engine.ts";
 import { openFlite } from "../../../../server/engine/flite/engine.ts";
 import { alignTimes, EdgeFinder, timesBy } from "../../../../server/engine/generator/word-times.ts";
+import type { ProcessPool } from "../../../../server/engine/process-pool.ts";
 import type { TokenTime, Utterance } from "../../../../server/speech.ts";
 
 const rate = 16_000;
@@ -57,7 +58,7 @@ const voices: readonly FliteVoice["voice"][] = ["slt", "awb", "rms"];
 
 describe("words of real speech", () => {
   let flite: Engine;
-  let espeak: Engine;
+  let espeak: ProcessPool;
   beforeAll(async () => {
     const options = { processes: 1, log: { info: () => undefined, warn: () => undefined } };
     [flite, espeak] = await Promise.all([openFlite(options), openEspeak(options)]);
