@@ -7,7 +7,14 @@ export const internalToken = "a-token-for-tests";
 
 /** A warmed model tier with the real engines, on a free port of this machine. */
 export async function modelTier(options: Partial<ModelTierOptions> = {}): Promise<RunningTier> {
-  const tier = await startModelTier({
+  const tier = await coldModelTier(options);
+  await tier.warmed;
+  return tier;
+}
+
+/** One that listens, and may never be warm. */
+export function coldModelTier(options: Partial<ModelTierOptions> = {}): Promise<RunningTier> {
+  return startModelTier({
     tier: "mist",
     host: "127.0.0.1",
     port: 0,
@@ -18,8 +25,6 @@ export async function modelTier(options: Partial<ModelTierOptions> = {}): Promis
     engineProcesses: 2,
     ...options,
   });
-  await tier.warmed;
-  return tier;
 }
 
 export const plainInvocation: Invocation = {

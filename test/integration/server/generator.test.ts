@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -9,11 +11,13 @@ import type { RunningTier } from "../../../server/model/tier.ts";
 import type { Invocation } from "../../../server/speech.ts";
 import type { WireFrame } from "../../../server/wire.ts";
 import { eventually } from "../../support/api-tier.ts";
-import { tinyManifest } from "../../support/generator/model-folder.ts";
+import { type TinyModelFolder, tinyManifest } from "../../support/generator/model-folder.ts";
 import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
 import { tinyCodec } from "../../support/generator/tiny-codec.ts";
-import { framesOf, hear, invoke, modelTier } from "../../support/model-tier.ts";
+import { decodedAtOnce, seamError } from "../../support/generator/whole-decoding.ts";
+import { coldModelTier, framesOf, hear, invoke, modelTier } from "../../support/model-tier.ts";
 import { childrenWith, processGone } from "../../support/processes.ts";
+import type { Script } from "../../support/scripted-vllm/main.ts";
 
 const { frameSamples, slots } = tinyCodec;
 const frameTokens = slots.length;
@@ -54,6 +58,12 @@ async function metric(name: string): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
 }
 
+async function framesIn(response: Response): Promise<WireFrame[]> {
+  const frames: WireFrame[] = [];
+  for await (const frame of framesOf(response)) frames.push(frame);
+  return frames;
+}
+
 describe("arcana of a model that vLLM serves", () => {
   test("speaks as many frames as it may, at the codec's rate", async () => {
     const { engine, rate, samples } = await hear(tier.url, arcana);
@@ -86,6 +96,17 @@ describe("arcana of a model that vLLM serves", () => {
       text: "One sentence is here. Another one is there.",
     });
     expect(samples.length).toBe(20 * frameSamples + Math.round(0.35 * 24_000)); // and the pause between
+  });
+
+  test("sounds as its codes do when they are decoded at once, though it is spoken as it is written", async () => {
+    await vllm.script({ does: "speak", tokensPerSecond: 120 }); // half as fast again as speech: windows are short and long
+    const { samples } = await hear(tier.url, {
+      ...arcana,
+      sampling: { ...usual, maxTokens: 15 * frameTokens },
+    });
+    const whole = await decodedAtOnce(vllm.model.path, (await vllm.asked()).lastWritten);
+    expect(samples.length).toBe(whole.length);
+    expect(seamError(whole, samples)).toBeLessThanOrEqual(0.005);
   });
 
   test("tells when each word is heard, as an estimate within what is heard of its phrase", async () => {
@@ -187,12 +208,25 @@ describe("a generator in trouble", () => {
     const broken = invoke(tier.url, { ...arcana, sampling });
     await eventually("it is asked", async () => (await vllm.asked()).running === 1);
     const other = hear(tier.url, arcana);
-    const frames: WireFrame[] = [];
-    for await (const frame of framesOf(await broken)) frames.push(frame);
+    const frames = await framesIn(await broken);
     expect(frames.at(0)?.kind).toBe("head");
     expect(frames.at(-1)).toMatchObject({ kind: "error", failure: { code: "model_failed" } });
     expect((await other).samples.length).toBe(10 * frameSamples);
   });
+
+  test("that runs out of memory ends its streams with an error, and is back by itself", async () => {
+    const restarts = await metric("svc_tts_engine_restarts_total");
+    await vllm.script({ does: "out of memory", tokensPerSecond: 400 });
+    const sampling = { ...usual, maxTokens: 40 * frameTokens };
+    const speaking = await Promise.all([1, 2].map(() => invoke(tier.url, { ...arcana, sampling })));
+    const ends = await Promise.all(speaking.map((response) => framesIn(response)));
+    for (const frames of ends)
+      expect(frames.at(-1)).toMatchObject({ kind: "error", failure: { code: "model_failed" } });
+    await eventually("it is seen", async () => !(await isReady()));
+    await eventually("it is back", isReady, restartMs);
+    expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
+    expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
+  }, 60_000);
 
   test("that dies is away until it is back, and says so", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
@@ -267,6 +301,51 @@ describe("the vLLM that is run here", () => {
     expect(engine.realTimeStreams).toBeGreaterThanOrEqual(1);
     expect(lines.some(({ fields }) => "vllmStreams" in fields && "decoderStreams" in fields)).toBe(true);
     await engine.close();
+    own.delete();
+  });
+
+  test("one that is slower than speech speaks one stream at a time, and the log says so", async () => {
+    const own = await ScriptedVllm.create();
+    const slow: Script = { does: "speak", tokensPerSecond: 70 };
+    const server = { ...own.settings.server, environment: { SCRIPT: JSON.stringify(slow) } };
+    const engine = await open(own, { server, capacity: undefined });
+    expect(engine.realTimeStreams).toBe(1);
+    expect(lines.at(-1)?.message).toContain("slower than speech");
+    await engine.close();
+    own.delete();
+  });
+
+  test("one that has no memory for its model is tried thrice, and what it said is in the log", async () => {
+    const own = await ScriptedVllm.create();
+    const said = "torch.OutOfMemoryError: CUDA out of memory.";
+    own.model.write("vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${said}" >&2\nexit 1\n`);
+    const program = join(own.model.path, "vllm");
+    chmodSync(program, 0o755);
+    await expect(open(own, { server: { ...own.settings.server, program } })).rejects.toThrow("status 1");
+    expect(lines.filter(({ message }) => message.includes(said)).length).toBe(3);
+    own.delete();
+  });
+
+  test.each([
+    ["that is not there", "manifest.json cannot be read", (folder: TinyModelFolder) => folder.delete()],
+    [
+      "that is another one",
+      "model.safetensors: its sha256 is",
+      (folder: TinyModelFolder) => folder.write("model.safetensors", "x"),
+    ],
+    [
+      "of an unknown kind",
+      'manifest.json: /kind must be tokens or audio; it is "video"',
+      (folder: TinyModelFolder) => folder.write("manifest.json", '{"kind":"video"}'),
+    ],
+  ])("a model %s is named, and its tier stays not ready", async (_, says, spoil) => {
+    const own = await ScriptedVllm.create();
+    spoil(own.model);
+    const cold = await coldModelTier({ tier: "arcana", generator: "vllm", model: own.settings });
+    await expect(cold.warmed).rejects.toThrow(`${own.model.path}: ${says}`);
+    expect((await fetch(`${cold.url}/ready`)).status).toBe(503);
+    expect((await invoke(cold.url, arcana)).status).toBe(503);
+    await cold.stop();
     own.delete();
   });
 

@@ -10,7 +10,16 @@ import { special } from "../generator/tiny-llama.ts";
 
 export interface Script {
   /** `freeze` also hangs where it is asked whether it works. */
-  readonly does: "speak" | "nonsense" | "hang" | "freeze" | "break off" | "refuse" | "no speech" | "die";
+  readonly does:
+    | "speak"
+    | "nonsense"
+    | "hang"
+    | "freeze"
+    | "break off"
+    | "refuse"
+    | "no speech"
+    | "out of memory"
+    | "die";
   /** Of the next completions alone; of all when undefined. Proofs of one token count for nothing. */
   readonly times?: number;
   readonly tokensPerSecond?: number;
@@ -29,6 +38,8 @@ export interface Asked {
   /** When each caller who did not wait for the end was gone, in milliseconds of the machine's clock (`process.hrtime`). */
   readonly hungUpAtMs: readonly number[];
   readonly asked: readonly Ask[];
+  /** Tokens of the completion that began last. */
+  readonly lastWritten: readonly number[];
 }
 
 const { values } = parseArgs({
@@ -36,11 +47,12 @@ const { values } = parseArgs({
   strict: false,
   options: { port: { type: "string" }, host: { type: "string" } },
 });
-let script: Script = { does: "speak" };
+let script = JSON.parse(process.env.SCRIPT ?? '{"does":"speak"}') as Script;
 let left = Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
 const hungUpAtMs: number[] = [];
+let lastWritten: number[] = [];
 
 const server = createServer((request, response) => void answer(request, response));
 server.listen(Number(values.port), String(values.host), () =>
@@ -54,7 +66,8 @@ process.on("SIGTERM", () => {
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const key = process.env.VLLM_API_KEY;
   if (request.url === "/health") return void response.writeHead(200).end();
-  if (request.url === "/asked") return void response.end(JSON.stringify({ running, asked, hungUpAtMs }));
+  if (request.url === "/asked")
+    return void response.end(JSON.stringify({ running, asked, hungUpAtMs, lastWritten }));
   const body = JSON.parse(await text(request)) as Ask & Script;
   if (request.url === "/script") {
     script = body;
@@ -89,13 +102,27 @@ async function complete(ask: Ask, response: ServerResponse): Promise<void> {
 }
 
 async function speak(most: number, does: Script["does"], response: ServerResponse): Promise<void> {
+  const written: number[] = [];
+  lastWritten = written;
   for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
-    if (does === "break off" && at >= 8 * tinyCodec.slots.length) return void response.destroy();
+    const isLate = at >= 8 * tinyCodec.slots.length;
+    if (does === "break off" && isLate) return void response.destroy();
+    if (does === "out of memory" && isLate) return void runOut(response);
     const length = Math.min(tinyCodec.slots.length, most - at);
     const tokens = Array.from({ length }, (_, slot) => (does === "nonsense" ? 5 : token(at, slot)));
+    written.push(...tokens);
     tell(response, { token_ids: tokens, finish_reason: null });
     if (script.tokensPerSecond) await sleep((1000 * length) / script.tokensPerSecond);
   }
+}
+
+/** As vLLM does it: the engine's process dies, streams are told of it, and the server ends. */
+function runOut(response: ServerResponse): void {
+  console.log("ERROR 11-22 01:00:00 [core.py:1] torch.OutOfMemoryError: CUDA out of memory.");
+  const error = { message: "EngineCore encountered an issue.", code: 500 };
+  response.end(`data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`, () =>
+    setTimeout(() => process.exit(1), 50),
+  );
 }
 
 /** A second of a ramp as raw samples, in pieces that cut samples in two. */

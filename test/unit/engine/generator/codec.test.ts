@@ -7,6 +7,7 @@ import { type Frame, FrameReader } from "../../../../server/engine/generator/fra
 import { Seam } from "../../../../server/engine/generator/seam.ts";
 import { WindowPlan } from "../../../../server/engine/generator/windows.ts";
 import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-codec.ts";
+import { seamError as largestError } from "../../../support/generator/whole-decoding.ts";
 
 const { base, codebook, slots } = tinyCodec;
 
@@ -75,7 +76,7 @@ describe("decoding window by window", () => {
     return Float32Array.from(pieces);
   }
 
-  /** The largest difference against decoding all at once, as a share of its loudness. */
+  /** Against decoding all at once. */
   async function seamError(
     frames: readonly Frame[],
     context: { left: number; right: number },
@@ -83,8 +84,7 @@ describe("decoding window by window", () => {
     const [whole = new Float32Array()] = await decoder.decode([frames]);
     const heard = await streamed(frames, context);
     expect(heard.length).toBe(whole.length);
-    const loudness = Math.sqrt(whole.reduce((sum, value) => sum + value ** 2, 0) / whole.length);
-    return Math.max(...whole.map((value, i) => Math.abs(value - (heard[i] ?? 0)))) / loudness;
+    return largestError(whole, heard);
   }
 
   test.each([1, 2, 3, 4, 17, 40])("%i frames sound as when they are decoded at once", async (count) => {
