@@ -1,4 +1,5 @@
 import { allCommand } from "./all.ts";
+import { backupCommand } from "./backup.ts";
 import { benchCommand } from "./bench.ts";
 import { fetchCommand } from "./fetch.ts";
 import { keysCommands } from "./keys.ts";
@@ -12,6 +13,7 @@ export const commands = [
   allCommand,
   ...licenseCommands,
   ...keysCommands,
+  backupCommand,
   fetchCommand,
   benchCommand,
 ];

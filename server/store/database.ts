@@ -20,7 +20,7 @@ export function shownPlace(place: string): string {
   return isPostgresUrl(place) ? nameOf(place) : place;
 }
 
-function isPostgresUrl(place: string): boolean {
+export function isPostgresUrl(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 

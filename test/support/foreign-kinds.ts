@@ -8,6 +8,10 @@ import { established, kubectl, kubectlOrThrow } from "./kubectl.ts";
 
 /** CRDs of other products, as their Go modules carry them: what objects of ours must satisfy. */
 const products = {
+  cloudNativePg: {
+    module: "github.com/cloudnative-pg/cloudnative-pg@v1.27.0",
+    files: ["config/crd/bases/postgresql.cnpg.io_clusters.yaml"],
+  },
   gatewayApi: {
     module: "sigs.k8s.io/gateway-api@v1.4.0",
     files: ["config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"],

@@ -12,6 +12,8 @@ export interface TestPostgres {
   /** Of a database of its own, empty. */
   newDatabase(): Promise<string>;
   readonly password: string;
+  /** Folder of pg_dump and the others. */
+  readonly programs: string;
   /** As its disk and users do: at once, and connections with it. */
   kill(): Promise<void>;
   /** The same again on the same port, with all that it held. */
@@ -48,6 +50,7 @@ export async function startPostgres(): Promise<TestPostgres> {
   };
   return {
     password,
+    programs,
     async newDatabase() {
       databases += 1;
       const name = `tts${databases}`;

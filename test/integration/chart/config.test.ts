@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../operator/manifest.ts";
+import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -76,6 +77,14 @@ describe("the samples", () => {
     expect(await kubectlOrThrow(address, ["apply", ...flags])).toContain(
       "mist-only created (server dry run)",
     );
+  });
+
+  it("with a database are taken by the API server where CloudNativePG is installed", async () => {
+    await using kinds = await ForeignKinds.hold(address, "cloudNativePg");
+    await kinds.install();
+    const file = join(root, "config/samples/cloudnative-pg.yaml");
+    const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
+    expect(out.match(/created \(server dry run\)/g)).toHaveLength(2);
   });
 });
 

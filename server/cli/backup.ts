@@ -1,0 +1,27 @@
+import { env as names } from "../../config/contract/names.ts";
+import { isPostgresUrl, shownPlace } from "../store/database.ts";
+import { backUpSqlite } from "../store/sqlite/backup.ts";
+import { type Command, UsageError } from "./command.ts";
+
+export const backupCommand: Command = {
+  name: "backup",
+  summary: "copy the SQLite file of keys, people and words while servers use it",
+  options: {
+    to: { value: "PATH", help: "the copy, which must not be there yet", required: true },
+    database: { value: "PATH", help: `the file; ${names.database} unless given, where that is set` },
+  },
+  notes: "PostgreSQL is copied by pg_dump. How to put a copy back: docs/dashboard.md.",
+  async run(shell, { to = "", database = shell.env[names.database] || undefined }) {
+    if (database === undefined) throw new UsageError("Say what to copy: --database PATH.");
+    if (isPostgresUrl(database)) {
+      throw new UsageError(`${shownPlace(database)} is PostgreSQL: copy it by pg_dump.`);
+    }
+    try {
+      backUpSqlite(database, to);
+    } catch (cause) {
+      throw new UsageError(`${database} was not copied: ${(cause as Error).message}`, { cause });
+    }
+    shell.complain(`${to} is a copy of ${database}, and was looked through.`);
+    return 0;
+  },
+};
