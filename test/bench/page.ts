@@ -58,7 +58,8 @@ speaks 1, 8, 32, 64 and 128 streams in turn for 20 s each, then what lies betwee
 are heard within a second and are spoken no slower than speech, and none fails. With \`--vllm\`, the address of the server's own vLLM (\`kubectl port-forward POD 8001\`), it
 also tells the tokens a second that vLLM wrote meanwhile, and those that it writes alone for as many completions.
 
-**Not run yet**: there was no GPU with vLLM on it. The command is tested against servers that stand in for both.
+**Not run yet**: there was no GPU with vLLM on it. The command is tested against servers that stand in for both. What was measured of
+vLLM on a processor is in [arcana](arcana.md#a-larger-model-by-vllm).
 `;
 
 export function targetsTable(rows: readonly TargetRow[]): string {

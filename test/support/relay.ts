@@ -1,0 +1,58 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+interface Hangup {
+  /** What was asked last on the connection. */
+  readonly path: string;
+  /** Of `performance.now`. */
+  readonly atMs: number;
+}
+
+/** Passes bytes on to a port of this machine, and tells when the connections of those who ask are closed. */
+export class Relay {
+  readonly url: string;
+  readonly hangups: Hangup[] = [];
+  readonly #server: Server;
+  readonly #port: number;
+  readonly #open = new Set<Socket>();
+
+  private constructor(server: Server, port: number) {
+    this.#server = server;
+    this.#port = port;
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    server.on("connection", (client) => this.#pass(client));
+  }
+
+  /** @param port where they are passed on to. */
+  static async start(port: number): Promise<Relay> {
+    const server = createServer({ noDelay: true }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    return new Relay(server, port);
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#open) socket.destroy();
+    await once(this.#server.close(), "close");
+  }
+
+  #pass(client: Socket): void {
+    const upstream = connect({ port: this.#port, host: "127.0.0.1", noDelay: true });
+    let path = "";
+    client.on("data", (bytes) => {
+      path = /^[A-Z]+ (\S+) HTTP/u.exec(bytes.toString("latin1"))?.[1] ?? path;
+      upstream.write(bytes);
+    });
+    client.on("close", () => {
+      this.hangups.push({ path, atMs: performance.now() });
+      upstream.destroy();
+    });
+    upstream.on("data", (bytes) => client.write(bytes));
+    upstream.on("close", () => client.destroy());
+    for (const socket of [client, upstream]) {
+      this.#open.add(socket);
+      socket.on("error", () => socket.destroy()); // a reset is one way to close
+      socket.on("close", () => this.#open.delete(socket));
+    }
+  }
+}
