@@ -35,7 +35,10 @@ export function postgresBackend(url: string, { passwordFile }: PostgresOptions =
     keepAlive: true,
     allowExitOnIdle: true,
   });
-  pool.on("error", () => undefined); // of a connection that nobody uses; the next query opens another, or tells
+  // Of a connection that nobody uses: the next query opens another, or tells.
+  pool.on("error", () => undefined);
+  // Of one in use, for which the pool does not listen: the query that is under way tells, or the next. Nobody listening would end the process.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   return {
     dialect: new PostgresDialect({ pool: tellingPool(pool) }),
     name: nameOf(url),

@@ -366,6 +366,21 @@ describe("PostgreSQL that is not well says what to do", () => {
     expect(await use(database)).toBe(1);
   });
 
+  it("when it goes between two queries of one change, and the process lives on", async () => {
+    const database = opened(await postgres.newDatabase());
+    const change = database.run((db) =>
+      db.transaction().execute(async (trx) => {
+        await trx.selectFrom("revisions").selectAll().execute();
+        await postgres.kill();
+        await new Promise((resolve) => setTimeout(resolve, 300)); // nobody asks anything when the connection ends
+        await trx.selectFrom("revisions").selectAll().execute();
+      }),
+    );
+    await expect(change).rejects.toThrow();
+    await postgres.restart();
+    expect(await database.run((db) => db.selectFrom("revisions").selectAll().execute())).not.toEqual([]);
+  });
+
   it("when it refuses the password, which no message repeats, and reads it anew from its file", async () => {
     const url = await postgres.newDatabase();
     const wrong = url.replace(encodeURIComponent(postgres.password), "not-the-one");

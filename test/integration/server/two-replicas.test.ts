@@ -1,0 +1,116 @@
+/** Two API tiers with one PostgreSQL: what is changed at one counts at the other within 5 seconds, and who speaks does not hear of its end. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+import { Visitor } from "../../support/visitor.ts";
+
+const withinMs = 5_000;
+const word = "zorblax";
+
+let postgres: TestPostgres;
+let model: ScriptedModel;
+let folder: string;
+let [one, other]: TestApi[] = [];
+let owner: Visitor;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  model = await startScriptedModel(speakTone(0.1));
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-two-"));
+  writeFileSync(join(folder, "setup"), "the-setup-token");
+  const database = await postgres.newDatabase();
+  const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  const start = () => startTestApi({ mist: route }, { database, dashboard });
+  [one, other] = await Promise.all([start(), start()]);
+  owner = new Visitor(one.url);
+  const person = { token: "the-setup-token", name: "ada", password: "four plain words here" };
+  await owner.post("/dashboard/setup", person);
+}, 120_000);
+afterAll(async () => {
+  await Promise.all([one?.stop(), other?.stop()]);
+  await model.close();
+  await postgres.stop();
+  rmSync(folder, { recursive: true });
+});
+
+async function makeKey(name: string): Promise<string> {
+  await owner.get("/dashboard/keys");
+  const { text } = await owner.post("/dashboard/keys", { name, scopes: "tts:write" });
+  const key = /id="new-key">(svc_\w+)</.exec(text)?.[1];
+  if (key === undefined) throw new Error(`no key was made: ${text}`);
+  return key;
+}
+
+async function statusAt(api: TestApi | undefined, key: string): Promise<number | undefined> {
+  const headers = { authorization: `Bearer ${key}`, accept: "audio/pcm" };
+  const answer = await api?.post({ speaker: "abbie", text: `The ${word}.` }, headers);
+  await answer?.arrayBuffer();
+  return answer?.status;
+}
+
+/** Milliseconds until it holds. */
+async function soon(what: string, holds: () => Promise<boolean>): Promise<string> {
+  const began = performance.now();
+  await eventually(what, holds, withinMs);
+  return `${what}: ${((performance.now() - began) / 1000).toFixed(1)} s`;
+}
+
+it("a key that is made, and revoked, at one is known, and refused, at the other", async () => {
+  const key = await makeKey("app");
+  const known = await soon("a key is known", async () => (await statusAt(other, key)) === 200);
+  await owner.post("/dashboard/keys/revoke", { key: "app" });
+  const refused = await soon("and refused", async () => (await statusAt(other, key)) === 401);
+  console.info(known, refused);
+  expect(await statusAt(one, key)).toBe(401);
+});
+
+it("a word that is written at one is spoken so at the other", async () => {
+  const key = await makeKey("speaker");
+  await eventually("the key is known", async () => (await statusAt(other, key)) === 200);
+  await owner.get("/dashboard/words");
+  await owner.upload("/dashboard/words/import", { team: "" }, lexicon);
+  const spoken = async () => {
+    await statusAt(other, key);
+    return model.calls.at(-1)?.invocation.lexicon?.[word] !== undefined;
+  };
+  console.info(await soon("the word is spoken as written", spoken));
+});
+
+it("no caller with a known key hears that PostgreSQL was killed, and what is made once it is back counts", async () => {
+  const key = await makeKey("listener");
+  await eventually("the key is known", async () => (await statusAt(other, key)) === 200);
+  const statuses = new Map<number | undefined, number>();
+  let speaking = true;
+  const speak = async (api: TestApi | undefined) => {
+    while (speaking) {
+      const status = await statusAt(api, key);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    }
+  };
+  const callers = [one, one, other, other].map(speak);
+  await postgres.kill();
+  const page = await owner.get("/dashboard/keys");
+  expect(page.status, "the dashboard says that it has no database").toBe(503);
+  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  await postgres.restart();
+  const back = await soon("the dashboard is back", async () => {
+    return (await owner.get("/dashboard/keys")).status === 200;
+  });
+  speaking = false;
+  await Promise.all(callers);
+  console.info(`PostgreSQL away for 3 s: ${statuses.get(200)} spoken, ${back}`);
+  expect([...statuses.keys()]).toEqual([200]);
+  const fresh = await makeKey("after");
+  await soon("a key made after it", async () => (await statusAt(other, fresh)) === 200);
+});
+
+const lexicon = `<?xml version="1.0" encoding="UTF-8"?>
+<lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" alphabet="x-svc-tts" xml:lang="en">
+  <lexeme><grapheme>${word}</grapheme><phoneme>z1Orbl2@ks</phoneme></lexeme>
+</lexicon>
+`;
