@@ -89,7 +89,8 @@ function spooled(): number {
   );
 }
 
-describe("unknown words", () => {
+// three processes start, and a database
+describe("unknown words", { timeout: 240_000 }, () => {
   it("are kept while PostgreSQL is away, and by the process that comes after one that was killed", async () => {
     api = await start();
     expect(await speak("before")).toBe(200);

@@ -45,7 +45,8 @@ async function speak(team: keyof typeof keys, text: string, more: object = {}): 
   return Buffer.from(await answer.arrayBuffer());
 }
 
-describe("a word that no dictionary has", () => {
+// words are waited for, some seconds each
+describe("a word that no dictionary has", { timeout: 180_000 }, () => {
   const page = () => owner.get("/dashboard/words?team=blue");
 
   it("appears for review, is saved by its sounds, and is then spoken by them for that team alone", async () => {
