@@ -1,9 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { endOf, isProbe } from "../metrics/http.ts";
+import type { ApiKey } from "../store/key.ts";
+import type { NotedSpeech, Usage } from "../store/usage.ts";
 import { beginSpan } from "../tracing/request-span.ts";
 import { noSpan } from "../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
 import type { ApiParts } from "./parts.ts";
+import type { Spoken } from "./spoken.ts";
 
 /**
  * Tells log, metrics and traces of each request once it is over, however it ended: one line and one span a request, without its text
@@ -18,13 +21,28 @@ export function reportRequests(app: FastifyInstance, { metrics, tracing, usage }
 }
 
 /** After the report, which closes what was spoken. */
-function noteUse(usage: ApiParts["usage"], { apiKey, failure, spoken }: FastifyRequest): void {
+function noteUse(usage: ApiParts["usage"], request: FastifyRequest): void {
+  const { apiKey, failure, spoken } = request;
   if (!apiKey) return;
-  usage?.note(apiKey.id, {
-    requests: 1,
-    failed: failure ? 1 : 0,
-    audioMs: (spoken?.audioSeconds ?? 0) * 1000,
-  });
+  const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
+  usage?.note(apiKey.id, use, spoken && speechOf(apiKey, use, spoken));
+}
+
+/** The first audio of an answer in one piece is the whole of it, and is not timed. */
+function speechOf(
+  { name, team = "" }: ApiKey,
+  use: Usage,
+  { facts, characters, firstAudioMs }: Spoken,
+): NotedSpeech {
+  const { model, voice, form } = facts;
+  const waited = form === "json" ? undefined : firstAudioMs;
+  return {
+    ...{ key: name, team, model, voice, characters },
+    ...use,
+    timed: waited === undefined ? 0 : 1,
+    firstAudioMs: waited ?? 0,
+    longestFirstAudioMs: waited ?? 0,
+  };
 }
 
 export function reportOnceOver(

@@ -23,6 +23,8 @@ const toldAtOnce = 1;
 /** Gathers what one answer is like, piece by piece, and tells the metrics. */
 export class Spoken {
   readonly facts: SpokenFacts;
+  /** Unicode code points of the text. */
+  readonly characters: number;
   readonly #metrics: Metrics;
   readonly #reply: FastifyReply;
   readonly #span: Span;
@@ -37,8 +39,14 @@ export class Spoken {
   #body: Readable | undefined;
 
   /** @param span of the request, which the encoder's work is part of. */
-  constructor(facts: SpokenFacts, metrics: Metrics, reply: FastifyReply, span: Span) {
+  constructor(
+    { characters, ...facts }: SpokenFacts & { readonly characters: number },
+    metrics: Metrics,
+    reply: FastifyReply,
+    span: Span,
+  ) {
     this.facts = facts;
+    this.characters = characters;
     this.#span = span;
     span.set({
       "svc.model": facts.model,

@@ -30,6 +30,7 @@ const places: readonly Place[] = [
   { path: `${base}/keys`, name: "Keys", roles: ["owner", "member", "viewer"] },
   { path: `${base}/playground`, name: "Playground", roles: ["owner", "member"] },
   { path: `${base}/words`, name: "Words", roles: ["owner", "member"] },
+  { path: `${base}/usage`, name: "Usage", roles: ["owner", "member", "viewer"] },
   { path: `${base}/people`, name: "People", roles: ["owner"] },
   { path: `${base}/changes`, name: "Changes", roles: ["owner"] },
 ];

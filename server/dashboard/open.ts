@@ -8,6 +8,7 @@ import { createIdentities } from "../store/identities.ts";
 import { openKeyTableBook } from "../store/key-table.ts";
 import { createSessions } from "../store/sessions.ts";
 import { listUsage } from "../store/usage.ts";
+import { listVoiceUsage, sumVoiceUsage } from "../store/voice-usage.ts";
 import { base } from "./layout.ts";
 import { createProvider } from "./oidc/provider.ts";
 import type { OidcSettings } from "./oidc/settings.ts";
@@ -35,6 +36,10 @@ export function openDashboard(
     keyBook: (user) => openKeyTableBook(database, now, user),
     lexicon,
     usage: (since) => listUsage(database, since),
+    voiceUsage: {
+      sums: (view, by, limit) => sumVoiceUsage(database, view, by, limit),
+      rows: (view, limit) => listVoiceUsage(database, view, limit),
+    },
     changes: (limit) => listAudit(database, limit),
     now,
   };

@@ -8,6 +8,7 @@ import type { LexiconTable } from "../store/lexicon.ts";
 import type { Sessions } from "../store/sessions.ts";
 import type { SentenceSetting } from "../store/team-settings.ts";
 import type { DayOfUsage } from "../store/usage.ts";
+import type { UsageBy, UsageSum, UsageView, VoiceUsage } from "../store/voice-usage.ts";
 import type { Provider } from "./oidc/provider.ts";
 import type { OidcSettings } from "./oidc/settings.ts";
 import type { Passwords } from "./passwords.ts";
@@ -33,6 +34,10 @@ export interface DashboardParts {
   };
   /** Since a day of UTC. */
   readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
+  readonly voiceUsage: {
+    sums(view: UsageView, by: UsageBy, limit: number): Promise<readonly UsageSum[]>;
+    rows(view: UsageView, limit: number): Promise<readonly VoiceUsage[]>;
+  };
   /** The newest changes. */
   readonly changes: (limit: number) => Promise<readonly ListedEntry[]>;
   /** Milliseconds since the epoch. */

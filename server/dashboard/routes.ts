@@ -16,6 +16,7 @@ import { addPeoplePages } from "./pages/people.ts";
 import { addPlayground } from "./pages/playground.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
 import { addSingleSignOn } from "./pages/single-sign-on.ts";
+import { addUsagePages } from "./pages/usage.ts";
 import { addWordPages } from "./pages/words.ts";
 import type { DashboardParts } from "./parts.ts";
 import { refuseOtherSites } from "./visit.ts";
@@ -62,6 +63,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     addKeyPages(scope, parts);
     addPlayground(scope, parts, api);
     addWordPages(scope, parts, api);
+    addUsagePages(scope, parts, api);
     addPeoplePages(scope, parts);
     addChangesPage(scope, parts);
   };

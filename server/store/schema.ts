@@ -116,6 +116,26 @@ export interface Tables {
     readonly failed: number;
     readonly audio_ms: number;
   };
+  /** The same by voice, of requests that were to be spoken. */
+  readonly voice_usage: {
+    /** Of UTC, as `2027-01-31`. */
+    readonly day: string;
+    readonly key_id: string;
+    /** Its name then, which outlives it. */
+    readonly key: string;
+    /** Empty for keys without one. */
+    readonly team_id: string;
+    readonly model: string;
+    readonly voice: string;
+    readonly requests: number;
+    readonly failed: number;
+    readonly characters: number;
+    readonly audio_ms: number;
+    /** Requests whose first audio was timed, and its milliseconds: all of them together, and the most. */
+    readonly timed: number;
+    readonly first_audio_ms: number;
+    readonly longest_first_audio_ms: number;
+  };
 }
 
 /** In the order of their names; one that has run anywhere is never changed. */
@@ -127,6 +147,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "005-lexicon": { up: createLexicon },
   "006-sentences": { up: addSentences },
   "007-identities": { up: createIdentities },
+  "008-voice-usage": { up: createVoiceUsage },
 };
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -268,4 +289,25 @@ async function createIdentities(db: Kysely<never>): Promise<void> {
     .addColumn("is_granted", "integer", (column) => column.notNull())
     .addPrimaryKeyConstraint("identities_pk", ["issuer", "subject"])
     .execute();
+}
+
+async function createVoiceUsage(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("voice_usage")
+    .addColumn("day", "text", (column) => column.notNull())
+    .addColumn("key_id", "text", (column) => column.notNull())
+    .addColumn("key", "text", (column) => column.notNull())
+    .addColumn("team_id", "text", (column) => column.notNull())
+    .addColumn("model", "text", (column) => column.notNull())
+    .addColumn("voice", "text", (column) => column.notNull())
+    .addColumn("requests", "bigint", (column) => column.notNull())
+    .addColumn("failed", "bigint", (column) => column.notNull())
+    .addColumn("characters", "bigint", (column) => column.notNull())
+    .addColumn("audio_ms", "bigint", (column) => column.notNull())
+    .addColumn("timed", "bigint", (column) => column.notNull())
+    .addColumn("first_audio_ms", "bigint", (column) => column.notNull())
+    .addColumn("longest_first_audio_ms", "bigint", (column) => column.notNull())
+    .addPrimaryKeyConstraint("voice_usage_pk", ["day", "key_id", "model", "voice"])
+    .execute();
+  await db.schema.createIndex("voice_usage_team").on("voice_usage").columns(["team_id", "day"]).execute();
 }

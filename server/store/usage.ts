@@ -1,5 +1,8 @@
+import type { Transaction } from "kysely";
 import type { Database } from "./database.ts";
+import type { Tables } from "./schema.ts";
 import { tellOnce } from "./trouble.ts";
+import { placeOf, sumSpeech, type VoiceUsage, writeVoiceUsage } from "./voice-usage.ts";
 
 /** What a key was used for. */
 export interface Usage {
@@ -17,10 +20,13 @@ export type DayOfUsage = Usage & {
 
 /** Counts what keys are used for, beside the requests. */
 export interface UsageRecorder {
-  note(keyId: string, usage: Usage): void;
+  /** @param speech where something was to be spoken. */
+  note(keyId: string, usage: Usage, speech?: NotedSpeech): void;
   /** Writes what is left to write. */
   close(): Promise<void>;
 }
+
+export type NotedSpeech = Omit<VoiceUsage, "day" | "keyId">;
 
 export interface UsageOptions {
   readonly database: Database;
@@ -31,30 +37,49 @@ export interface UsageOptions {
   readonly onTrouble: (error: Error | undefined) => void;
 }
 
-const usualWriteMs = 10_000;
+const usualWriteMs = 5_000;
+/** How long use is known. */
+const keptMs = 400 * 86_400_000;
+/** Rows by voice that wait while the database is away; of more of them nothing is counted. */
+const mostWaiting = 20_000;
 
 /** What cannot be written waits; there is never more of it than keys and days. */
 export function recordUsage({ database, now, writeMs, onTrouble }: UsageOptions): UsageRecorder {
   const tell = tellOnce(onTrouble);
   let waiting = new Map<string, DayOfUsage>();
+  let voices = new Map<string, VoiceUsage>();
+  let forgottenOn: string | undefined;
   let writing: Promise<void> | undefined;
   const add = (use: DayOfUsage) => {
     const place = `${use.day} ${use.keyId}`;
     const before = waiting.get(place);
     waiting.set(place, before ? sum(before, use) : use);
   };
+  const addVoice = (use: VoiceUsage) => {
+    const place = placeOf(use);
+    const before = voices.get(place);
+    if (before) voices.set(place, sumSpeech(before, use));
+    else if (voices.size < mostWaiting) voices.set(place, use);
+  };
   const write = async () => {
-    const batch = waiting;
-    if (batch.size === 0) return;
+    const [days, spoken] = [waiting, voices];
+    if (days.size === 0) return;
     waiting = new Map();
+    voices = new Map();
+    const today = dayOf(now());
     try {
-      await writeDays(
-        database,
-        [...batch].sort().map(([, day]) => day),
+      await database.run((db) =>
+        db.transaction().execute(async (trx) => {
+          await writeDays(trx, inOrder(days));
+          for (const use of inOrder(spoken)) await writeVoiceUsage(trx, use);
+          if (forgottenOn !== today) await forgetBefore(trx, dayOf(now() - keptMs));
+        }),
       );
+      forgottenOn = today;
       tell(undefined);
     } catch (error) {
-      for (const day of batch.values()) add(day);
+      for (const day of days.values()) add(day);
+      for (const use of spoken.values()) addVoice(use);
       tell(error as Error);
     }
   };
@@ -66,7 +91,11 @@ export function recordUsage({ database, now, writeMs, onTrouble }: UsageOptions)
   };
   const timer = setInterval(() => void writeOnce(), writeMs ?? usualWriteMs).unref();
   return {
-    note: (keyId, usage) => add({ keyId, day: dayOf(now()), ...usage }),
+    note(keyId, usage, speech) {
+      const day = dayOf(now());
+      add({ keyId, day, ...usage });
+      if (speech) addVoice({ keyId, day, ...speech });
+    },
     async close() {
       clearInterval(timer);
       await writing;
@@ -89,25 +118,31 @@ function sum(a: DayOfUsage, b: DayOfUsage): DayOfUsage {
   };
 }
 
-function writeDays(database: Database, days: readonly DayOfUsage[]): Promise<void> {
-  return database.run((db) =>
-    db.transaction().execute(async (trx) => {
-      for (const { keyId: key_id, day, requests, failed, audioMs } of days) {
-        const audio_ms = Math.round(audioMs);
-        await trx
-          .insertInto("key_usage")
-          .values({ key_id, day, requests, failed, audio_ms })
-          .onConflict((conflict) =>
-            conflict.columns(["key_id", "day"]).doUpdateSet((row) => ({
-              requests: row("key_usage.requests", "+", requests),
-              failed: row("key_usage.failed", "+", failed),
-              audio_ms: row("key_usage.audio_ms", "+", audio_ms),
-            })),
-          )
-          .execute();
-      }
-    }),
-  );
+/** Replicas that write at once take the rows in one order, so that none waits for another in a circle. */
+function inOrder<Use>(uses: ReadonlyMap<string, Use>): Use[] {
+  return [...uses].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
+}
+
+async function forgetBefore(trx: Transaction<Tables>, day: string): Promise<void> {
+  await trx.deleteFrom("key_usage").where("day", "<", day).execute();
+  await trx.deleteFrom("voice_usage").where("day", "<", day).execute();
+}
+
+async function writeDays(trx: Transaction<Tables>, days: readonly DayOfUsage[]): Promise<void> {
+  for (const { keyId: key_id, day, requests, failed, audioMs } of days) {
+    const audio_ms = Math.round(audioMs);
+    await trx
+      .insertInto("key_usage")
+      .values({ key_id, day, requests, failed, audio_ms })
+      .onConflict((conflict) =>
+        conflict.columns(["key_id", "day"]).doUpdateSet((row) => ({
+          requests: row("key_usage.requests", "+", requests),
+          failed: row("key_usage.failed", "+", failed),
+          audio_ms: row("key_usage.audio_ms", "+", audio_ms),
+        })),
+      )
+      .execute();
+  }
 }
 
 /** Since a day, that one included. */

@@ -265,6 +265,13 @@ describe.each([
     await lookAt("import-refused");
   });
 
+  it("sees what was spoken, by day, key and voice", async () => {
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.getByRole("img", { name: "Requests a day" }).waitFor();
+    await page.getByRole("cell", { name: "alan" }).first().waitFor();
+    await lookAt("usage");
+  });
+
   it("adds somebody, who sees no more than the team's keys", async () => {
     await page.getByRole("link", { name: "People" }).click();
     await page.getByLabel("Name", { exact: true }).fill("bob");
@@ -284,6 +291,7 @@ describe.each([
       "Keys",
       "Playground",
       "Words",
+      "Usage",
     ]);
   });
 

@@ -12,7 +12,7 @@ import { refuseWhileDraining } from "../lifecycle.ts";
 import type { CallContext } from "../models.ts";
 import type { ApiParts } from "../parts.ts";
 import { limitRate } from "../quota/hook.ts";
-import type { SpeechRequest } from "../request.ts";
+import { countCodePoints, type SpeechRequest } from "../request.ts";
 import type { Listener, Speaking } from "../respond/audio.ts";
 import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from "../respond/events.ts";
 import { bodyOf, respondStream } from "../respond/stream.ts";
@@ -144,7 +144,10 @@ async function admit(
 function spokenBy({ metrics }: ApiParts, { request, reply, wanted, form }: Exchange): Spoken {
   const { invocation, format, rate } = wanted;
   return new Spoken(
-    { model: invocation.modelId, voice: invocation.speaker, format, form, rate },
+    {
+      ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
+      characters: countCodePoints(invocation.text),
+    },
     metrics,
     reply,
     request.span,

@@ -1,0 +1,165 @@
+import type { Kysely, Transaction } from "kysely";
+import type { Database } from "./database.ts";
+import type { Tables } from "./schema.ts";
+
+/** What was spoken. */
+export interface SpeechUsage {
+  readonly requests: number;
+  readonly failed: number;
+  /** Unicode code points of the texts. */
+  readonly characters: number;
+  readonly audioMs: number;
+  /** Streamed answers that had audio: those whose first audio was timed. */
+  readonly timed: number;
+  /** Milliseconds from request to first audio, all of them together, and the longest. */
+  readonly firstAudioMs: number;
+  readonly longestFirstAudioMs: number;
+}
+
+/** One key's use of one voice on one day. */
+export type VoiceUsage = SpeechUsage & {
+  /** Of UTC, as `2027-01-31`. */
+  readonly day: string;
+  readonly keyId: string;
+  readonly key: string;
+  /** Empty for keys without one. */
+  readonly team: string;
+  readonly model: string;
+  readonly voice: string;
+};
+
+export function placeOf({ day, keyId, model, voice }: VoiceUsage): string {
+  return `${day} ${keyId} ${model} ${voice}`;
+}
+
+export function sumSpeech<Use extends SpeechUsage>(a: Use, b: SpeechUsage): Use {
+  return {
+    ...a,
+    requests: a.requests + b.requests,
+    failed: a.failed + b.failed,
+    characters: a.characters + b.characters,
+    audioMs: a.audioMs + b.audioMs,
+    timed: a.timed + b.timed,
+    firstAudioMs: a.firstAudioMs + b.firstAudioMs,
+    longestFirstAudioMs: Math.max(a.longestFirstAudioMs, b.longestFirstAudioMs),
+  };
+}
+
+export async function writeVoiceUsage(trx: Transaction<Tables>, use: VoiceUsage): Promise<void> {
+  const { day, keyId: key_id, key, team: team_id, model, voice, requests, failed, characters, timed } = use;
+  const [audio_ms, first_audio_ms, longest_first_audio_ms] = [
+    use.audioMs,
+    use.firstAudioMs,
+    use.longestFirstAudioMs,
+  ].map(Math.round) as [number, number, number];
+  const counted = { requests, failed, characters, audio_ms, timed, first_audio_ms };
+  await trx
+    .insertInto("voice_usage")
+    .values({ day, key_id, key, team_id, model, voice, ...counted, longest_first_audio_ms })
+    .onConflict((conflict) =>
+      conflict.columns(["day", "key_id", "model", "voice"]).doUpdateSet((row) => ({
+        requests: row("voice_usage.requests", "+", requests),
+        failed: row("voice_usage.failed", "+", failed),
+        characters: row("voice_usage.characters", "+", characters),
+        audio_ms: row("voice_usage.audio_ms", "+", audio_ms),
+        timed: row("voice_usage.timed", "+", timed),
+        first_audio_ms: row("voice_usage.first_audio_ms", "+", first_audio_ms),
+        longest_first_audio_ms: row
+          .case()
+          .when("voice_usage.longest_first_audio_ms", "<", longest_first_audio_ms)
+          .then(longest_first_audio_ms)
+          .else(row.ref("voice_usage.longest_first_audio_ms"))
+          .end(),
+      })),
+    )
+    .execute();
+}
+
+/** Which use is looked at. */
+export interface UsageView {
+  /** The first day, as `2027-01-31`. */
+  readonly since: string;
+  /** Undefined: every team's, and that of keys without one. */
+  readonly team: string | undefined;
+}
+
+export type UsageSum = SpeechUsage & { readonly of: readonly string[] };
+
+/** What use is put together by. */
+const columnsBy = {
+  day: ["day"],
+  key: ["key", "team_id"],
+  voice: ["model", "voice"],
+} as const satisfies Record<string, readonly (keyof Tables["voice_usage"])[]>;
+
+export type UsageBy = keyof typeof columnsBy;
+
+/** Days in their order, all else by the most requests; at most `limit` of them. */
+export function sumVoiceUsage(
+  database: Database,
+  view: UsageView,
+  by: UsageBy,
+  limit: number,
+): Promise<UsageSum[]> {
+  const columns = columnsBy[by];
+  return database.run(async (db) => {
+    const rows = await seen(db, view)
+      .select((row) => [
+        ...columns,
+        row.fn.sum("requests").as("requests"),
+        row.fn.sum("failed").as("failed"),
+        row.fn.sum("characters").as("characters"),
+        row.fn.sum("audio_ms").as("audioMs"),
+        row.fn.sum("timed").as("timed"),
+        row.fn.sum("first_audio_ms").as("firstAudioMs"),
+        row.fn.max("longest_first_audio_ms").as("longestFirstAudioMs"),
+      ])
+      .groupBy(columns)
+      .$if(by !== "day", (sums) => sums.orderBy((row) => row.fn.sum("requests"), "desc"))
+      .orderBy(columns[0])
+      .limit(limit)
+      .execute();
+    return rows.map((row) => ({ of: columns.map((name) => String(row[name])), ...toSpeech(row) }));
+  });
+}
+
+/** Row by row, by day, key, model and voice; at most `limit` of them. */
+export function listVoiceUsage(database: Database, view: UsageView, limit: number): Promise<VoiceUsage[]> {
+  return database.run(async (db) => {
+    const rows = await seen(db, view)
+      .selectAll()
+      .orderBy("day")
+      .orderBy("key")
+      .orderBy("model")
+      .orderBy("voice")
+      .limit(limit)
+      .execute();
+    return rows.map(({ day, key_id, key, team_id, model, voice, ...row }) => ({
+      ...{ day, keyId: key_id, key, team: team_id, model, voice },
+      ...toSpeech({
+        ...row,
+        audioMs: row.audio_ms,
+        firstAudioMs: row.first_audio_ms,
+        longestFirstAudioMs: row.longest_first_audio_ms,
+      }),
+    }));
+  });
+}
+
+function seen(db: Kysely<Tables>, { since, team }: UsageView) {
+  const all = db.selectFrom("voice_usage").where("day", ">=", since);
+  return team === undefined ? all : all.where("team_id", "=", team);
+}
+
+/** PostgreSQL gives large integers as text. */
+function toSpeech(row: Readonly<Record<keyof SpeechUsage, number | string | bigint>>): SpeechUsage {
+  return {
+    requests: Number(row.requests),
+    failed: Number(row.failed),
+    characters: Number(row.characters),
+    audioMs: Number(row.audioMs),
+    timed: Number(row.timed),
+    firstAudioMs: Number(row.firstAudioMs),
+    longestFirstAudioMs: Number(row.longestFirstAudioMs),
+  };
+}

@@ -1,0 +1,145 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Database, openDatabase } from "../../../server/store/database.ts";
+import { dayOf, recordUsage } from "../../../server/store/usage.ts";
+import { listVoiceUsage, type VoiceUsage } from "../../../server/store/voice-usage.ts";
+import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+import { Visitor } from "../../support/visitor.ts";
+
+const password = "four plain words here";
+
+let folder: string;
+let postgres: TestPostgres;
+let model: ScriptedModel;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-usage-"));
+  writeFileSync(join(folder, "setup"), "setup");
+  postgres = await startPostgres();
+  model = await startScriptedModel(speakTone(0.5));
+}, 300_000);
+afterAll(async () => {
+  await model.close();
+  await postgres.stop();
+  rmSync(folder, { recursive: true });
+});
+
+describe.each([
+  ["SQLite", async () => join(mkdtempSync(join(folder, "db-")), "svc-tts.db")],
+  ["PostgreSQL", () => postgres.newDatabase()],
+])("use, in %s", (_, newPlace) => {
+  let place: string;
+  let database: Database;
+  beforeEach(async () => {
+    place = await newPlace();
+    database = openDatabase(place);
+  });
+  afterEach(() => database.close());
+
+  function rowsOf(team?: string): Promise<VoiceUsage[]> {
+    return listVoiceUsage(database, { since: "2000-01-01", team }, 1000);
+  }
+
+  it("is counted by key, voice and day, beside the requests, and seen by the team alone", async () => {
+    const api = await start();
+    const owner = new Visitor(api.url);
+    await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
+    const [blue, red] = [await makeKey(owner, "app", "blue"), await makeKey(owner, "other", "red")];
+    await eventually("the keys are known", async () => {
+      const answers = [blue, red].map((key) => api.post("{", { authorization: `Bearer ${key}` }));
+      return (await Promise.all(answers)).every(({ status }) => status === 400);
+    });
+    await speak(api, blue, { text: "Hello \u{1F600}." });
+    await speak(api, blue, { text: "Hello." });
+    await speak(api, blue, { text: "Hello.", audioFormat: "wav" }, "application/json");
+    await speak(api, blue, { text: "Hello.", speaker: "luna", modelId: "arcana" });
+    await speak(api, blue, { text: "Hello.", speaker: "nobody" });
+    model.script = (call) => call.refuse(500, {});
+    await speak(api, red, { text: "Hello." });
+    model.script = speakTone(0.5);
+    await eventually("it is written", async () => (await rowsOf()).length === 3, 15_000);
+    const member = await joined(api, owner, "ada", "blue");
+    const page = await member.get("/dashboard/usage");
+    expect(page.text).toContain("License: <strong>valid</strong>");
+    expect(page.text).toMatch(/<th scope="row">mist<\/th><td>reachable/);
+    expect(page.text).toMatch(/aria-label="Requests a day from [\d-]+ to [\d-]+, 4 at most"/);
+    expect(page.text).not.toContain("other");
+    const [head = "", ...lines] = (await member.get("/dashboard/usage.csv?days=7")).text.trim().split("\r\n");
+    expect(head.split(",")).toContain("first_audio_mean_ms");
+    const today = dayOf(Date.now());
+    expect(lines.toSorted()).toEqual([
+      expect.stringMatching(`^${today},app,blue,arcana,luna,1,0,6,0.5,\\d+,\\d+$`),
+      expect.stringMatching(`^${today},app,blue,mist,abbie,3,0,20,1.5,\\d+,\\d+$`),
+    ]);
+    const all = await owner.get("/dashboard/usage.csv");
+    expect(all.headers.get("content-disposition")).toBe('attachment; filename="svc-tts-usage.csv"');
+    expect(all.text).toContain(`${today},other,red,mist,abbie,1,1,6,0,,\r\n`);
+    expect((await new Visitor(api.url).get("/dashboard/usage.csv")).status).toBe(303);
+    await api.stop();
+  });
+
+  it("adds up over replicas, keeps the longest wait, and is forgotten after 400 days", async () => {
+    let clock = Date.UTC(2030, 0, 1);
+    const recorder = () =>
+      recordUsage({
+        database,
+        now: () => clock,
+        writeMs: 60_000,
+        onTrouble: (error) => expect(error).toBeUndefined(),
+      });
+    const use = { requests: 1, failed: 0, audioMs: 1000 };
+    const voice = { key: "app", team: "blue", model: "mist", voice: "abbie", characters: 5, timed: 1 };
+    const [first, second] = [recorder(), recorder()];
+    for (const [one, ms] of [
+      [first, 300],
+      [second, 100],
+      [second, 200.6],
+    ] as const) {
+      one.note("k1", use, { ...use, ...voice, firstAudioMs: ms, longestFirstAudioMs: ms });
+    }
+    await Promise.all([first.close(), second.close()]);
+    expect(await rowsOf("red")).toEqual([]);
+    expect(await rowsOf("blue")).toEqual([
+      {
+        ...{ day: "2030-01-01", keyId: "k1", key: "app", team: "blue", model: "mist", voice: "abbie" },
+        ...{ requests: 3, failed: 0, characters: 15, audioMs: 3000 },
+        ...{ timed: 3, firstAudioMs: 601, longestFirstAudioMs: 300 },
+      },
+    ]);
+    clock += 401 * 86_400_000;
+    const later = recorder();
+    later.note("k1", use);
+    await later.close();
+    expect(await rowsOf()).toEqual([]);
+  });
+
+  async function start(): Promise<TestApi> {
+    const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+    const dashboard = { url: "http://127.0.0.1:8000", setupFile: join(folder, "setup") };
+    return startTestApi({ mist: route, mistv2: route, arcana: route }, { database: place, dashboard });
+  }
+});
+
+async function makeKey(visitor: Visitor, name: string, team: string): Promise<string> {
+  await visitor.get("/dashboard/keys");
+  const page = await visitor.post("/dashboard/keys", { name, team, scopes: "tts:write" });
+  return /id="new-key">(svc_\w+)</.exec(page.text)?.[1] ?? `no key: ${page.status}`;
+}
+
+async function speak(api: TestApi, key: string, body: object, accept = "audio/pcm"): Promise<void> {
+  const answer = await api.post({ speaker: "abbie", ...body }, { authorization: `Bearer ${key}`, accept });
+  await answer.arrayBuffer();
+}
+
+/** A member of a team, signed in. */
+async function joined(api: TestApi, owner: Visitor, name: string, team: string): Promise<Visitor> {
+  await owner.get("/dashboard/people");
+  const page = await owner.post("/dashboard/people", { name, role: "member", team });
+  const visitor = new Visitor(api.url);
+  await visitor.post("/dashboard/join", { link: /join\?link=([\w-]+)/.exec(page.text)?.[1] ?? "", password });
+  return visitor;
+}
