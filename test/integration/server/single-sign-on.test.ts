@@ -163,6 +163,9 @@ describe.each([
     const link = await invite(owner, "bob@example.com");
     const bob = new Visitor(api.url);
     await bob.post("/dashboard/join", { link, password });
+    const people = await owner.get("/dashboard/people");
+    const [, id = ""] = /bob@example.com<.*?name="id" value="([^"]+)"/s.exec(people.text) ?? [];
+    await owner.post("/dashboard/people/link", { id });
     await invite(owner, "ada");
     const byAddress = await signInAs({
       subject: "b2",
