@@ -113,7 +113,7 @@ export const voices: readonly Voice[] = [
   espeak("eleni", "ell", "female", ["el+f2", 50]),
   espeak("nikos", "ell", "male", ["el", 45]),
   flite("luna", ["arcana"], "female", ["slt", 1.06, 0.95, 1]),
-  flite("astra", ["arcana"], "female", ["slt", 1.15, 0.98, 0.98]),
+  flite("astra", ["arcana"], "female", ["slt", 1.17, 0.98, 0.98]),
   flite("sirius", ["arcana"], "male", ["awb", 0.94, 0.99, 1.02]),
   flite("estelle", ["arcana"], "female", ["slt", 0.94, 0.94, 1.04]),
   flite("lyra", ["arcana"], "female", ["slt", 1.28, 1, 1]),

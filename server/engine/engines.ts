@@ -85,9 +85,14 @@ export class Engines {
     return [...(this.#generator ? [this.#generator] : []), ...this.#engines.values()];
   }
 
+  /** Those that speak. What only reads for a generator may be away: speech without word times is better than none. */
+  speaking(): Engine[] {
+    return this.#generator && !this.mounted ? [this.#generator] : this.all();
+  }
+
   /** Something can speak, now or within its restart budget. */
   healthy(): boolean {
-    return this.all().length > 0 && this.all().every((engine) => engine.healthy());
+    return this.speaking().length > 0 && this.speaking().every((engine) => engine.healthy());
   }
 
   /** Why one of them cannot speak for the moment. */

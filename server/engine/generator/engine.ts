@@ -29,6 +29,8 @@ export interface GeneratorOptions extends GeneratorSettings {
   readonly readTimes?: ReadTimes | undefined;
 }
 
+/** Longest wait for how long the words are, once all of the speech is there: it has no word times then. */
+const timesWithinMs = 500;
 const retryAfterMs = 200;
 /** Seconds: a vLLM that was started anew loads its model first. */
 const retryAfterSeconds = 15;
@@ -106,17 +108,24 @@ export class GeneratorEngine implements Engine {
     onWritten: () => void = () => undefined,
   ): AsyncGenerator<EngineFrame, void, void> {
     let isWhole = false;
+    const over = new AbortController();
     const edges = new EdgeFinder(this.rate);
-    const reading = this.#read(utterance, signal);
+    const reading = this.#read(utterance, AbortSignal.any([signal, over.signal]));
     const speech = this.#samples(utterance, signal, (whole) => {
       isWhole = whole;
       onWritten();
     });
-    for await (const samples of speech) {
-      edges.push(samples);
-      yield { samples, rate: this.rate, times: [] };
+    try {
+      for await (const samples of speech) {
+        edges.push(samples);
+        yield { samples, rate: this.rate, times: [] };
+      }
+      if (!isWhole || signal.aborted) return;
+      const late = pause(timesWithinMs, over.signal).then((): readonly TokenTime[] => []);
+      yield* this.#wordTimes(await Promise.race([reading, late]), edges);
+    } finally {
+      over.abort();
     }
-    if (isWhole && !signal.aborted) yield* this.#wordTimes(await reading, edges);
   }
 
   async *#samples(

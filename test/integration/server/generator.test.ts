@@ -249,6 +249,20 @@ describe("a generator in trouble", () => {
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
   }, 90_000);
 
+  test("speech ends without word times where nobody says in time how long the words are", async () => {
+    const short = { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } };
+    await vllm.script({ does: "speak", mostTokens: 20 * frameTokens });
+    expect((await hear(tier.url, short)).words).not.toEqual([]);
+    const [reader = 0] = childrenWith("espeak/main.ts");
+    process.kill(reader, "SIGSTOP");
+    try {
+      const { words, samples } = await hear(tier.url, short);
+      expect([words.length, samples.length]).toEqual([0, 20 * frameSamples]);
+    } finally {
+      process.kill(reader, "SIGCONT");
+    }
+  });
+
   test("a codec process that dies is no trouble for who listens", async () => {
     const [pid = 0] = childrenWith("generator/main.ts");
     await vllm.script({ does: "speak", tokensPerSecond: 200 });

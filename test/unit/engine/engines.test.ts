@@ -1,0 +1,15 @@
+import { expect, it } from "vitest";
+import type { Engine } from "../../../server/engine/engine.ts";
+import { Engines } from "../../../server/engine/engines.ts";
+import type { GeneratorEngine } from "../../../server/engine/generator/engine.ts";
+import type { MountedVoices } from "../../../server/engine/neural/mounted-voices.ts";
+
+const keepsDying = { name: "espeak", healthy: () => false } as Engine;
+const well = { name: "vllm", healthy: () => true } as GeneratorEngine;
+
+it("a generator is well without eSpeak NG, which only says how long words are; mounted voices are not, which it reads to", () => {
+  const engines = new Map([["espeak", keepsDying]] as const);
+  expect(new Engines(engines, [], undefined, well).healthy()).toBe(true);
+  expect(new Engines(engines, [], {} as MountedVoices, well).healthy()).toBe(false);
+  expect(new Engines(engines, []).healthy()).toBe(false);
+});
