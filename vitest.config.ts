@@ -8,7 +8,14 @@ export default defineConfig({
     ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
     projects: [
       // some start processes (tools, commands), which take their time on a busy machine
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 30_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["test/unit/**/*.test.ts"],
+          testTimeout: 30_000,
+          expect: { poll: { timeout: 15_000 } },
+        },
+      },
       {
         test: {
           name: "load",

@@ -279,11 +279,15 @@ async function openOovRecorder({
     if (error) log.error({ err: error, folder }, "the spool of words cannot be written; they wait in memory");
     else log.info({ folder }, "the spool of words is written again");
   };
+  const onUnreadable = (error: Error, file: string) =>
+    log.error({ err: error, file }, "a file of the spool of words cannot be read; it is left where it is");
   return createOovRecorder({
     store,
     keepsSentences,
     waiting:
-      folder === undefined ? waitInMemory({ onDropped }) : await openSpool({ folder, onDropped, onTrouble }),
+      folder === undefined
+        ? waitInMemory({ onDropped })
+        : await openSpool({ folder, onDropped, onTrouble, onUnreadable }),
     now: () => Date.now(),
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "out-of-vocabulary words cannot be written; they wait");

@@ -92,14 +92,24 @@ async function addWords(db: Kysely<Tables>, words: readonly MetWord[]): Promise<
     .insertInto("oovs")
     .values(rows)
     .onConflict((conflict) =>
-      conflict.columns(["key_id", "language", "word"]).doUpdateSet((row) => ({
-        team_id: row.ref("excluded.team_id"),
-        count: row("oovs.count", "+", row.ref("excluded.count")),
-        last_seen: row.ref("excluded.last_seen"),
-        sentence: row.fn.coalesce("excluded.sentence", "oovs.sentence"),
-      })),
+      conflict.columns(["key_id", "language", "word"]).doUpdateSet({
+        count: sql`oovs.count + excluded.count`,
+        // batches come out of order: one may have waited while the next was written
+        first_seen: sql`case when excluded.first_seen < oovs.first_seen then excluded.first_seen else oovs.first_seen end`,
+        last_seen: newer<number>("excluded.last_seen", "oovs.last_seen"),
+        team_id: newer<string | null>("excluded.team_id", "oovs.team_id"),
+        sentence: newer<string | null>(
+          "coalesce(excluded.sentence, oovs.sentence)",
+          "coalesce(oovs.sentence, excluded.sentence)",
+        ),
+      }),
     )
     .execute();
+}
+
+/** Of what comes and what is there, in SQL, that which was met last. */
+function newer<Value>(coming: string, there: string) {
+  return sql<Value>`case when excluded.last_seen >= oovs.last_seen then ${sql.raw(coming)} else ${sql.raw(there)} end`;
 }
 
 async function forgetOldest(db: Kysely<Tables>, keyId: string): Promise<void> {

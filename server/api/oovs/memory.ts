@@ -20,6 +20,7 @@ export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: Memory
     add(words) {
       for (const met of words) take(met);
     },
+    batches: () => (waiting.size > 0 ? 1 : 0),
     async next() {
       if (waiting.size === 0) return undefined;
       const words = waiting.take();

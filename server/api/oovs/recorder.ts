@@ -48,7 +48,8 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   };
   const write = async () => {
     try {
-      while (await writeNext());
+      // what comes meanwhile waits for the next time, or each transaction would be followed by another at once
+      for (let left = waiting.batches(); left > 0 && (await writeNext()); left--);
     } catch (error) {
       tell(error as Error);
     }

@@ -18,6 +18,8 @@ export interface SpoolOptions {
   readonly onDropped: (words: number) => void;
   /** Told when the folder cannot be written, so that words wait in memory, and when it can again (undefined). */
   readonly onTrouble: (error: Error | undefined) => void;
+  /** Told of a file that cannot be read: it stays, its bytes count, and no more is asked of it until the next process. */
+  readonly onUnreadable: (error: Error, path: string) => void;
 }
 
 /** Ten minutes of a thousand words a second. */
@@ -52,42 +54,57 @@ class Spool implements WaitingWords {
   readonly #fileBytes: number;
   readonly #onDropped: (words: number) => void;
   readonly #tell: (error: Error | undefined) => void;
+  readonly #onUnreadable: (error: Error, path: string) => void;
   /** What the folder does not take. */
   readonly #memory: WaitingWords;
   /** Whole files, the oldest first. */
   #files: Written[] = [];
   #current: (Written & { readonly handle: FileHandle }) | undefined;
   #number = 0;
-  /** Of whole files, the current one and the lines. */
+  #isAdopted = false;
+  /** Of whole files, those that cannot be read, the current one and the lines. */
   #bytes = 0;
   #lines: Line[] = [];
-  #writing: Promise<void> | undefined;
+  /** The write that goes on, or went on last. */
+  #writing: Promise<void> = Promise.resolve();
+  /** The write that begins when that is done. */
+  #nextWrite: Promise<void> | undefined;
+  /** Whether the next write ends its file. */
+  #isAsked = false;
 
-  constructor({ folder, maxBytes, fileBytes, onDropped, onTrouble }: SpoolOptions) {
+  constructor({ folder, maxBytes, fileBytes, onDropped, onTrouble, onUnreadable }: SpoolOptions) {
     this.#folder = folder;
     this.#maxBytes = maxBytes ?? usualMaxBytes;
     this.#fileBytes = fileBytes ?? usualFileBytes;
     this.#onDropped = onDropped;
     this.#tell = tellOnce(onTrouble);
+    this.#onUnreadable = onUnreadable;
     this.#memory = waitInMemory({ onDropped });
   }
 
-  /** Takes over what an earlier process left. */
+  /** Takes over what an earlier process left; where the folder cannot be read now, before the first file is made. */
   async adopt(): Promise<void> {
     try {
-      await this.#makeFolder();
-      const entries = await readdir(this.#folder, { withFileTypes: true });
-      const names = entries.filter((entry) => entry.isFile() && fileName.test(entry.name));
-      for (const { name } of names.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
-        const path = join(this.#folder, name);
-        const { size } = await stat(path);
-        this.#files.push({ path, bytes: size });
-        this.#bytes += size;
-        this.#number = Number(fileName.exec(name)?.[1]);
-      }
+      await this.#adoptFiles();
     } catch (error) {
       this.#tell(error as Error);
     }
+  }
+
+  async #adoptFiles(): Promise<void> {
+    await this.#makeFolder();
+    const entries = await readdir(this.#folder, { withFileTypes: true });
+    const names = entries.filter((entry) => entry.isFile() && fileName.test(entry.name));
+    const found: Written[] = [];
+    for (const { name } of names.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+      const path = join(this.#folder, name);
+      // what is wrong with it is told when it is read
+      found.push({ path, bytes: await sizeOf(path).catch(() => 0) });
+      this.#number = Number(fileName.exec(name)?.[1]);
+    }
+    this.#files.push(...found);
+    this.#bytes += found.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#isAdopted = true;
   }
 
   add(words: readonly MetWord[]): void {
@@ -103,41 +120,70 @@ class Spool implements WaitingWords {
     void this.#write(); // it never fails: what is not written waits in memory
   }
 
+  batches(): number {
+    return this.#memory.batches() + this.#files.length + 1;
+  }
+
+  /** First what would be lost with the process. */
   async next(): Promise<Batch | undefined> {
-    await this.#write();
-    if (this.#files.length === 0) await this.#endFile();
-    const [oldest] = this.#files;
-    if (!oldest) return this.#memory.next();
-    const words = this.#read((await ifThere(readFile(oldest.path, "utf8"))) ?? "");
-    return { words, done: () => this.#remove(oldest), putBack: () => undefined };
+    const batch = (await this.#memory.next()) ?? (await this.#oldest());
+    if (batch) return batch;
+    await this.#flush();
+    return (await this.#oldest()) ?? this.#memory.next();
   }
 
   async close(): Promise<void> {
-    await this.#write();
-    await this.#endFile();
+    await this.#flush();
   }
 
-  /** One writes at a time, until no line is left. */
+  /** The oldest file that can be read. */
+  async #oldest(): Promise<Batch | undefined> {
+    for (let [file] = this.#files; file; [file] = this.#files) {
+      const oldest = file;
+      try {
+        const words = this.#read((await ifThere(readFile(oldest.path, "utf8"))) ?? "");
+        return { words, done: () => this.#remove(oldest), putBack: () => undefined };
+      } catch (error) {
+        this.#files = this.#files.filter((one) => one !== oldest);
+        this.#onUnreadable(error as Error, oldest.path);
+      }
+    }
+    return undefined;
+  }
+
+  /** Makes the lines that wait now, and none that come later, the last of a whole file. */
+  #flush(): Promise<void> {
+    this.#isAsked = true;
+    return this.#write();
+  }
+
+  /** One writes at a time; done when the lines that wait now are written. */
   #write(): Promise<void> {
-    if (this.#lines.length > 0) this.#writing ??= this.#writeLines();
-    return this.#writing ?? Promise.resolve();
+    if (!this.#nextWrite) {
+      this.#nextWrite = this.#writing.then(() => this.#writeLines());
+      this.#writing = this.#nextWrite;
+    }
+    return this.#nextWrite;
   }
 
   async #writeLines(): Promise<void> {
-    while (this.#lines.length > 0) {
-      const lines = this.#lines;
-      this.#lines = [];
-      try {
+    this.#nextWrite = undefined;
+    const isAsked = this.#isAsked;
+    this.#isAsked = false;
+    const lines = this.#lines;
+    this.#lines = [];
+    try {
+      if (lines.length > 0) {
         await this.#append(lines);
         this.#tell(undefined);
-      } catch (error) {
-        this.#bytes -= lines.reduce((sum, { bytes }) => sum + bytes, 0);
-        this.#memory.add(lines.map(({ met }) => met));
-        this.#tell(error as Error);
-        await this.#endFile();
       }
+    } catch (error) {
+      this.#bytes -= lines.reduce((sum, { bytes }) => sum + bytes, 0);
+      this.#memory.add(lines.map(({ met }) => met));
+      this.#tell(error as Error);
+      await this.#endFile();
     }
-    this.#writing = undefined;
+    if (isAsked) await this.#endFile();
   }
 
   async #append(lines: readonly Line[]): Promise<void> {
@@ -156,7 +202,9 @@ class Spool implements WaitingWords {
   }
 
   async #newFile() {
-    await this.#makeFolder();
+    // a number that an earlier process used would put new words behind its own
+    if (this.#isAdopted) await this.#makeFolder();
+    else await this.#adoptFiles();
     this.#number += 1;
     const path = join(this.#folder, `words-${String(this.#number).padStart(8, "0")}.jsonl`);
     return { path, bytes: 0, handle: await open(path, "a", 0o600) };
@@ -200,6 +248,10 @@ class Spool implements WaitingWords {
     }
     return gathered.take();
   }
+}
+
+async function sizeOf(path: string): Promise<number> {
+  return (await stat(path)).size;
 }
 
 const moment = Type.Integer({ minimum: 0 });

@@ -4,7 +4,9 @@ import type { MetWord } from "../../store/oov-store.ts";
 export interface WaitingWords {
   /** Never waits and never fails; what there is no place for is dropped and counted. */
   add(words: readonly MetWord[]): void;
-  /** Those that wait longest, as many as are written at once; undefined when none wait. Ask again when they are dealt with. */
+  /** The most batches that what waits now can be. */
+  batches(): number;
+  /** As many as are written at once; undefined when none wait. Ask again when they are dealt with. */
   next(): Promise<Batch | undefined>;
   close(): Promise<void>;
 }

@@ -175,6 +175,23 @@ describe.each(kinds)("%s", (_, newPlace) => {
       expect(await store.list({ keyId: "k1", team: undefined }, { limit: 1 })).toHaveLength(1);
     });
 
+    it("keep when they were met first and last, and the sentence met last, in whatever order they come", async () => {
+      const database = opened(await newPlace());
+      await createSentenceSetting(database, () => now).turn("ada", "blue", true);
+      const store = createOovStore(database);
+      const add = (at: number, sentence: string | undefined) =>
+        store.add([met("zorblax", { team: "blue", firstSeen: now + at, lastSeen: now + at + 1, sentence })]);
+      await add(10, "A newer zorblax.");
+      await add(0, "An older zorblax.");
+      await add(20, undefined);
+      await add(5, "Another zorblax.");
+      expect(await store.list({ keyId: "k1", team: "blue" }, { limit: 9 })).toEqual([
+        { word: "zorblax", language: "eng", count: 4, firstSeen: now, lastSeen: now + 21 },
+      ]);
+      const [word] = await createLexiconTable(database, () => now).review("blue", 9);
+      expect(word?.sentence).toBe("A newer zorblax.");
+    });
+
     it("are bounded: those met longest ago give way", async () => {
       const store = createOovStore(opened(await newPlace()));
       const words = Array.from({ length: 10_003 }, (_, i) => met(`w${i}`, { lastSeen: now + i }));

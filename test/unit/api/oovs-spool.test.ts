@@ -3,13 +3,15 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
 import { openSpool } from "../../../server/api/oovs/spool.ts";
 import type { MetWord } from "../../../server/store/oov-store.ts";
 
@@ -26,6 +28,7 @@ function met(word: string, more: Partial<MetWord> = {}): MetWord {
 
 async function open(options: { readonly maxBytes?: number; readonly fileBytes?: number } = {}) {
   const troubles: (string | undefined)[] = [];
+  const unreadable: string[] = [];
   let dropped = 0;
   const spool = await openSpool({
     folder,
@@ -34,6 +37,8 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
       dropped += words;
     },
     onTrouble: (error) => troubles.push((error as NodeJS.ErrnoException | undefined)?.code),
+    onUnreadable: (error, path) =>
+      unreadable.push(`${basename(path)}: ${(error as NodeJS.ErrnoException).code}`),
   });
   /** Everything that waits, as the database gets it. */
   const takeAll = async () => {
@@ -44,7 +49,15 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
     }
     return words;
   };
-  return { spool, takeAll, troubles, dropped: () => dropped };
+  return { spool, takeAll, troubles, unreadable, dropped: () => dropped };
+}
+
+/** @returns the size in bytes of what an earlier process left. */
+function leave(number: number, words: readonly MetWord[]): number {
+  mkdirSync(folder, { recursive: true });
+  const text = words.map((word) => `${JSON.stringify(word)}\n`).join("");
+  writeFileSync(join(folder, `words-0000000${number}.jsonl`), text);
+  return text.length;
 }
 
 /** Lines that are on the disk. */
@@ -105,7 +118,7 @@ describe("a spool", () => {
     spool.add([met("zorblax")]);
     await expect.poll(() => readdirSync(folder)).toEqual([]);
     spool.add([met("quux")]);
-    expect(await takeAll()).toEqual(["quux 1", "zorblax 2"]);
+    expect(await takeAll()).toEqual(["zorblax 2", "quux 1"]);
     expect(troubles).toEqual(["ENOSPC", undefined]);
   });
 
@@ -115,5 +128,78 @@ describe("a spool", () => {
     spool.add([met("zorblax")]);
     expect(await takeAll()).toEqual(["zorblax 1"]);
     expect(troubles).toEqual(["EEXIST"]);
+  });
+
+  it("takes over what an earlier process left as soon as its folder can be read", async () => {
+    writeFileSync(folder, "a file");
+    const { spool, takeAll } = await open();
+    rmSync(folder);
+    leave(1, [met("older")]);
+    leave(2, [met("old")]);
+    spool.add([met("new")]);
+    expect(await takeAll()).toEqual(["older 1", "old 1", "new 1"]);
+  });
+
+  it("gives its words while more come faster than they are written, and those afterwards", async () => {
+    leave(1, [met("older")]);
+    const { spool, takeAll } = await open({ maxBytes: Number.POSITIVE_INFINITY });
+    let added = 0;
+    let flood: NodeJS.Immediate | undefined;
+    const pour = () => {
+      spool.add([met("zorblax")]);
+      added += 1;
+      flood = setImmediate(pour);
+    };
+    pour();
+    try {
+      const older = await spool.next();
+      expect(older?.words).toEqual([met("older")]);
+      await older?.done();
+      const first = await spool.next();
+      const count = first?.words[0]?.count ?? 0;
+      expect(count).toBeGreaterThan(0);
+      await first?.done();
+      added -= count;
+    } finally {
+      clearImmediate(flood);
+    }
+    const counts = (await takeAll()).map((word) => Number(word.replace("zorblax ", "")));
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(added);
+  });
+
+  it("goes on beside a file that it cannot read, says so once, and leaves it where it is", async () => {
+    const size = leave(1, [met("lost"), met("gone")]);
+    leave(2, [met("kept")]);
+    const { spool, takeAll, unreadable, dropped } = await open({ maxBytes: 1.5 * size });
+    renameSync(join(folder, "words-00000001.jsonl"), join(folder, "words-1"));
+    mkdirSync(join(folder, "words-00000001.jsonl"));
+    expect(await takeAll()).toEqual(["kept 1"]);
+    spool.add([met("fits"), met("more")]); // beside its bytes there is room for one
+    expect(await takeAll()).toEqual(["fits 1"]);
+    expect(dropped()).toBe(1);
+    expect(unreadable).toEqual(["words-00000001.jsonl: EISDIR"]);
+    expect(readdirSync(folder)).toEqual(["words-00000001.jsonl", "words-1"]);
+  });
+
+  it("leaves what comes while a recorder closes to the process after it", async () => {
+    const { spool } = await open();
+    let written = 0;
+    const recorder = createOovRecorder({
+      waiting: spool,
+      store: {
+        async add() {
+          written += 1;
+          if (written < 20) spool.add([met("late")]);
+        },
+        list: async () => [],
+      },
+      keepsSentences: () => false,
+      now: () => 5,
+      onTrouble: () => undefined,
+    });
+    spool.add([met("zorblax")]);
+    await recorder.close();
+    expect(written).toBe(1);
+    expect(await (await open()).takeAll()).toEqual(["late 1"]);
   });
 });

@@ -12,10 +12,12 @@ const key: ApiKey = { id: "k", name: "app", team: "blue", scopes: ["tts:write"] 
 class TestStore implements OovStore {
   readonly batches: (readonly MetWord[])[] = [];
   failure: Error | undefined;
+  onAdd: () => void = () => undefined;
 
   async add(words: readonly MetWord[]) {
     if (this.failure) throw this.failure;
     this.batches.push(words);
+    this.onAdd();
   }
   async list() {
     return [];
@@ -60,6 +62,19 @@ test("words are written together, each once with how often it was met", async ()
   ]);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(store.batches).toHaveLength(1);
+});
+
+test("what is met while words are written waits for the next time, at the end too", async () => {
+  const store = new TestStore();
+  const { recorder } = record(store);
+  store.onAdd = () => {
+    if (store.batches.length < 50) recorder.note(key, "eng", ["zorblax"], "Such zorblax.");
+  };
+  recorder.note(key, "eng", ["zorblax"], "Such zorblax.");
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect(store.batches).toHaveLength(3);
+  await recorder.close();
+  expect(store.batches).toHaveLength(4);
 });
 
 test("what cannot be written waits, up to a bound, and what is above it is counted", async () => {
