@@ -8,7 +8,7 @@ import { createIdentities } from "../store/identities.ts";
 import { openKeyTableBook } from "../store/key-table.ts";
 import { createSessions } from "../store/sessions.ts";
 import { listUsage } from "../store/usage.ts";
-import { listVoiceUsage, sumVoiceUsage } from "../store/voice-usage.ts";
+import { countVoiceUsage, listVoiceUsage, sumVoiceUsage } from "../store/voice-usage.ts";
 import { base } from "./layout.ts";
 import { createProvider } from "./oidc/provider.ts";
 import type { OidcSettings } from "./oidc/settings.ts";
@@ -39,6 +39,7 @@ export function openDashboard(
     voiceUsage: {
       sums: (view, by, limit) => sumVoiceUsage(database, view, by, limit),
       rows: (view, limit) => listVoiceUsage(database, view, limit),
+      count: (view) => countVoiceUsage(database, view),
     },
     changes: (limit) => listAudit(database, limit),
     now,

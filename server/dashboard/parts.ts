@@ -36,7 +36,9 @@ export interface DashboardParts {
   readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
   readonly voiceUsage: {
     sums(view: UsageView, by: UsageBy, limit: number): Promise<readonly UsageSum[]>;
+    /** The newest first. */
     rows(view: UsageView, limit: number): Promise<readonly VoiceUsage[]>;
+    count(view: UsageView): Promise<number>;
   };
   /** The newest changes. */
   readonly changes: (limit: number) => Promise<readonly ListedEntry[]>;

@@ -62,16 +62,21 @@ function isPage({ headers }: FastifyRequest): boolean {
 /** A hook: a browser says from where a form was sent, and forms of other sites are refused, with a session or without. */
 export async function refuseOtherSites({ method, headers }: FastifyRequest): Promise<void> {
   if (method === "GET" || method === "HEAD") return;
-  const site = headers["sec-fetch-site"];
-  const isOurs =
-    site === undefined
-      ? hostOf(headers.origin) === headers.host && headers.host !== undefined
-      : site === "same-origin";
-  if (isOurs) return;
+  if (isFromHere(headers, headers.origin)) return;
   throw new Failure(
     "cross_site",
     "This form was sent by another site; open the dashboard itself and try again.",
   );
+}
+
+/**
+ * Whether the browser says that a page of this host led here.
+ * @param sender the page or its origin, which counts where the browser does not say it by `Sec-Fetch-Site`: plain HTTP, or an old one.
+ */
+export function isFromHere(headers: FastifyRequest["headers"], sender: string | undefined): boolean {
+  const site = headers["sec-fetch-site"];
+  if (site !== undefined) return site === "same-origin";
+  return headers.host !== undefined && hostOf(sender) === headers.host;
 }
 
 function hostOf(origin: string | undefined): string | undefined {

@@ -1,9 +1,10 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import type { Kysely, Transaction } from "kysely";
+import type { Transaction } from "kysely";
 import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { changeInTurn } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
+import { isSetUp, markSetUp } from "./set-up.ts";
 
 /** An owner may do everything; a member makes keys of the team; a viewer looks on. */
 export const roles = ["owner", "member", "viewer"] as const;
@@ -29,12 +30,12 @@ export type ListedPerson = Person & { readonly signsInBy: "password" | "provider
 
 /** People of the dashboard. What changes is written down with the change, by the name of who did it. */
 export interface Accounts {
-  /** False until there is an owner. */
+  /** False until there has been an owner. */
   isSetUp(): Promise<boolean>;
   /**
    * The first owner.
    * @param password as it is kept.
-   * @throws AccountError when there is one already.
+   * @throws AccountError when there has been one already.
    */
   setUp(name: string, password: string): Promise<Person>;
   list(): Promise<readonly ListedPerson[]>;
@@ -93,10 +94,11 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   };
 
   return {
-    isSetUp: () => database.run(async (db) => (await findOwner(db)) !== undefined),
+    isSetUp: () => database.run(isSetUp),
     setUp: (name, password) =>
       change(async (trx) => {
-        if (await findOwner(trx)) throw new AccountError("The dashboard has its owner already; sign in.");
+        if (await isSetUp(trx)) throw new AccountError("The dashboard has its owner already; sign in.");
+        await markSetUp(trx, now());
         const person = { name, role: "owner" } as const;
         const id = await insert(trx, person, password);
         await audit(trx, { actor: name, action: "person added", subject: name, detail: "the first owner" });
@@ -178,10 +180,6 @@ async function require(trx: Transaction<Tables>, id: string): Promise<Person> {
   const row = await trx.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
   if (!row) throw new AccountError("That person is not there any more; load the page again.");
   return toPerson(row);
-}
-
-function findOwner(db: Kysely<Tables>) {
-  return db.selectFrom("users").select("id").where("role", "=", "owner").limit(1).executeTakeFirst();
 }
 
 function wayOf(row: { readonly password: string | null; readonly subject: string | null }) {

@@ -5,6 +5,7 @@ import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { changeInTurn } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
+import { markSetUp } from "./set-up.ts";
 
 /** What a provider of single sign-on has proved of somebody. */
 export interface ProvedIdentity {
@@ -78,7 +79,7 @@ async function admitByLink(desk: Desk, link: string): Promise<Admission> {
 }
 
 /** The person's groups are asked each time: what they give no more is taken away. */
-async function admitGranted({ trx, proved, audit }: Desk, person: Person): Promise<Admission> {
+async function admitGranted({ trx, proved, now, audit }: Desk, person: Person): Promise<Admission> {
   const { grant } = proved;
   if (!grant) {
     await trx.deleteFrom("sessions").where("user_id", "=", person.id).execute();
@@ -86,6 +87,7 @@ async function admitGranted({ trx, proved, audit }: Desk, person: Person): Promi
   }
   if (grant.role === person.role && grant.team === person.team) return admitted(person);
   const { role, team } = grant;
+  if (role === "owner" || person.role === "owner") await markSetUp(trx, now);
   await trx
     .updateTable("users")
     .set({ role, team_id: team ?? null })
@@ -107,6 +109,7 @@ async function admitNew({ trx, proved, now, audit }: Desk): Promise<Admission> {
   }
   const { role, team } = grant;
   const id = randomUUID();
+  if (role === "owner") await markSetUp(trx, now);
   await trx
     .insertInto("users")
     .values({ id, name, role, team_id: team ?? null, password: null, created_at: now })

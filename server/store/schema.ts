@@ -74,6 +74,8 @@ export interface Tables {
     /** 1 where the person's groups say the role and the team, 0 where an owner does. */
     readonly is_granted: number;
   };
+  /** One row once there has been an owner, for ever. */
+  readonly set_up: { readonly id: number; readonly at: number };
   /** Who changed what; rows are only ever added. */
   readonly audit: {
     readonly id: string;
@@ -148,6 +150,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "006-sentences": { up: addSentences },
   "007-identities": { up: createIdentities },
   "008-voice-usage": { up: createVoiceUsage },
+  "009-set-up": { up: createSetUp },
 };
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -310,4 +313,21 @@ async function createVoiceUsage(db: Kysely<never>): Promise<void> {
     .addPrimaryKeyConstraint("voice_usage_pk", ["day", "key_id", "model", "voice"])
     .execute();
   await db.schema.createIndex("voice_usage_team").on("voice_usage").columns(["team_id", "day"]).execute();
+}
+
+/** Who is an owner tells it, or who was one: a provider's groups may have taken the role away. */
+async function createSetUp(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("set_up")
+    .addColumn("id", "integer", (column) => column.primaryKey())
+    .addColumn("at", "bigint", (column) => column.notNull())
+    .execute();
+  await sql`insert into set_up (id, at)
+    select 1, min(at) from (
+      select created_at as at from users where role = 'owner'
+      union all
+      select at from audit
+      where action in ('person added', 'person changed') and (detail = 'the first owner' or detail like 'owner%')
+    ) as owners
+    having min(at) is not null`.execute(db);
 }

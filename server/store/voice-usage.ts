@@ -123,12 +123,12 @@ export function sumVoiceUsage(
   });
 }
 
-/** Row by row, by day, key, model and voice; at most `limit` of them. */
+/** Row by row, the newest day first, then by key, model and voice; at most `limit` of them. */
 export function listVoiceUsage(database: Database, view: UsageView, limit: number): Promise<VoiceUsage[]> {
   return database.run(async (db) => {
     const rows = await seen(db, view)
       .selectAll()
-      .orderBy("day")
+      .orderBy("day", "desc")
       .orderBy("key")
       .orderBy("model")
       .orderBy("voice")
@@ -143,6 +143,16 @@ export function listVoiceUsage(database: Database, view: UsageView, limit: numbe
         longestFirstAudioMs: row.longest_first_audio_ms,
       }),
     }));
+  });
+}
+
+/** How many rows there are of it. */
+export function countVoiceUsage(database: Database, view: UsageView): Promise<number> {
+  return database.run(async (db) => {
+    const { rows } = await seen(db, view)
+      .select((row) => row.fn.countAll().as("rows"))
+      .executeTakeFirstOrThrow();
+    return Number(rows);
   });
 }
 

@@ -25,8 +25,8 @@ export class Visitor {
     else if (name !== undefined) this.#cookies.set(name, value);
   }
 
-  get(path: string): Promise<Page> {
-    return this.#send(path, { method: "GET" });
+  get(path: string, headers: Record<string, string> = {}): Promise<Page> {
+    return this.#send(path, { method: "GET", headers });
   }
 
   /** Sends a form of the page that was loaded last, with its hidden token. */

@@ -47,8 +47,7 @@ export function addLexiconFiles(scope: FastifyInstance, parts: DashboardParts): 
       const entries = words.map((word) => ({ ...word, language }));
       await table.saveAll(visitOf(request).person.name, team, entries);
       await lexicon.refresh();
-      const page = pageOf(team);
-      return reply.redirect(`${page}${page.includes("?") ? "&" : "?"}imported=${words.length}`, 303);
+      return reply.redirect(`${pageOf(team)}&imported=${words.length}`, 303);
     });
   };
   void scope.register(uploads);
@@ -73,14 +72,31 @@ async function readForm(request: FastifyRequest): Promise<void> {
       body[part.fieldname] = part.type === "file" ? await part.toBuffer() : part.value;
     }
   } catch (cause) {
-    const { statusCode } = cause as FastifyError;
-    if (statusCode === 413) {
-      const most = `${maxFileBytes / 1024 / 1024} MiB`;
-      throw new Failure("body_too_large", `Send one file of ${most} at most.`, { cause });
-    }
-    throw new Failure("invalid_request", "The form cannot be read; send the file once more.", { cause });
+    throw refusalOf(cause as FastifyError);
   }
   request.body = body;
+}
+
+function refusalOf(cause: FastifyError): Failure {
+  switch (cause.code) {
+    case "FST_REQ_FILE_TOO_LARGE": {
+      const most = `${maxFileBytes / 1024 / 1024} MiB`;
+      return new Failure("body_too_large", `The file is larger than ${most}; send one of ${most} at most.`, {
+        cause,
+      });
+    }
+    case "FST_FILES_LIMIT":
+      return new Failure("invalid_request", "There is more than one file; send one at a time.", { cause });
+    case "FST_FIELDS_LIMIT":
+    case "FST_PARTS_LIMIT":
+      return new Failure(
+        "invalid_request",
+        `The form has more fields than this page's; load the page again and send that one.`,
+        { cause },
+      );
+    default:
+      return new Failure("invalid_request", "The form cannot be read; send the file once more.", { cause });
+  }
 }
 
 function fileOf({ body }: FastifyRequest): Uint8Array {

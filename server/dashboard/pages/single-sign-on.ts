@@ -5,7 +5,7 @@ import { readClaims } from "../oidc/claims.ts";
 import { beginFlow, longestFlowMs, readFlow } from "../oidc/flow.ts";
 import { SignInTrouble } from "../oidc/trouble.ts";
 import type { DashboardParts } from "../parts.ts";
-import { sessionCookie } from "../visit.ts";
+import { isFromHere, sessionCookie } from "../visit.ts";
 import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;
@@ -56,8 +56,8 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
       void reply.clearCookie(cookieName, options);
       const flow = readFlow(request.cookies[cookieName] ?? "", now());
       if (!flow) throw notBegunHere();
-      const query = request.url.split("?", 2)[1] ?? "";
-      const claims = await provider.finish(new URL(`?${query}`, singleSignOn.redirectUri), flow);
+      const { search } = new URL(request.url, singleSignOn.redirectUri);
+      const claims = await provider.finish(new URL(search, singleSignOn.redirectUri), flow);
       const proved = readClaims(claims, settings);
       const admission = await identities.admit(proved, flow.link);
       if (admission.kind === "refused") {
@@ -89,7 +89,7 @@ function flowCookie(parts: DashboardParts) {
 function readLink({ query, headers }: FastifyRequest): string | undefined {
   const { link } = query as { readonly link?: unknown };
   if (typeof link !== "string" || !linkForm.test(link)) return undefined;
-  const site = headers["sec-fetch-site"];
-  if (site === undefined || site === "same-origin") return link;
+  // a link that is followed has no Origin; the page that it stands in lets its address be told to this host alone
+  if (isFromHere(headers, headers.referer)) return link;
   throw new Failure("cross_site", "Open the link that you were given, and choose how to sign in there.");
 }

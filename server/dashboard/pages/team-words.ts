@@ -5,9 +5,9 @@ import { visitOf } from "../visit.ts";
 
 export const place = `${base}/words`;
 
-/** The page of a team's words. */
+/** The page of a team's words; without a name in it an owner would be shown the own team's. */
 export function pageOf(team: string): string {
-  return team === "" ? place : `${place}?team=${encodeURIComponent(team)}`;
+  return `${place}?team=${encodeURIComponent(team)}`;
 }
 
 /** An owner chooses the team; everybody else has one. */

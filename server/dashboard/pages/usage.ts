@@ -24,10 +24,11 @@ export function addUsagePages(scope: FastifyInstance, parts: DashboardParts, api
   scope.get("/usage", look, async (request, reply) => {
     const days = spanOf(request);
     const view = viewOf(request, days, parts.now());
-    const [byDay, byKey, byVoice] = await Promise.all([
+    const [byDay, byKey, byVoice, rows] = await Promise.all([
       parts.voiceUsage.sums(view, "day", days),
       parts.voiceUsage.sums(view, "key", shownRows),
       parts.voiceUsage.sums(view, "voice", shownRows),
+      parts.voiceUsage.count(view),
     ]);
     const everyDay = Array.from({ length: days }, (_, i) => dayOf(parts.now() - (days - 1 - i) * dayMs));
     const content = html`${health(api)}
@@ -37,17 +38,19 @@ ${dayPlot(everyDay, byDay)}
 ${table("By day", ["Day"], byDay.toReversed())}
 ${table("By key", ["Key", "Team"], byKey)}
 ${table("By voice", ["Model", "Voice"], byVoice)}
-<p><a href="${place}.csv?days=${days}">Download as CSV</a>: a row for each day, key and voice</p>
+<p><a href="${place}.csv?days=${days}">Download as CSV</a>: a row for each day, key and voice, the newest day first${rows > mostRows && html`; <strong>the newest ${mostRows} rows of ${rows}</strong>, as more are too many for one file`}</p>
 <p class="quiet">Requests that were to be spoken. Days are UTC. First audio is the time from a streamed request to its first audio. Written every 5 seconds.</p>`;
     return reply
       .type("text/html; charset=utf-8")
       .send(layout({ title: "Usage", visitor: request.visit, place, content }));
   });
   scope.get("/usage.csv", look, async (request, reply) => {
-    const rows = await parts.voiceUsage.rows(viewOf(request, spanOf(request), parts.now()), mostRows);
+    const found = await parts.voiceUsage.rows(viewOf(request, spanOf(request), parts.now()), mostRows + 1);
+    const rows = found.slice(0, mostRows);
+    const name = rows.length < found.length ? `svc-tts-usage-newest-${mostRows}-rows` : "svc-tts-usage";
     return reply
       .type("text/csv; charset=utf-8")
-      .header("content-disposition", 'attachment; filename="svc-tts-usage.csv"')
+      .header("content-disposition", `attachment; filename="${name}.csv"`)
       .send(
         csv([
           ["day", "key", "team", "model", "voice", ...counts],

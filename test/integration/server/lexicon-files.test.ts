@@ -74,6 +74,12 @@ describe("a lexicon's file", () => {
     );
   });
 
+  it("of the keys without a team leads an owner who has one back to their words", async () => {
+    const chief = await joined(owner, api.url, { name: "cleo", role: "owner", team: "blue", password });
+    const taken = await importBy(chief, pls(["teamless", "t1Im"]), "");
+    expect((await chief.get(taken.headers.get("location") ?? "")).text).toContain('value="t1Im"');
+  });
+
   it("is of the member's own team, whatever the form says, and nothing for viewers", async () => {
     expect((await importBy(member, pls(["mine", "m1Yn"]), "red")).status).toBe(303);
     expect((await exportBy(owner, "red")).text).not.toContain("mine");
@@ -100,7 +106,18 @@ describe("a lexicon's file", () => {
     expect((await importBy(owner, "")).text).toContain("There is no file, or it is empty");
     const large = await importBy(owner, `${file}${" ".repeat(2 * 1024 * 1024)}`);
     expect(large.status).toBe(413);
-    expect(large.text).toContain("Send one file of 2 MiB at most.");
+    expect(large.text).toContain("send one of 2 MiB at most");
+    const form = new FormData();
+    for (const name of ["a.pls", "b.pls"]) form.append("file", new Blob([file]), name);
+    const two = await fetch(`${api.url}/dashboard/words/import`, {
+      method: "POST",
+      body: form,
+      headers: { cookie: owner.cookie, "sec-fetch-site": "same-origin" },
+    });
+    expect([two.status, await two.text()]).toEqual([400, expect.stringContaining("send one at a time")]);
+    const fields = { team: "blue", a: "", b: "", c: "", d: "" };
+    const long = await owner.upload("/dashboard/words/import", fields, file);
+    expect([long.status, long.text]).toEqual([400, expect.stringContaining("more fields than")]);
     const plain = await owner.post("/dashboard/words/import", { team: "blue", file });
     expect(plain.text).toContain("The form cannot be read");
     const forged = await owner.upload("/dashboard/words/import", { csrf: "guessed" }, file);

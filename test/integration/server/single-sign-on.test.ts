@@ -66,7 +66,7 @@ function newFile(): string {
 
 /** Where the provider is asked to sign somebody in. */
 async function begin(visitor: Visitor, path = "/dashboard/oidc/start"): Promise<URL> {
-  const { status, headers, text } = await visitor.get(path);
+  const { status, headers, text } = await visitor.get(path, { "sec-fetch-site": "same-origin" });
   if (status !== 303) throw new Error(`status ${status}: ${text}`);
   return new URL(headers.get("location") ?? "");
 }
@@ -137,6 +137,20 @@ describe.each([
       "root | person added | root | owner, by a group",
       "root | signed in | root | by Example Login",
     ]);
+  });
+
+  it("leave no use to the link of the first owner, though the only owner is none any more", async () => {
+    await signInAs(root);
+    await signInAs({ ...root, claims: { groups: ["auditors"] } });
+    const late = new Visitor(api.url);
+    const refused = await late.post("/dashboard/setup", { token: "setup", name: "mallory", password });
+    expect([refused.status, alertOf(refused)]).toEqual([
+      400,
+      "The dashboard has its owner already; sign in.",
+    ]);
+    expect((await late.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
+    expect((await late.get("/dashboard/login")).status).toBe(200);
+    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner"); // the groups say who is one
   });
 
   it("come in by an address that the provider has checked when they were invited by it, once", async () => {
@@ -383,6 +397,15 @@ describe("a provider", () => {
   });
 });
 
+it("an answer is read to its end, whatever stands in it", async () => {
+  await start(newFile());
+  const visitor = new Visitor(api.url);
+  provider.somebody = root;
+  const back = await provider.visit(await begin(visitor));
+  await visitor.get(`${back.pathname}?more=a?b&${back.search.slice(1)}`);
+  expect(await whoIs(visitor)).toBe("root: owner");
+});
+
 it("a sign-in is finished by another replica than began it", async () => {
   await start(await postgres.newDatabase());
   const first = api;
@@ -397,12 +420,21 @@ it("a sign-in is finished by another replica than began it", async () => {
   expect(await whoIs(other)).toBe("root: owner");
 });
 
-it("another site's link uses up no invitation", async () => {
+it("another site's link uses up no invitation, whatever the browser tells", async () => {
   await start(newFile());
   const link = await invite(await firstOwner(), "dave");
-  const answer = await fetch(`${api.url}/dashboard/oidc/start?link=${link}`, {
-    redirect: "manual",
-    headers: { accept: "text/html", "sec-fetch-site": "cross-site" },
-  });
-  expect([answer.status, answer.headers.getSetCookie()]).toEqual([403, []]);
+  const follow = (headers: Record<string, string>) =>
+    new Visitor(api.url).get(`/dashboard/oidc/start?link=${link}`, headers);
+  const foreign: Record<string, string>[] = [
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "cross-site", referer: `${api.url}/dashboard/join` },
+    { referer: "https://example.net/" },
+    { referer: "about:blank" },
+    {},
+  ];
+  for (const headers of foreign) {
+    const { status, setCookie } = await follow(headers);
+    expect([headers, status, setCookie]).toEqual([headers, 403, undefined]);
+  }
+  expect((await follow({ referer: `${api.url}/dashboard/join?link=${link}` })).status).toBe(303);
 });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { createAccounts } from "../../../server/store/accounts.ts";
+import { type Accounts, createAccounts } from "../../../server/store/accounts.ts";
 import { listAudit } from "../../../server/store/audit.ts";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { createKey, digestKey, type KeyFacts } from "../../../server/store/key.ts";
@@ -307,6 +307,43 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
       { keyId: "k1", day: "2030-01-02", requests: 1, failed: 0, audioMs: 10 },
     ]);
     expect(await listUsage(database, "2030-01-02")).toHaveLength(1);
+  });
+});
+
+describe.each(kinds)("a database in %s of before the first owner was written down", (_, newPlace) => {
+  /** What it is after the migration, of people as they were before. */
+  async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
+    const place = await newPlace();
+    const database = opened(place);
+    await people(
+      createAccounts(database, () => now),
+      database,
+    );
+    await database.run(async (db) => {
+      await sql`drop table set_up`.execute(db);
+      await sql`delete from kysely_migration where name = '009-set-up'`.execute(db);
+    });
+    return createAccounts(opened(place), () => now).isSetUp();
+  }
+  const demote = (database: Database) =>
+    database.run((db) => db.updateTable("users").set({ role: "viewer" }).execute());
+
+  it("counts as set up where there is an owner, or was one", async () => {
+    expect(await isSetUpAfter((accounts) => accounts.setUp("ada", "kept"))).toBe(true);
+    const wasOne = isSetUpAfter(async (accounts, database) => {
+      await accounts.setUp("ada", "kept");
+      await demote(database);
+    });
+    expect(await wasOne).toBe(true);
+    const wasOneByGroup = isSetUpAfter(async (accounts, database) => {
+      await accounts.add("ada", { name: "ada", role: "owner" });
+      await demote(database);
+    });
+    expect(await wasOneByGroup).toBe(true);
+    const nobodyYet = isSetUpAfter((accounts) =>
+      accounts.add("bob", { name: "bob", role: "member", team: "owner" }),
+    );
+    expect(await nobodyYet).toBe(false);
   });
 });
 

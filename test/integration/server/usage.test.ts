@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sql } from "kysely";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { dayOf, recordUsage } from "../../../server/store/usage.ts";
@@ -79,6 +80,26 @@ describe.each([
     expect(all.headers.get("content-disposition")).toBe('attachment; filename="svc-tts-usage.csv"');
     expect(all.text).toContain(`${today},other,red,mist,abbie,1,1,6,0,,\r\n`);
     expect((await new Visitor(api.url).get("/dashboard/usage.csv")).status).toBe(303);
+    await api.stop();
+  });
+
+  it("beyond what one file holds goes out without the oldest, and the page and the file's name say so", async () => {
+    const api = await start();
+    const owner = new Visitor(api.url);
+    await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
+    const [today, before] = [dayOf(Date.now()), dayOf(Date.now() - 86_400_000)];
+    await database.run((db) =>
+      sql`insert into voice_usage
+        with recursive n(i) as (select 0 union all select i + 1 from n where i < 100000)
+        select case i when 0 then ${sql.lit(today)} else ${sql.lit(before)} end, 'k' || i, 'z', '', 'mist', 'abbie',
+          1, 0, 1, 1, 0, 0, 0 from n`.execute(db),
+    );
+    const cut = await owner.get("/dashboard/usage.csv");
+    const lines = cut.text.trim().split("\r\n").slice(1);
+    expect(lines).toHaveLength(100_000);
+    expect(lines[0]).toContain(`${today},z,`);
+    expect(cut.headers.get("content-disposition")).toContain('"svc-tts-usage-newest-100000-rows.csv"');
+    expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100000 rows of 100001");
     await api.stop();
   });
 
