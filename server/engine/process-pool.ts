@@ -8,6 +8,8 @@ const firstBackoffMs = 50;
 const maxBackoffMs = 5_000;
 /** A process that lived this long was fine: its death does not lengthen the next wait. */
 const provenAfterMs = 10_000;
+/** So long after several have spoken at once the soloist is not asked: all of them may have ended at the same moment, and go on. */
+const soloAfterMs = 100;
 /** How long an engine may be without any process before it counts as broken. */
 const restartBudgetMs = 30_000;
 
@@ -44,6 +46,8 @@ export class ProcessPool implements Engine {
   readonly #log: EngineOptions["log"];
   readonly #processes = new Set<EngineProcess>();
   readonly #free = new Set<EngineProcess>();
+  /** When one ended last while others spoke or waited. */
+  #togetherAtMs = Number.NEGATIVE_INFINITY;
   /** Never more than `capacity`. */
   readonly #busy = new Set<EngineProcess>();
   /** The one with `argsAlone`, while it lives. */
@@ -180,13 +184,14 @@ export class ProcessPool implements Engine {
     });
   }
 
-  /** The soloist where nothing is spoken and nobody else waits; else whichever of the others was free first. */
+  /** The soloist where nothing is spoken nor was a moment ago, and nobody else waits; else whichever of the others was free first. */
   #takeFree(): EngineProcess | undefined {
     if (this.#busy.size >= this.capacity) return undefined;
     const alive = [...this.#free].filter(({ dead }) => !dead);
     const soloist = this.#busy.size === 0 ? alive.find((process) => process === this.#soloist) : undefined;
     const other = alive.find((process) => process !== this.#soloist);
-    const taken = this.#waiting.length === 0 ? (soloist ?? other) : (other ?? soloist);
+    const isQuiet = this.#waiting.length === 0 && performance.now() - this.#togetherAtMs > soloAfterMs;
+    const taken = isQuiet ? (soloist ?? other) : (other ?? soloist);
     if (!taken) return undefined;
     this.#free.delete(taken);
     this.#busy.add(taken);
@@ -194,7 +199,8 @@ export class ProcessPool implements Engine {
   }
 
   #giveBack(process: EngineProcess): void {
-    this.#busy.delete(process);
+    const wasBusy = this.#busy.delete(process);
+    if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#togetherAtMs = performance.now();
     if (!process.dead) this.#free.add(process); // else its replacement is under way
     this.#serveWaiting();
   }
