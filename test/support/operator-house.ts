@@ -257,6 +257,16 @@ export class OperatorHouse implements AsyncDisposable {
     }
   }
 
+  /** What an operator writes that starts anew where nothing is left to do. */
+  async writesOfRestart(): Promise<number> {
+    await this.settled();
+    const before = this.proxy.count("write");
+    await this.stopOperator();
+    await this.startOperator();
+    await this.settled();
+    return this.proxy.count("write") - before;
+  }
+
   async #report(): Promise<string> {
     const found = await this.get("TtsDeployment", "demo");
     return JSON.stringify(
