@@ -7,7 +7,7 @@ import { beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const address = inject("controlPlane");
@@ -15,7 +15,6 @@ const execute = promisify(execFile);
 const limits = { maxBuffer: 64 * 1024 * 1024 };
 
 beforeAll(async () => {
-  await installCrds(address);
   for (const name of ["svc-tts-system", "speech"]) await kubectl(address, ["create", "namespace", name]);
 });
 

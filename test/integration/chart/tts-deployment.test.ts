@@ -9,7 +9,7 @@ import { parseAllDocuments } from "yaml";
 import { children } from "../../../config/contract/names.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 
 const chart = join(import.meta.dirname, "../../../charts/tts-deployment");
 const license = "aaaa.bbbb.cccc";
@@ -20,7 +20,6 @@ const execute = promisify(execFile);
 let work: string;
 beforeAll(async () => {
   work = await mkdtemp(join(tmpdir(), "svc-tts-chart-"));
-  await installCrds(address);
 });
 afterAll(() => rm(work, { recursive: true, force: true }));
 

@@ -1,12 +1,11 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, inject, it } from "vitest";
-import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 
 const address = inject("controlPlane");
 const namespace = "crds";
 
 beforeAll(async () => {
-  await installCrds(address);
   await kubectlOrThrow(address, ["create", "namespace", namespace]);
 });
 

@@ -3,7 +3,6 @@ import { definitions } from "../../../crds/definitions.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
-import { installCrds } from "../../support/kubectl.ts";
 
 /** Every CEL rule of the CRDs, by its message, and a value that breaks it. A rule that is missing here fails the last test. */
 
@@ -14,7 +13,6 @@ let admin: ClusterClient;
 let namespace: string;
 
 beforeAll(async () => {
-  await installCrds(inject("controlPlane"));
   admin = await adminClient(inject("controlPlane"));
   namespace = await freshNamespace(admin, "rules");
 });

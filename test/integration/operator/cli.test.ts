@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import type { Explanation } from "../../../operator/cli/explain.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 const address = inject("controlPlane");
@@ -19,8 +19,6 @@ const main = join(import.meta.dirname, "../../../operator/main.ts");
 
 let house: OperatorHouse;
 let folder: string;
-
-beforeAll(() => installCrds(address));
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-cli-"));

@@ -3,7 +3,7 @@ import { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { TtsDeployment } from "../../../operator/observed.ts";
 import { childrenOf, portraits } from "../../support/family.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /**
@@ -20,7 +20,6 @@ let house: OperatorHouse;
 let endPlay: () => Promise<void>;
 
 beforeAll(async () => {
-  await installCrds(inject("controlPlane"));
   house = await OperatorHouse.open();
   await house.stopOperator();
   await house.putLicense(await house.issuer.issue());

@@ -2,11 +2,10 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { type Verdict, verdictsOf } from "../../support/judges.ts";
-import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
@@ -69,7 +68,6 @@ async function argoVerdicts(kind: string, objects: Manifest[]): Promise<Verdict[
 }
 
 beforeAll(async () => {
-  await installCrds(inject("controlPlane"));
   await using house = await OperatorHouse.open();
   await walkThroughStages(house);
 }, 600_000);

@@ -1,14 +1,11 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ApiPod, putApiPod } from "../../support/api-pods.ts";
-import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** What API pods hear of the license's issuer, told to an operator before a real API server. The pods are sockets of the test. */
 
 let house: OperatorHouse;
 let api: ApiPod;
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   house = await OperatorHouse.open();

@@ -1,8 +1,5 @@
-import { beforeAll, describe, expect, inject, it } from "vitest";
-import { installCrds } from "../../support/kubectl.ts";
+import { describe, expect, it } from "vitest";
 import { OperatorHouse } from "../../support/operator-house.ts";
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 const mist = (replicas: number) => [{ name: "mist", kind: "mist", replicas, maxConcurrentStreams: 16 }];
 

@@ -4,9 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, expect, inject, it } from "vitest";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
-import { installCrds } from "../../support/kubectl.ts";
 import { licenseIssuer } from "../../support/licenses.ts";
 
 const address = inject("controlPlane");
@@ -22,8 +21,6 @@ interface Process {
 let folder: string;
 let namespace: string;
 let processes: Process[];
-
-beforeAll(() => installCrds(address));
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-operator-"));

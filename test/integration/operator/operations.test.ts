@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest";
-import { installCrds, kubectl } from "../../support/kubectl.ts";
+import { kubectl } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -16,7 +16,6 @@ let folder: string;
 let commands: string[];
 
 beforeAll(async () => {
-  await installCrds(address);
   const blocks = (await readFile(join(root, "docs/operations.md"), "utf8")).matchAll(/^```sh\n(.*?)^```/gms);
   commands = [...blocks].flatMap(([, block = ""]) => block.trim().split("\n"));
 });

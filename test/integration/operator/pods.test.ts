@@ -1,11 +1,9 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
-import { installCrds, kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
 let endPlay: (() => Promise<void>) | undefined;
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   house = await OperatorHouse.open();

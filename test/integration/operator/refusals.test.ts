@@ -5,7 +5,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** What others put in the operator's way: quotas, admission webhooks and policies of other products, names that are taken. */
@@ -15,7 +15,6 @@ let house: OperatorHouse;
 let certificate: Certificate;
 
 beforeAll(async () => {
-  await installCrds(address);
   certificate = await selfSigned();
 });
 

@@ -1,12 +1,9 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
-import { installCrds } from "../../support/kubectl.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** Two releases of the operator that serve one namespace. */
 
 let house: OperatorHouse;
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   house = await OperatorHouse.open();

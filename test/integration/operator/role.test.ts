@@ -2,13 +2,11 @@ import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { rulesOf } from "../../../operator/permissions.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 const held: ForeignKinds[] = [];
 
 beforeAll(async () => {
-  await installCrds(inject("controlPlane"));
   for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) {
     const kinds = await ForeignKinds.hold(inject("controlPlane"), product);
     held.push(kinds);

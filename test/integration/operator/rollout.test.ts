@@ -1,6 +1,6 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** Rollouts of a pool on a real API server; the Deployment controller is played by hand. */
@@ -8,8 +8,6 @@ import { OperatorHouse } from "../../support/operator-house.ts";
 let house: OperatorHouse;
 /** What the API pods have counted of the canary. */
 let counted = { ok: 0, error: 0 };
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   counted = { ok: 0, error: 0 };

@@ -1,11 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   house = await OperatorHouse.open();

@@ -1,9 +1,9 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import { ApiPod, putApiPod as putOne, putPod } from "../../support/api-pods.ts";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { startHpaController } from "../../support/hpa-controller.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** The built-in scaler and its neighbours before a real API server, under the chart's own role; API pods are sockets of the test. */
@@ -11,8 +11,6 @@ import { OperatorHouse } from "../../support/operator-house.ts";
 type Json = { [name: string]: unknown };
 let house: OperatorHouse;
 let api: ApiPod;
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   house = await OperatorHouse.open();

@@ -1,10 +1,8 @@
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
-import { installCrds } from "../../support/kubectl.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
 
-beforeAll(() => installCrds(inject("controlPlane")));
 beforeEach(async () => {
   house = await OperatorHouse.open();
 });

@@ -1,13 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
 import type { V1Container } from "../../../operator/manifest.ts";
 import { ForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let monitors: ForeignKinds;
 
 beforeAll(async () => {
-  await installCrds(inject("controlPlane"));
   monitors = await ForeignKinds.hold(inject("controlPlane"), "prometheusOperator");
 });
 afterEach(() => monitors.remove());

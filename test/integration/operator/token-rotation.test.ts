@@ -2,9 +2,9 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { AcceptedTokens } from "../../../server/model/access.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
@@ -12,8 +12,6 @@ let folder = "";
 /** Model pods read their file once a second; a kubelet takes longer than that. */
 const overlapMs = 2_500;
 const slowestKubeletMs = 1_300;
-
-beforeAll(() => installCrds(inject("controlPlane")));
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-tokens-"));
