@@ -20,6 +20,9 @@ export interface ViewOptions {
   readonly observer: ReflectorObserver;
 }
 
+/** Of what was deleted, so many are remembered: far more than there are answers on their way at a time. */
+const mostGone = 4096;
+
 /** The kinds that are followed as a whole, and which of their objects. */
 const followed: readonly { kind: string; labelSelector?: string; keepManagedFields: boolean }[] = [
   { kind: "TtsDeployment", keepManagedFields: true },
@@ -43,6 +46,8 @@ export class ClusterView {
   /** By `Kind/namespace/name`. */
   readonly #objects = new Shelf();
   readonly #packers = new Map<string, Packer>();
+  /** Uids, the one deleted last at the end. The answer to a write may come after the word of the deletion, and brings nothing back. */
+  readonly #gone = new Set<string>();
 
   constructor(options: ViewOptions) {
     this.#options = options;
@@ -112,6 +117,7 @@ export class ClusterView {
   written(object: Manifest): void {
     const id = `${object.kind}/${keyOf(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
+    if (this.#isGone(held)) return;
     if (isNewer(held, this.#objects.held(id))) this.#objects.put(id, held);
   }
 
@@ -119,6 +125,7 @@ export class ClusterView {
   readAgain(object: Manifest): void {
     const id = `${object.kind}/${keyOf(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
+    if (this.#isGone(held)) return;
     if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, held);
   }
 
@@ -128,6 +135,7 @@ export class ClusterView {
       const known = this.#objects.get(id);
       if (known === undefined) return;
       this.#objects.drop(id);
+      this.#rememberGone(known);
       this.#tell({ kind, key, object: known, gone: true });
       return;
     }
@@ -135,6 +143,16 @@ export class ClusterView {
     if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody
     if (this.#listeners.length > 0) this.#tell({ kind, key, object: object ?? held.object, gone: false });
+  }
+
+  #isGone({ uid }: Held): boolean {
+    return uid !== undefined && this.#gone.has(uid);
+  }
+
+  #rememberGone({ metadata: { uid } }: Manifest): void {
+    if (uid !== undefined) this.#gone.add(uid);
+    const [oldest] = this.#gone;
+    if (this.#gone.size > mostGone && oldest !== undefined) this.#gone.delete(oldest);
   }
 
   #tell(change: Parameters<ViewListener>[0]): void {

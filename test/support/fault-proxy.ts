@@ -17,6 +17,8 @@ export type Fault =
   /** The socket is cut; before the server has seen the request, or after it has carried it out. */
   | { kind: "drop"; when: "before" | "after" }
   | { kind: "delay"; ms: number }
+  /** Carried out at once; its answer takes so long to come back. */
+  | { kind: "late"; ms: number }
   /** No answer ever comes. */
   | { kind: "hang" }
   /** Each line of a watch becomes these lines. */
@@ -138,6 +140,7 @@ export class FaultProxy implements AsyncDisposable {
       }
       response.writeHead(answered.statusCode ?? 502, answered.headers);
       if (asked.watch) this.#relayWatch(answered, response, fault);
+      else if (fault?.kind === "late") setTimeout(() => answered.pipe(response), fault.ms);
       else answered.pipe(response);
     });
     forwarded.on("error", () => response.destroy());

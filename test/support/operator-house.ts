@@ -268,12 +268,9 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   async #report(): Promise<string> {
-    const found = await this.get("TtsDeployment", "demo");
-    return JSON.stringify(
-      [found?.status, this.lines.filter((line) => !line.startsWith("pass")).slice(-10)],
-      null,
-      1,
-    );
+    const found = await this.admin.list("TtsDeployment", { namespace: this.namespace });
+    const statuses = found.map(({ metadata, status }) => [metadata.name, status]);
+    return JSON.stringify([Object.fromEntries(statuses), this.lines.slice(-40)], null, 1);
   }
 
   /** Read again when the operator wrote a status between our reading and writing. */

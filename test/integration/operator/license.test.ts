@@ -46,6 +46,27 @@ describe("a license for the whole cluster", () => {
     await house.until(isValid, "the condition");
   });
 
+  it("is given on when the answer to a write comes after the word that its TtsDeployment is gone", async () => {
+    await using house = await OperatorHouse.open();
+    await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
+    await house.putDeployment({}, mist(2));
+    await house.until(async () => (await replicasOf(house, "demo-mist")) === 2, "both replicas");
+    await putOther(house, 2);
+    await house.until(async () => (await replicasOf(house, "other-mist")) === 0, "a pool without a replica");
+    house.proxy.rule = ({ method, path }) =>
+      method === "PATCH" && path.endsWith("/ttsdeployments/demo/status")
+        ? { kind: "late", ms: 1_500 }
+        : undefined;
+    await house.putDeployment({}, mist(1));
+    const isTold = async () => {
+      const { metadata, status } = await house.deployment();
+      return status?.observedGeneration === metadata.generation;
+    };
+    await house.until(isTold, "the status");
+    await house.remove("TtsDeployment", "demo");
+    await house.until(async () => (await replicasOf(house, "other-mist")) === 2, "what the deleted one had");
+  });
+
   it("tells once that it ends soon, whoever leads, and again when another one does", async () => {
     const dayS = 86_400;
     await using house = await OperatorHouse.open();
