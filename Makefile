@@ -92,7 +92,7 @@ test-e2e: node_modules/.installed ## the main job on a real cluster, started her
 	@$(BIN)/vitest run --project e2e
 
 .PHONY: test-speech
-test-speech: node_modules/.installed test-deps ## have a recognizer listen to every English voice, plain and over a telephone (6 minutes)
+test-speech: node_modules/.installed test-deps ## have a recognizer listen to every English voice, plain and over a telephone, and tell all voices apart (7 minutes)
 	@$(BIN)/vitest run --project speech
 
 .PHONY: test-browser
