@@ -74,9 +74,9 @@ export function keyMounts({ keys, dashboard }: Api): Mounted[] {
   ];
 }
 
-/** Above what the server lets gather there (64 MiB). It outlives the container, not the pod. */
+/** Above what the server lets gather there (128 MiB). It outlives the container, not the pod. */
 const spoolMount: Mounted = {
-  volume: { name: "spool", emptyDir: { sizeLimit: "80Mi" } },
+  volume: { name: "spool", emptyDir: { sizeLimit: "144Mi" } },
   mount: { name: "spool", mountPath: paths.spool },
 };
 

@@ -57,6 +57,8 @@ export interface ApiParts {
   readonly limits: ApiLimits;
   readonly voices: VoiceDirectory;
   readonly keys: KeyStore;
+  /** Whether there are keys to let callers in by; false where they are in a database alone that was never read. */
+  readonly hasKeys: () => boolean;
   /** Undefined without a database: keys are changed elsewhere. */
   readonly keyBook: ((user: KeyTableUser) => KeyBook) | undefined;
   /** Undefined without a database. */

@@ -125,11 +125,11 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   });
   const followed = settings.database === undefined ? undefined : openKeys(database, settings, log);
   await followed?.start();
-  const hasKeys = settings.database !== undefined;
-  const usage = hasKeys ? openUsage(database, log) : undefined;
+  const hasDatabase = settings.database !== undefined;
+  const usage = hasDatabase ? openUsage(database, log) : undefined;
   const keyBook = (user: KeyTableUser) => openKeyTableBook(database, now, user);
   const lexiconTable = createLexiconTable(database, now);
-  const lexicon = hasKeys ? openLexicon(lexiconTable, log) : undefined;
+  const lexicon = hasDatabase ? openLexicon(lexiconTable, log) : undefined;
   await lexicon?.refresh();
   const oovs = createOovStore(database);
   const oovRecorder = await openOovRecorder({
@@ -147,7 +147,8 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     memory: createByteBudget(limits.heldBytes, limits.heldWaitMs),
     voices,
     keys: joinKeys(settings, files.keys, followed, log),
-    keyBook: hasKeys ? keyBook : undefined,
+    hasKeys: () => !followed || followed.isRead() || hasOtherKeys(settings, files),
+    keyBook: hasDatabase ? keyBook : undefined,
     usage,
     lexicon,
     dashboard:
@@ -236,6 +237,10 @@ function startLicenseCheck(
   const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
   const issuer = createIssuer({ endpoint, authority, withinMs: timing.withinMs ?? issuerWithinMs });
   return createLicenseCheck({ ...options, ...timing, issuer, intervalSeconds });
+}
+
+function hasOtherKeys({ apiKey }: ApiSettings, { keys }: Files): boolean {
+  return Boolean(apiKey) || keys?.current() !== undefined;
 }
 
 function openUsage(database: Database, log: Log): UsageRecorder {

@@ -23,6 +23,8 @@ export interface FollowedKeysOptions {
 export interface FollowedKeys extends KeyStore {
   /** Reads the table for the first time; resolves also when that fails. */
   start(): Promise<void>;
+  /** Whether the table was ever read: before that every key is answered with a failure. */
+  isRead(): boolean;
   /** Writes what is left to write. */
   close(): Promise<void>;
 }
@@ -68,6 +70,7 @@ export function followKeys(options: FollowedKeysOptions): FollowedKeys {
 
   return {
     start: lookOnce,
+    isRead: () => index !== undefined,
     async find(digest): Promise<ApiKey | undefined> {
       if (!index || now() - readAt > staleMs) throw unavailable();
       const found = index.find(digest);

@@ -10,12 +10,15 @@ export interface Certificate {
   readonly cert: Buffer;
 }
 
-/** For servers on 127.0.0.1, good for a day, signed by itself. */
-export async function selfSigned(): Promise<Certificate> {
+/**
+ * Good for a day, signed by itself.
+ * @param host of the server, as `DNS:name` or `IP:address`.
+ */
+export async function selfSigned(host = "IP:127.0.0.1"): Promise<Certificate> {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-certificate-"));
   const [key, cert] = [join(folder, "key"), join(folder, "crt")];
   const kind = ["-days", "1", "-nodes", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
-  const subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"];
+  const subject = ["-subj", "/CN=svc-tts-test", "-addext", `subjectAltName=${host}`];
   const files = ["-keyout", key, "-out", cert];
   try {
     await promisify(execFile)("openssl", ["req", "-x509", ...kind, ...subject, ...files]);

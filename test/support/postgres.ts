@@ -28,7 +28,7 @@ const nobody = 65534;
 
 /** A PostgreSQL on a free port of this machine, which asks for a password. */
 export async function startPostgres(): Promise<TestPostgres> {
-  const programs = await findPrograms();
+  const programs = await postgresPrograms();
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-postgres-"));
   const data = join(folder, "data");
   const passwordFile = join(folder, "password");
@@ -106,7 +106,8 @@ async function runUnprivileged(program: string, words: readonly string[]): Promi
   await run(command, rest, { cwd: "/" });
 }
 
-async function findPrograms(): Promise<string> {
+/** Folder of PostgreSQL's programs, which are installed where they are not there. */
+export async function postgresPrograms(): Promise<string> {
   if (installed() === undefined) await install();
   const folder = installed();
   if (folder === undefined) throw new Error("PostgreSQL is not there: sudo apt-get install postgresql");

@@ -25,7 +25,7 @@ const programOfTools = "/usr/bin/redis-check-rdb";
 
 /** A Valkey, or Debian's Redis, on a free port of this machine, that keeps nothing. */
 export async function startValkey(options: { readonly password?: string } = {}): Promise<TestValkey> {
-  const program = await findProgram();
+  const program = await valkeyProgram();
   const port = await freePort();
   const auth = options.password === undefined ? "" : `:${options.password}@`;
   const launch = () => start(program, port, options.password);
@@ -71,7 +71,8 @@ async function start(program: string, port: number, password: string | undefined
   return child;
 }
 
-async function findProgram(): Promise<string> {
+/** Valkey's or Redis' one program, which is installed where it is not there. */
+export async function valkeyProgram(): Promise<string> {
   for (const path of servers) if (await exists(path)) return path;
   if (!(await exists(programOfTools))) await install();
   return programOfTools;

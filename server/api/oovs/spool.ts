@@ -22,8 +22,8 @@ export interface SpoolOptions {
   readonly onUnreadable: (error: Error, path: string) => void;
 }
 
-/** Ten minutes of a thousand words a second. */
-const usualMaxBytes = 64 * 1024 * 1024;
+/** Ten minutes of a thousand words a second, without sentences around them. */
+const usualMaxBytes = 128 * 1024 * 1024;
 const usualFileBytes = 1024 * 1024;
 const fileName = /^words-(\d{8})\.jsonl$/;
 

@@ -42,7 +42,9 @@ function health({ license, prober, now }: ApiParts) {
   };
 }
 
-function whyNotReady({ directory, lifecycle }: ApiParts): string | undefined {
+function whyNotReady({ directory, lifecycle, hasKeys }: ApiParts): string | undefined {
   if (lifecycle.isLeaving()) return "draining";
-  return directory.table() ? undefined : "the routing table was not read yet";
+  if (!directory.table()) return "the routing table was not read yet";
+  // others may have read them before the database went, and speak on
+  return hasKeys() ? undefined : "the database with the API keys was not read yet";
 }

@@ -78,6 +78,12 @@ describe("the samples", () => {
     );
   });
 
+  it("with a database of one's own are taken by the API server", async () => {
+    const file = join(root, "config/samples/two-replicas.yaml");
+    const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
+    expect(out).toContain("two-replicas created (server dry run)");
+  });
+
   it("with a database are taken by the API server where CloudNativePG is installed", async () => {
     await using kinds = await ForeignKinds.hold(address, "cloudNativePg");
     await kinds.install();

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import type { ApiSettings } from "../../../server/api/settings.ts";
 import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
@@ -16,6 +17,7 @@ let model: ScriptedModel;
 let folder: string;
 let [one, other]: TestApi[] = [];
 let owner: Visitor;
+let start: (settings?: Partial<ApiSettings>) => Promise<TestApi>;
 
 beforeAll(async () => {
   postgres = await startPostgres();
@@ -25,7 +27,7 @@ beforeAll(async () => {
   const database = await postgres.newDatabase();
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  const start = () => startTestApi({ mist: route }, { database, dashboard });
+  start = (settings = {}) => startTestApi({ mist: route }, { database, dashboard, ...settings });
   [one, other] = await Promise.all([start(), start()]);
   owner = new Visitor(one.url);
   const person = { token: "the-setup-token", name: "ada", password: "four plain words here" };
@@ -107,6 +109,23 @@ it("no caller with a known key hears that PostgreSQL was killed, and what is mad
   expect([...statuses.keys()]).toEqual([200]);
   const fresh = await makeKey("after");
   await soon("a key made after it", async () => (await statusAt(other, fresh)) === 200);
+});
+
+it("one that starts while PostgreSQL is away leaves callers to the others, unless it has keys of its own", async () => {
+  const key = await makeKey("early");
+  await postgres.kill();
+  const [fresh, withFile] = await Promise.all([start({ keysFile: undefined }), start()]);
+  try {
+    const ready = async ({ url }: TestApi) => (await fetch(`${url}/ready`)).status;
+    expect(await ready(withFile)).toBe(200);
+    expect(await ready(fresh)).toBe(503);
+    expect(await statusAt(fresh, key)).toBe(503);
+    await postgres.restart();
+    await soon("it is ready", async () => (await ready(fresh)) === 200);
+    expect(await statusAt(fresh, key)).toBe(200);
+  } finally {
+    await Promise.all([fresh.stop(), withFile.stop()]);
+  }
 });
 
 const lexicon = `<?xml version="1.0" encoding="UTF-8"?>

@@ -94,9 +94,13 @@ test("a table that cannot be read at the start is no reason not to start", async
   table.failure = new Error("gone");
   const { keys } = await follow(table);
   await expect(keys.find(digest)).rejects.toMatchObject({ code: "store_unavailable" });
+  expect(keys.isRead()).toBe(false);
   table.failure = undefined;
   await vi.advanceTimersByTimeAsync(2_000);
   expect(await keys.find(digest)).toMatchObject({ name: "app" });
+  table.failure = new Error("gone again");
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(keys.isRead()).toBe(true);
 });
 
 test("times of use are written together, to the minute, and wait while they cannot be", async () => {

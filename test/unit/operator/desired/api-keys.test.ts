@@ -63,7 +63,7 @@ describe("keys of API pods", () => {
       SVC_TTS_DATABASE_PASSWORD_FILE: "/var/run/svc-tts/database/password",
       SVC_TTS_SPOOL_DIR: "/var/lib/svc-tts/spool",
     });
-    expect(volumeAt("/var/lib/svc-tts/spool")?.emptyDir).toEqual({ sizeLimit: "80Mi" });
+    expect(volumeAt("/var/lib/svc-tts/spool")?.emptyDir).toEqual({ sizeLimit: "144Mi" });
     expect(volumeAt("/var/run/svc-tts/database")?.secret).toMatchObject({
       secretName: "db",
       optional: true,
