@@ -1,10 +1,11 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Person } from "../store/accounts.ts";
 import { type Content, type Html, html } from "./html.ts";
+import type { Words } from "./languages/english.ts";
+import { type Language, type Locale, languages, localeOf } from "./languages/locale.ts";
 
 export interface Page {
   readonly title: string;
-  /** Who looks at it; undefined before the sign-in. */
-  readonly visitor?: Visitor | undefined;
   /** Path of its place in the navigation. */
   readonly place?: string;
   readonly content: Content;
@@ -22,23 +23,26 @@ export const base = "/dashboard";
 
 interface Place {
   readonly path: string;
-  readonly name: string;
+  readonly name: (words: Words) => string;
   readonly roles: readonly Person["role"][];
 }
 
 const places: readonly Place[] = [
-  { path: `${base}/keys`, name: "Keys", roles: ["owner", "member", "viewer"] },
-  { path: `${base}/playground`, name: "Playground", roles: ["owner", "member"] },
-  { path: `${base}/words`, name: "Words", roles: ["owner", "member"] },
-  { path: `${base}/usage`, name: "Usage", roles: ["owner", "member", "viewer"] },
-  { path: `${base}/people`, name: "People", roles: ["owner"] },
-  { path: `${base}/changes`, name: "Changes", roles: ["owner"] },
+  { path: `${base}/keys`, name: ({ frame }) => frame.keys, roles: ["owner", "member", "viewer"] },
+  { path: `${base}/playground`, name: ({ frame }) => frame.playground, roles: ["owner", "member"] },
+  { path: `${base}/words`, name: ({ frame }) => frame.words, roles: ["owner", "member"] },
+  { path: `${base}/usage`, name: ({ frame }) => frame.usage, roles: ["owner", "member", "viewer"] },
+  { path: `${base}/people`, name: ({ frame }) => frame.people, roles: ["owner"] },
+  { path: `${base}/changes`, name: ({ frame }) => frame.changes, roles: ["owner"] },
 ];
 
-/** A whole page. */
-export function layout({ title, visitor, place, content, script }: Page): string {
-  return `<!doctype html>${
-    html`<html lang="en">
+/** A whole page in the reader's language, with the navigation of who is signed in. */
+export function sendPage(reply: FastifyReply, { title, place, content, script }: Page): FastifyReply {
+  const { request } = reply;
+  const { visit: visitor } = request;
+  const locale = localeOf(request);
+  const { frame } = locale.words;
+  const page = html`<html lang="${locale.tag}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -49,33 +53,52 @@ export function layout({ title, visitor, place, content, script }: Page): string
 ${script !== undefined && html`<script type="module" src="${base}/assets/${script}"></script>`}
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#content">${frame.skip}</a>
 <header>
 <p class="brand">svc-tts</p>
-${visitor && navigation(visitor, place)}
+${visitor && navigation(visitor, place, locale)}
+${languageSwitch(request, place, locale.language)}
 </header>
 <main id="content" tabindex="-1">
 <h1>${title}</h1>
 ${content}
 </main>
 </body>
-</html>`.text
-  }`;
+</html>`;
+  return reply
+    .type("text/html; charset=utf-8")
+    .header("content-language", locale.tag)
+    .send(`<!doctype html>${page.text}`);
 }
 
-function navigation({ person, csrf }: Visitor, current: string | undefined): Html {
+function navigation({ person, csrf }: Visitor, current: string | undefined, { words }: Locale): Html {
+  const { frame } = words;
   const links = places
     .filter(({ roles }) => roles.includes(person.role))
     .map(
       ({ path, name }) =>
-        html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${name}</a></li>`,
+        html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${name(words)}</a></li>`,
     );
-  return html`<nav aria-label="Pages"><ul>${links}</ul></nav>
+  return html`<nav aria-label="${frame.pages}"><ul>${links}</ul></nav>
 <form method="post" action="${base}/logout" class="who">
 ${csrfField(csrf)}
-<span>${person.name} <span class="quiet">(${person.role}${person.team !== undefined && ` of ${person.team}`})</span></span>
-<button class="plain">Sign out</button>
+<span>${person.name} <span class="quiet">(${frame.role(person.role, person.team)})</span></span>
+<button class="plain">${frame.signOut}</button>
 </form>`;
+}
+
+/** Each other language by its own name, which those who look for it can read. */
+function languageSwitch(request: FastifyRequest, place: string | undefined, current: Language): Html {
+  const others = Object.entries(languages).filter(([code]) => code !== current);
+  return html`<form method="post" action="${base}/language" class="languages">
+<input type="hidden" name="back" value="${addressOf(request, place)}">
+${others.map(([code, { name }]) => html`<button class="plain" name="language" value="${code}" lang="${code}">${name}</button>`)}
+</form>`;
+}
+
+/** Where this page is found again: not by the answer of a provider, which counts once, nor by what a form sent. */
+function addressOf({ method, url }: FastifyRequest, place: string | undefined): string {
+  return method === "GET" && !url.startsWith(`${base}/oidc/`) ? url : (place ?? base);
 }
 
 export function csrfField(csrf: string): Html {
@@ -88,8 +111,7 @@ export function alert(message: string | undefined): Content {
 }
 
 /** To the minute, in UTC; a dash where there is none. */
-export function time(timeMs: number | undefined): Html {
+export function time(timeMs: number | undefined, locale: Locale): Html {
   if (timeMs === undefined) return html`–`;
-  const text = new Date(timeMs).toISOString();
-  return html`<time datetime="${text}">${text.slice(0, 16).replace("T", " ")}</time>`;
+  return html`<time datetime="${new Date(timeMs).toISOString()}">${locale.time(timeMs)}</time>`;
 }

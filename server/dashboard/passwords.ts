@@ -1,6 +1,6 @@
 import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
-import { Failure } from "../errors.ts";
+import { Refusal } from "./languages/refusal.ts";
 
 /** Turns passwords into what may be kept, as PHC strings of Argon2id, in Node's own threads. */
 export interface Passwords {
@@ -22,9 +22,7 @@ export function createPasswords(): Passwords {
   let running = 0;
   const derived = async (password: string, { memory, passes, parallelism, nonce }: Kept) => {
     if (running >= atOnce) {
-      throw new Failure("overloaded", "Many people are signing in at once; try again in a moment.", {
-        retryAfterSeconds: 1,
-      });
+      throw new Refusal("overloaded", ({ signIn }) => signIn.manySignIns, { retryAfterSeconds: 1 });
     }
     running += 1;
     try {

@@ -1,18 +1,17 @@
-import { AccountError } from "../store/accounts.ts";
 import { type Html, html } from "./html.ts";
+import type { Words } from "./languages/english.ts";
+import { Refusal } from "./languages/refusal.ts";
 import type { Passwords } from "./passwords.ts";
 
 const shortest = 12;
 const longest = 256;
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
 
-/** @returns in lower case. @throws AccountError */
+/** @returns in lower case. @throws Refusal */
 export function readPersonName(given: string): string {
   const name = findPersonName(given);
   if (name !== undefined) return name;
-  throw new AccountError(
-    "A name is 1 to 64 letters, digits and ._@+-, and begins with a letter or digit; an e-mail address is one.",
-  );
+  throw new Refusal("invalid_request", ({ people }) => people.nameRule);
 }
 
 /** @returns in lower case; undefined where it is no name. */
@@ -21,21 +20,23 @@ export function findPersonName(given: string): string | undefined {
   return plainName.test(name) ? name : undefined;
 }
 
-/** @returns what is kept of it. @throws AccountError when it may not be used. */
+/** @returns what is kept of it. @throws Refusal when it may not be used. */
 export async function choosePassword(passwords: Passwords, name: string, given: string): Promise<string> {
   const length = [...given].length;
   if (length < shortest || length > longest) {
-    throw new AccountError(`A password has ${shortest} to ${longest} characters; this one has ${length}.`);
+    throw new Refusal("invalid_request", ({ signIn }) => signIn.passwordLength(shortest, longest, length));
   }
   if (given.toLowerCase().includes(name) && length < name.length + shortest) {
-    throw new AccountError("The password is the name and little more; choose another.");
+    throw new Refusal("invalid_request", ({ signIn }) => signIn.passwordIsName);
   }
-  if (new Set(given).size < 5) throw new AccountError("The password repeats itself; choose another.");
+  if (new Set(given).size < 5) {
+    throw new Refusal("invalid_request", ({ signIn }) => signIn.passwordRepeats);
+  }
   return passwords.hash(given);
 }
 
-export function newPasswordField(): Html {
-  return html`<label for="password">Password</label>
+export function newPasswordField({ signIn }: Words): Html {
+  return html`<label for="password">${signIn.password}</label>
 <input id="password" name="password" type="password" required minlength="${shortest}" maxlength="${longest}" autocomplete="new-password" aria-describedby="password-help">
-<p class="help" id="password-help">${shortest} characters or more; a few words do well.</p>`;
+<p class="help" id="password-help">${signIn.passwordHelp(shortest)}</p>`;
 }

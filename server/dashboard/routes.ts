@@ -5,13 +5,15 @@ import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest 
 import type { ApiParts } from "../api/parts.ts";
 import { sendProblem, toFailure } from "../api/problems.ts";
 import { Failure } from "../errors.ts";
-import { AccountError } from "../store/accounts.ts";
 import { StoreFailure } from "../store/database.ts";
-import { LexiconError } from "../store/lexicon.ts";
 import { html } from "./html.ts";
-import { base, layout } from "./layout.ts";
+import { english } from "./languages/english.ts";
+import { localeOf } from "./languages/locale.ts";
+import { problemIn, Refusal, sayFailure } from "./languages/refusal.ts";
+import { base, sendPage } from "./layout.ts";
 import { addChangesPage } from "./pages/changes.ts";
 import { addKeyPages } from "./pages/keys.ts";
+import { addLanguageSwitch } from "./pages/language.ts";
 import { addPeoplePages } from "./pages/people.ts";
 import { addPlayground } from "./pages/playground.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
@@ -33,6 +35,7 @@ const assets = {
   "events.js": "text/javascript; charset=utf-8",
   "words.js": "text/javascript; charset=utf-8",
   "copy.js": "text/javascript; charset=utf-8",
+  "says.js": "text/javascript; charset=utf-8",
 } as const;
 
 /** Nothing from elsewhere is loaded, no script stands in a page, and no other page frames this one. */
@@ -53,11 +56,13 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     await scope.register(cookie);
     await scope.register(formbody, { bodyLimit: formBytes });
     scope.decorateRequest("visit", undefined);
+    scope.decorateRequest("locale", undefined);
     scope.addHook("onRequest", protect(parts.url.startsWith("https:")));
     scope.addHook("onRequest", refuseOtherSites);
     scope.setErrorHandler(tell);
     addAssets(scope);
     scope.get("/", async (_request, reply) => reply.redirect(await firstPage(parts), 303));
+    addLanguageSwitch(scope, parts);
     addSignInPages(scope, parts);
     addSingleSignOn(scope, parts);
     addKeyPages(scope, parts);
@@ -100,37 +105,37 @@ function addAssets(scope: FastifyInstance): void {
   }
 }
 
-/** A failure as a page for people, and as a problem document for scripts. */
+/** A failure as a page for people, and as a problem document for the dashboard's scripts, which show it. */
 function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const failure = toFailure(forPeople(error));
-  if (!(request.headers.accept ?? "").includes("text/html")) return sendProblem(reply, request, failure);
+  const { words } = localeOf(request);
+  const said = sayFailure(failure, words);
+  if (!(request.headers.accept ?? "").includes("text/html")) {
+    const { code, fields, retryAfterSeconds, cause } = failure;
+    const options = { fields, cause, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }) };
+    return sendProblem(reply, request, new Failure(code, said, options));
+  }
   request.failure = failure;
   if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
   if (failure.code === "store_unavailable")
     request.log.error({ err: failure.cause }, "the dashboard's database");
   if (failure.retryAfterSeconds !== undefined)
     void reply.header("retry-after", String(failure.retryAfterSeconds));
-  return reply
-    .code(failure.status)
-    .type("text/html; charset=utf-8")
-    .send(
-      layout({
-        title: "That did not work",
-        visitor: request.visit,
-        content: html`<p class="alert" role="alert">${failure.message}</p>
-<p><a href="${base}/keys">Back to the dashboard</a></p>`,
-      }),
-    );
+  return sendPage(reply.code(failure.status), {
+    title: words.failures.title,
+    content: html`<p class="alert" role="alert">${said}</p>
+<p><a href="${base}/keys">${words.failures.back}</a></p>`,
+  });
 }
 
+/** What the stores throw, as a failure that can be said in each language. */
 function forPeople(error: unknown): unknown {
-  if (error instanceof AccountError || error instanceof LexiconError)
-    return new Failure("invalid_request", error.message, { cause: error });
   if (error instanceof StoreFailure) {
-    return new Failure("store_unavailable", "The database cannot be reached now; try again in a moment.", {
+    return new Refusal("store_unavailable", ({ failures }) => failures.database, {
       retryAfterSeconds: 5,
       cause: error,
     });
   }
-  return error;
+  if (error instanceof Refusal || problemIn(error, english) === undefined) return error;
+  return new Refusal("invalid_request", (words) => problemIn(error, words) ?? "", { cause: error });
 }

@@ -1,5 +1,5 @@
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
-import { Failure } from "../errors.ts";
+import { Refusal } from "./languages/refusal.ts";
 
 /** Slows down who guesses at passwords, by the name and by the address. */
 export interface Throttle {
@@ -37,13 +37,8 @@ async function consume(limiter: RateLimiterMemory, what: string): Promise<void> 
   } catch (state) {
     if (state instanceof Error) throw state;
     const seconds = Math.ceil((state as RateLimiterRes).msBeforeNext / 1000);
-    throw new Failure("rate_limited", `Too many tries; wait ${minutes(seconds)} and try again.`, {
+    throw new Refusal("rate_limited", ({ signIn }) => signIn.manyTries(Math.ceil(seconds / 60)), {
       retryAfterSeconds: seconds,
     });
   }
-}
-
-function minutes(seconds: number): string {
-  const count = Math.ceil(seconds / 60);
-  return count === 1 ? "a minute" : `${count} minutes`;
 }

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { Failure } from "../errors.ts";
 import type { Role } from "../store/accounts.ts";
+import { Refusal } from "./languages/refusal.ts";
 import { base, type Visitor } from "./layout.ts";
 import type { DashboardParts } from "./parts.ts";
 
@@ -36,13 +36,10 @@ export function requireVisit(parts: DashboardParts, ...roles: readonly Role[]) {
     const person = secretForm.test(secret) ? await parts.sessions.find(secret) : undefined;
     if (!person) {
       if (isPage(request)) return reply.redirect(`${base}/login`, 303);
-      throw new Failure("unauthorized", "You are not signed in any more; sign in again.");
+      throw new Refusal("unauthorized", ({ failures }) => failures.signedOut);
     }
     if (!roles.includes(person.role)) {
-      throw new Failure(
-        "insufficient_scope",
-        `This is for ${roles.join(" and ")}; you are a ${person.role}.`,
-      );
+      throw new Refusal("insufficient_scope", ({ failures }) => failures.forRoles(roles, person.role));
     }
     request.visit = { person, secret, csrf: csrfOf(secret) };
     return undefined;
@@ -63,10 +60,7 @@ function isPage({ headers }: FastifyRequest): boolean {
 export async function refuseOtherSites({ method, headers }: FastifyRequest): Promise<void> {
   if (method === "GET" || method === "HEAD") return;
   if (isFromHere(headers, headers.origin)) return;
-  throw new Failure(
-    "cross_site",
-    "This form was sent by another site; open the dashboard itself and try again.",
-  );
+  throw new Refusal("cross_site", ({ failures }) => failures.otherSite);
 }
 
 /**
@@ -90,7 +84,7 @@ export async function requireCsrf(request: FastifyRequest): Promise<void> {
   const wanted = Buffer.from(visitOf(request).csrf);
   const shown = Buffer.from(typeof given === "string" ? given : "");
   if (shown.length === wanted.length && timingSafeEqual(shown, wanted)) return;
-  throw new Failure("cross_site", "This page is of an earlier session; load it again and try once more.");
+  throw new Refusal("cross_site", ({ failures }) => failures.earlierSession);
 }
 
 function csrfOf(secret: string): string {

@@ -10,6 +10,10 @@ import { isSetUp, markSetUp } from "./set-up.ts";
 export const roles = ["owner", "member", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
+export function isRole(text: string | undefined): text is Role {
+  return roles.some((role) => role === text);
+}
+
 const plainTeam = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 export function isTeamName(text: string): boolean {
@@ -57,11 +61,16 @@ export interface Accounts {
 
 /** Something that the person at the dashboard can put right. */
 export class AccountError extends Error {
-  constructor(message: string) {
+  readonly problem: AccountProblem;
+
+  constructor(problem: AccountProblem, message: string) {
     super(message);
     this.name = "AccountError";
+    this.problem = problem;
   }
 }
+
+export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner";
 
 /** How long a link is good. */
 const invitationMs = 7 * 86_400_000;
@@ -75,7 +84,8 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   const insert = async (trx: Transaction<Tables>, person: Omit<Person, "id">, password: string | null) => {
     const { name, role, team } = person;
     const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
-    if (taken) throw new AccountError(`There is somebody named ${name} already; choose another name.`);
+    if (taken)
+      throw new AccountError("taken", `There is somebody named ${name} already; choose another name.`);
     const id = randomUUID();
     await trx
       .insertInto("users")
@@ -97,7 +107,8 @@ export function createAccounts(database: Database, now: () => number): Accounts 
     isSetUp: () => database.run(isSetUp),
     setUp: (name, password) =>
       change(async (trx) => {
-        if (await isSetUp(trx)) throw new AccountError("The dashboard has its owner already; sign in.");
+        if (await isSetUp(trx))
+          throw new AccountError("set-up", "The dashboard has its owner already; sign in.");
         await markSetUp(trx, now());
         const person = { name, role: "owner" } as const;
         const id = await insert(trx, person, password);
@@ -158,7 +169,8 @@ export function createAccounts(database: Database, now: () => number): Accounts 
           .where("sha256", "=", sha256)
           .where("expires_at", ">", now())
           .executeTakeFirst();
-        if (!link) throw new AccountError("This link was used or has ended; ask an owner for another.");
+        if (!link)
+          throw new AccountError("dead-link", "This link was used or has ended; ask an owner for another.");
         await trx.deleteFrom("invitations").where("sha256", "=", sha256).execute();
         await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
         await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
@@ -178,7 +190,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
 
 async function require(trx: Transaction<Tables>, id: string): Promise<Person> {
   const row = await trx.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
-  if (!row) throw new AccountError("That person is not there any more; load the page again.");
+  if (!row) throw new AccountError("gone", "That person is not there any more; load the page again.");
   return toPerson(row);
 }
 
@@ -196,7 +208,8 @@ async function requireAnotherOwner(trx: Transaction<Tables>, id: string): Promis
     .where("user.id", "!=", id)
     .where((row) => row.or([row("user.password", "is not", null), row("identity.subject", "is not", null)]))
     .executeTakeFirst();
-  if (!other) throw new AccountError("This is the only owner; make another first, who has signed in.");
+  if (!other)
+    throw new AccountError("last-owner", "This is the only owner; make another first, who has signed in.");
 }
 
 export function toPerson(row: Tables["users"]): Person {

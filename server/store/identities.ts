@@ -26,10 +26,24 @@ export interface Grant {
   readonly team?: string;
 }
 
-export type Admission =
-  | { readonly kind: "admitted"; readonly person: Person }
-  /** With a sentence for the person, and who it is, where that is known. */
-  | { readonly kind: "refused"; readonly why: string; readonly person?: Person };
+export type Admission = { readonly kind: "admitted"; readonly person: Person } | AdmissionRefusal;
+
+export interface AdmissionRefusal {
+  readonly kind: "refused";
+  readonly problem: AdmissionProblem;
+  /** A sentence for the person. */
+  readonly why: string;
+  /** Who it is, where that is known. */
+  readonly person?: Person;
+}
+
+export type AdmissionProblem =
+  | "dead-link"
+  | "other-person"
+  | "left-groups"
+  | "not-invited"
+  | "no-name"
+  | "taken";
 
 /** People who sign in by a provider in place of a password. */
 export interface Identities {
@@ -71,9 +85,12 @@ async function admit(desk: Desk): Promise<Admission> {
 async function admitByLink(desk: Desk, link: string): Promise<Admission> {
   const known = await findKnown(desk);
   const invited = await invitations(desk).where("link.sha256", "=", digestSecret(link)).executeTakeFirst();
-  if (!invited) return refused("This link was used or has ended; ask an owner for another.");
+  if (!invited) return refused("dead-link", "This link was used or has ended; ask an owner for another.");
   if (known && known.person.id !== invited.id) {
-    return refused(`You sign in as ${known.person.name} already; the link is for ${invited.name}.`);
+    return refused(
+      "other-person",
+      `You sign in as ${known.person.name} already; the link is for ${invited.name}.`,
+    );
   }
   return bind(desk, toPerson(invited));
 }
@@ -83,7 +100,7 @@ async function admitGranted({ trx, proved, now, audit }: Desk, person: Person): 
   const { grant } = proved;
   if (!grant) {
     await trx.deleteFrom("sessions").where("user_id", "=", person.id).execute();
-    return { kind: "refused", why: "You are in no group that may sign in here any more.", person };
+    return { ...refused("left-groups", "You are in no group that may sign in here any more."), person };
   }
   if (grant.role === person.role && grant.team === person.team) return admitted(person);
   const { role, team } = grant;
@@ -101,11 +118,18 @@ async function admitGranted({ trx, proved, now, audit }: Desk, person: Person): 
 async function admitNew({ trx, proved, now, audit }: Desk): Promise<Admission> {
   const { issuer, subject, name, grant } = proved;
   if (!grant)
-    return refused("You were not invited, and are in no group that may sign in here. Ask an owner.");
-  if (name === undefined) return refused("The provider says no name of yours that can be used here.");
+    return refused(
+      "not-invited",
+      "You were not invited, and are in no group that may sign in here. Ask an owner.",
+    );
+  if (name === undefined)
+    return refused("no-name", "The provider says no name of yours that can be used here.");
   const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
   if (taken) {
-    return refused(`There is somebody named ${name} already. If that is you, ask an owner for a link.`);
+    return refused(
+      "taken",
+      `There is somebody named ${name} already. If that is you, ask an owner for a link.`,
+    );
   }
   const { role, team } = grant;
   const id = randomUUID();
@@ -174,6 +198,6 @@ function admitted(person: Person): Admission {
   return { kind: "admitted", person };
 }
 
-function refused(why: string): Admission {
-  return { kind: "refused", why };
+function refused(problem: AdmissionProblem, why: string): AdmissionRefusal {
+  return { kind: "refused", problem, why };
 }

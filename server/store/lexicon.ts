@@ -62,10 +62,13 @@ export interface ReviewedWord {
   readonly lastSeen: number;
 }
 
-/** Something that the person at the dashboard can put right. */
+/** The team would have more words than it may. */
 export class LexiconError extends Error {
-  constructor(message: string) {
-    super(message);
+  /** Words that a team may have. */
+  readonly most = maxEntries;
+
+  constructor() {
+    super(`A lexicon has ${maxEntries} words at most; remove some first.`);
     this.name = "LexiconError";
   }
 }
@@ -165,7 +168,7 @@ async function put(
     .where("team_id", "=", team)
     .executeTakeFirstOrThrow();
   if (Number(count) > maxEntries) {
-    throw new LexiconError(`A lexicon has ${maxEntries} words at most; remove some first.`);
+    throw new LexiconError();
   }
 }
 

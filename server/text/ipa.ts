@@ -122,7 +122,13 @@ const between = /[.‿|\s/]/u;
 
 export type IpaReading =
   /** In the public phonetic alphabet; every vowel has its stress digit. */
-  { readonly phonemes: string } | { readonly problem: string };
+  { readonly phonemes: string } | { readonly fault: IpaFault };
+
+export type IpaFault =
+  | { readonly kind: "no-sound"; readonly sign: string }
+  /** No syllable follows it. */
+  | { readonly kind: "stress-mark" }
+  | { readonly kind: "empty" };
 
 /** Reads a transcription; what has no sign in the public alphabet is a problem, as nobody would hear it. */
 export function readIpa(written: string): IpaReading {
@@ -131,15 +137,14 @@ export function readIpa(written: string): IpaReading {
   for (const sign of signsIn(written.normalize("NFD").replaceAll(meaningless, ""))) {
     const symbol = symbolByIpa.get(sign);
     if (Object.hasOwn(stressDigits, sign)) stress = stressDigits[sign] ?? stress;
-    else if (symbol === undefined)
-      return { problem: `the sign ${sign} has no sound in the phonetic alphabet` };
+    else if (symbol === undefined) return { fault: { kind: "no-sound", sign } };
     else if (Object.hasOwn(vowels, symbol)) {
       phonemes += stress + symbol;
       stress = "0";
     } else phonemes += symbol;
   }
-  if (stress !== "0") return { problem: "a stress mark must be followed by a syllable" };
-  return phonemes === "" ? { problem: "it is empty" } : { phonemes };
+  if (stress !== "0") return { fault: { kind: "stress-mark" } };
+  return phonemes === "" ? { fault: { kind: "empty" } } : { phonemes };
 }
 
 /** The longest that are known, stress marks among them; what is not known comes character by character. */

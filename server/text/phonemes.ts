@@ -56,7 +56,12 @@ const stresses = { "0": 0, "1": 1, "2": 2 } as const;
 export type PhonemeReading =
   | { readonly phonemes: readonly Phoneme[] }
   /** `at` counts characters from the start of the string. */
-  | { readonly at: number; readonly problem: string };
+  | { readonly at: number; readonly problem: PhonemesProblem };
+
+export type PhonemesProblem =
+  | "a stress digit must be followed by a vowel"
+  | "this character is not in the phonetic alphabet"
+  | "the braces are empty";
 
 /** Reads the inside of a pair of braces. */
 export function readPhonemes(written: string): PhonemeReading {

@@ -138,6 +138,7 @@ describe.each([
     await lookAt("sign-in");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
+    await page.keyboard.press("Tab"); // the language
     await page.keyboard.press("Tab");
     await page.keyboard.type("Ada");
     await page.keyboard.press("Tab");
@@ -189,7 +190,7 @@ describe.each([
     await page.getByRole("button", { name: "Speak" }).click();
     await page
       .getByRole("alert")
-      .getByText("may have 1000 characters with mist at the dashboard and has 1005")
+      .getByText("may have 1,000 characters with mist at the dashboard and has 1,005")
       .waitFor();
     await page.getByRole("button", { name: /^alan: Hello there/ }).click();
     expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);

@@ -11,14 +11,15 @@ export interface TestBrowser {
   stop(): Promise<void>;
 }
 
-/** Chromium as Debian has it, with a profile of its own that nobody used before. */
-export async function startBrowser(): Promise<TestBrowser> {
+/** Chromium as Debian has it, with a profile of its own that nobody used before. @param locale that it asks pages for. */
+export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   const executablePath = programs.find((path) => existsSync(path));
   if (executablePath === undefined) throw new Error("Chromium is not there: sudo apt-get install chromium");
   const profile = mkdtempSync(join(tmpdir(), "svc-tts-chromium-"));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     headless: true,
+    locale,
     viewport: { width: 1280, height: 900 },
     args: [
       "--no-sandbox",

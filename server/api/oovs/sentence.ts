@@ -1,5 +1,5 @@
 /** Of one sentence, in characters; a longer one is cut around the word. */
-const longest = 240;
+export const longestSentence = 240;
 /** Where in a text words are looked for. */
 const searched = 100_000;
 const letter = /[\p{L}\p{M}\p{N}]/u;
@@ -11,8 +11,8 @@ const letter = /[\p{L}\p{M}\p{N}]/u;
 export function sentenceAround(word: string, text: string, language: string): string | undefined {
   const at = placeOf(word, text.slice(0, searched));
   if (at === undefined) return undefined;
-  const from = Math.max(0, at - longest);
-  const window = text.slice(from, at + word.length + longest);
+  const from = Math.max(0, at - longestSentence);
+  const window = text.slice(from, at + word.length + longestSentence);
   const sentences = new Intl.Segmenter(language, { granularity: "sentence" }).segment(window);
   const found = sentences.containing(at - from);
   return found && cut(found.segment, at - from - found.index, word.length);
@@ -41,8 +41,8 @@ function cut(sentence: string, at: number, length: number): string {
       .replace(/[\s\p{Cc}]+/gu, " ")
       .trim()
       .toWellFormed();
-  if (sentence.length <= longest) return plain(sentence);
-  const room = Math.max(0, longest - length) / 2;
+  if (sentence.length <= longestSentence) return plain(sentence);
+  const room = Math.max(0, longestSentence - length) / 2;
   const [from, to] = [
     Math.max(0, at - Math.ceil(room)),
     Math.min(sentence.length, at + length + Math.floor(room)),

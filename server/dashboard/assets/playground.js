@@ -1,6 +1,7 @@
 import { asCode } from "./copy.js";
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
+import { asTold, fill, Told, tenths, whole } from "./says.js";
 import { chart } from "./waveform.js";
 
 /** The playground: speaks what is written, draws it as it arrives, and lights each word as it is heard. */
@@ -12,6 +13,7 @@ const historyKey = "svc-tts-history";
 const historyLength = 20;
 
 const limits = JSON.parse(form.dataset.limits);
+const client = JSON.parse(form.dataset.words);
 const player = createPlayer();
 const drawing = chart($("waveform"));
 let current;
@@ -38,10 +40,15 @@ function follow() {
     group.hidden = !fits;
     group.disabled = !fits;
   }
-  const length = [...form.elements.text.value].length;
-  $("length").textContent = `${length} of ${limits[model]} characters`;
-  $("length").classList.toggle("wrong", length > limits[model]);
+  const { length, limit } = measure(form.elements.text.value, model);
+  $("length").textContent = fill(client.length, { length: whole(length), limit: whole(limit) });
+  $("length").classList.toggle("wrong", length > limit);
   $("code").textContent = asCode($("code-kind").value, location.origin, body());
+}
+
+/** In characters, as the server counts them. */
+function measure(text, model) {
+  return { length: [...text].length, limit: limits[model] };
 }
 
 /** The request as the interface takes it; what was left at its default is left out. */
@@ -65,7 +72,12 @@ function given(element) {
   return element.type === "number" ? Number(element.value) : element.value;
 }
 
-function ask(fields, accept, signal) {
+async function ask(fields, accept, signal) {
+  const { modelId: model, text = "" } = fields;
+  const { length, limit } = measure(text, model);
+  if (length > limit) {
+    throw new Told(fill(client.tooLong, { model, length: whole(length), limit: whole(limit) }));
+  }
   return fetch(endpoint, {
     method: "POST",
     headers: { "content-type": "application/json", accept, "x-csrf-token": csrf },
@@ -76,7 +88,7 @@ function ask(fields, accept, signal) {
 
 async function refusal(answer) {
   const problem = await answer.json().catch(() => ({}));
-  return problem.detail ?? `The server answered ${answer.status}.`;
+  return problem.detail ?? fill(client.answered, { status: answer.status });
 }
 
 function say(message, isProblem = false) {
@@ -100,32 +112,36 @@ async function speak(asked, keep) {
   const { audioFormat: _, ...fields } = asked;
   $("stop").disabled = false;
   $("words").textContent = fields.text ?? "";
-  say("Speaking …");
+  say(client.speaking);
   try {
     const answer = await ask({ ...fields, audioFormat: "pcm" }, "text/event-stream", run.cancel.signal);
-    if (!answer.ok) throw new Error(await refusal(answer));
+    if (!answer.ok) throw new Told(await refusal(answer));
     drawing.clear();
     player.start(Number(answer.headers.get("x-sampling-rate")));
     for await (const event of readEvents(answer.body)) hear(run, event);
-    const whole = Math.round(performance.now() - run.begun);
-    say(`First audio after ${run.firstMs} ms; ${player.seconds().toFixed(1)} s of speech in ${whole} ms.`);
+    const figures = {
+      ms: whole(run.firstMs),
+      seconds: tenths(player.seconds()),
+      whole: whole(performance.now() - run.begun),
+    };
+    say(fill(client.spoken, figures));
     keep(fields);
     player.whenOver(() => rest(run));
   } catch (error) {
-    if (current === run) say(error.message, true);
+    if (current === run) say(asTold(error, client), true);
     rest(run);
   }
 }
 
 function hear(run, { name, data }) {
-  if (name === "error") throw new Error(data.detail);
+  if (name === "error") throw new Told(client.brokeOff);
   if (name === "timestamps") showWords(data.word_timestamps);
   if (name !== "chunk") return;
   const samples = player.add(data.data);
   drawing.add(samples);
   if (run.firstMs !== undefined || samples.length === 0) return;
-  run.firstMs = Math.round(performance.now() - run.begun);
-  say(`First audio after ${run.firstMs} ms.`);
+  run.firstMs = performance.now() - run.begun;
+  say(fill(client.firstAudio, { ms: whole(run.firstMs) }));
 }
 
 function rest(run) {
@@ -165,7 +181,7 @@ async function download() {
     mulaw: "audio/x-mulaw",
     pcm: "audio/pcm",
   };
-  say("Making the file …");
+  say(client.making);
   const answer = await ask(fields, types[format]);
   if (!answer.ok) return say(await refusal(answer), true);
   const link = document.createElement("a");
@@ -173,7 +189,8 @@ async function download() {
   link.download = `speech.${format}`;
   link.click();
   URL.revokeObjectURL(link.href);
-  return say(`speech.${format} at ${answer.headers.get("x-sampling-rate")} Hz.`);
+  const rate = whole(Number(answer.headers.get("x-sampling-rate")));
+  return say(fill(client.made, { file: link.download, rate }));
 }
 
 /** What was spoken stays in this browser alone. */
@@ -224,10 +241,12 @@ form.addEventListener("submit", (event) => {
 form.addEventListener("input", follow);
 $("stop").addEventListener("click", stop);
 $("sample").addEventListener("click", sample);
-$("download").addEventListener("click", () => void download());
+$("download").addEventListener("click", () => {
+  download().catch((error) => say(asTold(error, client), true));
+});
 $("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText($("code").textContent);
-  say("Copied.");
+  say(client.copied);
 });
 $("forget").addEventListener("click", () => {
   localStorage.removeItem(historyKey);

@@ -1,10 +1,12 @@
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
+import { asTold, fill, Told, tenths } from "./says.js";
 
 /** Lets each pronunciation be heard before it is saved. */
 const player = createPlayer();
 
 async function listen(form) {
+  const client = JSON.parse(form.dataset.words);
   const status = form.querySelector("[role=status]");
   const sounds = form.elements.phonemes.value.replace(/^\{|\}$/g, "");
   status.textContent = "";
@@ -31,9 +33,9 @@ async function listen(form) {
   player.start(Number(answer.headers.get("x-sampling-rate")));
   for await (const { name, data } of readEvents(answer.body)) {
     if (name === "chunk") player.add(data.data);
-    if (name === "error") throw new Error(data.detail);
+    if (name === "error") throw new Told(client.brokeOff);
   }
-  status.textContent = `${player.seconds().toFixed(1)} s`;
+  status.textContent = fill(client.seconds, { seconds: tenths(player.seconds()) });
 }
 
 for (const form of document.querySelectorAll("form[data-preview]")) {
@@ -42,7 +44,8 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
     listen(form).catch((error) => {
-      form.querySelector("[role=status]").textContent = error.message;
+      const client = JSON.parse(form.dataset.words);
+      form.querySelector("[role=status]").textContent = asTold(error, client);
     });
   });
 }

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { Agent, fetch as fetchBy } from "undici";
 import { ifThere } from "../../if-there.ts";
+import type { Words } from "../languages/english.ts";
 import type { Claims } from "./claims.ts";
 import type { Flow } from "./flow.ts";
 import type { OidcSettings } from "./settings.ts";
@@ -77,22 +78,33 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
 /** A provider of many tenants lets each name itself: only the one that was chosen counts. */
 function requireIssuer(claims: oidc.IDToken | undefined, { issuer, name }: OidcSettings): oidc.IDToken {
   if (claims && new URL(claims.iss).href === new URL(issuer).href) return claims;
-  throw new SignInTrouble(400, `The answer of ${name} is of another issuer; begin again.`, "another issuer");
+  throw new SignInTrouble(400, (words) => words.provider.otherIssuer(name), "another issuer");
 }
 
 /** Read each time, so that it can be replaced. */
 async function readSecret(settings: OidcSettings): Promise<string | undefined> {
   const { clientSecretFile } = settings;
-  return clientSecretFile === undefined
-    ? undefined
-    : readSetting(clientSecretFile, "the client's secret", settings);
+  return clientSecretFile === undefined ? undefined : readSetting(clientSecretFile, clientSecret, settings);
 }
 
-async function readSetting(path: string, what: string, { name }: OidcSettings): Promise<string> {
+interface Setting {
+  readonly what: string;
+  readonly say: (words: Words, provider: string) => string;
+}
+
+const clientSecret: Setting = {
+  what: "the client's secret",
+  say: ({ provider }, name) => provider.lacksSecret(name),
+};
+const authority: Setting = {
+  what: "its authority's certificate",
+  say: ({ provider }, name) => provider.lacksAuthority(name),
+};
+
+async function readSetting(path: string, { what, say }: Setting, { name }: OidcSettings): Promise<string> {
   const text = (await ifThere(readFile(path, "utf8")))?.trimEnd();
   if (text) return text;
-  const message = `This server lacks something to reach ${name}: ${what}. Ask whoever runs the server.`;
-  throw new SignInTrouble(503, message, `${what} is not there`);
+  throw new SignInTrouble(503, (words) => say(words, name), `${what} is not there`);
 }
 
 async function discover(settings: OidcSettings, secret: string | undefined): Promise<oidc.Configuration> {
@@ -106,7 +118,7 @@ async function discover(settings: OidcSettings, secret: string | undefined): Pro
     execute,
     timeout: withinSeconds,
     ...(caFile !== undefined && {
-      [oidc.customFetch]: trusting(await readSetting(caFile, "its authority's certificate", settings)),
+      [oidc.customFetch]: trusting(await readSetting(caFile, authority, settings)),
     }),
   });
 }

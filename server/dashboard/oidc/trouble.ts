@@ -1,17 +1,25 @@
 import * as oidc from "openid-client";
+import { english, type Words } from "../languages/english.ts";
 
 /** A sign-in that came to nothing: a status, a sentence for the person, and what whoever runs the server is told. */
 export class SignInTrouble extends Error {
   readonly status: 400 | 403 | 502 | 503;
+  readonly say: (words: Words) => string;
   /** Short and without secrets. */
   readonly reason: string;
   /** Whose sign-in it was, as far as that is proved. */
   readonly who: string;
 
-  constructor(status: SignInTrouble["status"], message: string, reason: string, who = "somebody") {
-    super(message);
+  constructor(
+    status: SignInTrouble["status"],
+    say: (words: Words) => string,
+    reason: string,
+    who = "somebody",
+  ) {
+    super(say(english));
     this.name = "SignInTrouble";
     this.status = status;
+    this.say = say;
     this.reason = reason;
     this.who = who;
   }
@@ -21,14 +29,14 @@ export class SignInTrouble extends Error {
 export function troubleOf(error: unknown, provider: string): unknown {
   if (error instanceof oidc.AuthorizationResponseError) {
     const reason = codeOf(error.error);
-    return new SignInTrouble(400, `${provider} ended the sign-in: ${reason}.`, reason);
+    return new SignInTrouble(400, (words) => words.provider.ended(provider, reason), reason);
   }
   if (error instanceof oidc.ResponseBodyError) return ofTokenEndpoint(codeOf(error.error), provider);
   if (error instanceof oidc.WWWAuthenticateChallengeError)
     return ofTokenEndpoint(`status ${error.status}`, provider);
   if (isUnreachable(error)) {
     const reason = `not reachable: ${systemCode(error)}`;
-    return new SignInTrouble(503, `${provider} cannot be reached now; try again in a moment.`, reason);
+    return new SignInTrouble(503, (words) => words.provider.unreachable(provider), reason);
   }
   if (error instanceof oidc.ClientError) return ofAnswer(error, provider);
   return error;
@@ -36,10 +44,9 @@ export function troubleOf(error: unknown, provider: string): unknown {
 
 function ofTokenEndpoint(reason: string, provider: string): SignInTrouble {
   if (reason === "invalid_grant") {
-    return new SignInTrouble(400, "This sign-in took too long or was used already; begin again.", reason);
+    return new SignInTrouble(400, (words) => words.provider.late, reason);
   }
-  const message = `${provider} does not take this server for one that it knows (${reason}). Whoever runs the server must look at the client's id, its secret and its redirect address.`;
-  return new SignInTrouble(502, message, reason);
+  return new SignInTrouble(502, (words) => words.provider.unknownServer(provider, reason), reason);
 }
 
 const notAProvider: readonly unknown[] = [
@@ -52,13 +59,9 @@ const notAProvider: readonly unknown[] = [
 function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignInTrouble {
   const reason = `${code ?? "unknown"}: ${message}`;
   if (notAProvider.includes(code)) {
-    return new SignInTrouble(
-      502,
-      `${provider} does not answer as its issuer should; ask whoever runs it.`,
-      reason,
-    );
+    return new SignInTrouble(502, (words) => words.provider.notAProvider(provider), reason);
   }
-  return new SignInTrouble(400, `The answer of ${provider} does not fit this sign-in; begin again.`, reason);
+  return new SignInTrouble(400, (words) => words.provider.unfitting(provider), reason);
 }
 
 /** `fetch` says so alone, with the cause inside. */

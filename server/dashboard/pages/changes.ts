@@ -1,27 +1,77 @@
 import type { FastifyInstance } from "fastify";
-import { html } from "../html.ts";
-import { layout, time } from "../layout.ts";
+import { isRole } from "../../store/accounts.ts";
+import type { ListedEntry } from "../../store/audit.ts";
+import { type Content, html } from "../html.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { base, sendPage, time } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { requireVisit } from "../visit.ts";
 
+const place = `${base}/changes`;
 /** Newest changes of one page. */
 const most = 500;
 
 /** Who changed what, for owners. */
 export function addChangesPage(scope: FastifyInstance, parts: DashboardParts): void {
-  scope.get("/changes", { onRequest: requireVisit(parts, "owner") }, async ({ visit }, reply) => {
+  scope.get("/changes", { onRequest: requireVisit(parts, "owner") }, async (request, reply) => {
     const entries = await parts.changes(most);
+    const locale = localeOf(request);
+    const { changes } = locale.words;
     const rows = entries.map(
-      ({ at, actor, action, subject, detail }) =>
-        html`<tr><td>${time(at)}</td><td>${actor}</td><td>${action}</td><td>${subject}</td><td>${detail}</td></tr>`,
+      (entry) =>
+        html`<tr><td>${time(entry.at, locale)}</td><td>${actorOf(entry, locale)}</td><td>${changes.actions[entry.action] ?? entry.action}</td><td>${subjectOf(entry, locale)}</td><td>${detailOf(entry, locale)}</td></tr>`,
     );
-    const content = html`<div class="scroll" tabindex="0" role="region" aria-label="Changes"><table>
-<caption>The newest ${most} changes and sign-ins. Times are UTC.</caption>
-<thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Of</th><th scope="col">More</th></tr></thead>
+    const content = html`<div class="scroll" tabindex="0" role="region" aria-label="${changes.title}"><table>
+<caption>${changes.caption(locale.whole(most))}</caption>
+<thead><tr><th scope="col">${changes.when}</th><th scope="col">${changes.who}</th><th scope="col">${changes.what}</th><th scope="col">${changes.of}</th><th scope="col">${changes.more}</th></tr></thead>
 <tbody>${rows}</tbody>
 </table></div>`;
-    return reply
-      .type("text/html; charset=utf-8")
-      .send(layout({ title: "Changes", visitor: visit, place: "/dashboard/changes", content }));
+    return sendPage(reply, { title: changes.title, place, content });
   });
+}
+
+/** What the stores write down is English; the forms of it that are theirs are said in the reader's language. */
+function actorOf({ actor }: ListedEntry, { words }: Locale): string {
+  if (actor === "the command line") return words.changes.commandLine;
+  if (actor === "somebody") return words.changes.somebody;
+  const [, key] = /^the key (.+)$/s.exec(actor) ?? [];
+  return key === undefined ? actor : words.changes.key(key);
+}
+
+function subjectOf({ subject }: ListedEntry, { words }: Locale): string {
+  if (subject === "keys without a team") return words.words.noTeam;
+  return subject === "somebody" ? words.changes.somebody : subject;
+}
+
+function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
+  const { changes } = locale.words;
+  switch (action) {
+    case "person added":
+    case "person changed":
+      return detail === "the first owner" ? changes.firstOwner : roleIn(detail, locale);
+    case "words imported": {
+      const count = Number.parseInt(detail, 10);
+      return changes.wordCount(count, locale.whole(count));
+    }
+    case "key created": {
+      const [, scopes, team] = /^([a-z: ]+?) of (.+)$/s.exec(detail) ?? [];
+      return scopes === undefined || team === undefined ? detail : changes.scopesOf(scopes, team);
+    }
+    case "signed in":
+    case "sign-in refused": {
+      // the reason stays in the words that it was written down in
+      const [, provider, reason = ""] = /^by (.*?)(: .*)?$/s.exec(detail) ?? [];
+      const told = locale.language === "en" ? reason : html`<span lang="en">${reason}</span>`;
+      return provider === undefined ? detail : changes.by(provider, told);
+    }
+    default:
+      return detail;
+  }
+}
+
+function roleIn(detail: string, { words }: Locale): string {
+  const [, role, team, byGroup] = /^(\w+)(?: of (.*?))?(, by a group)?$/s.exec(detail) ?? [];
+  if (!isRole(role)) return detail;
+  const said = words.frame.role(role, team);
+  return byGroup === undefined ? said : words.changes.byGroup(said);
 }

@@ -6,7 +6,9 @@ import { createKey, type Scope, scopes } from "../../store/key.ts";
 import type { ListedKey } from "../../store/key-book.ts";
 import { type DayOfUsage, dayOf } from "../../store/usage.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { alert, base, csrfField, layout, time, type Visitor } from "../layout.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { sayFailure } from "../languages/refusal.ts";
+import { alert, base, csrfField, sendPage, time, type Visitor } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
 
@@ -14,12 +16,6 @@ const place = `${base}/keys`;
 const dayMs = 86_400_000;
 /** Days of use that are shown, today included. */
 const shownDays = 30;
-
-const scopeMeanings: Readonly<Record<Scope, string>> = {
-  "tts:write": "speak",
-  "oov:read": "read unknown words",
-  admin: "manage keys",
-};
 
 /** The token page: keys are made, rotated and revoked; what they are is shown once. */
 export function addKeyPages(scope: FastifyInstance, parts: DashboardParts): void {
@@ -34,13 +30,12 @@ export function addKeyPages(scope: FastifyInstance, parts: DashboardParts): void
     const today = dayOf(parts.now());
     const used = await parts.usage(dayOf(parts.now() - (shownDays - 1) * dayMs));
     const visitor = visitOf(request);
+    const locale = localeOf(request);
     const mayChange = visitor.person.role !== "viewer";
     const content = html`${above}
-${keyTable({ visitor, keys: listed, used, today, mayChange })}
-${mayChange && createForm(visitor, form)}`;
-    return reply
-      .type("text/html; charset=utf-8")
-      .send(layout({ title: "API keys", visitor, place, content }));
+${keyTable({ visitor, locale, keys: listed, used, today, mayChange })}
+${mayChange && createForm(visitor, locale, form)}`;
+    return sendPage(reply, { title: locale.words.keys.title, place, content });
   };
 
   scope.get("/keys", look, (request, reply) => show(request, reply, undefined));
@@ -51,7 +46,9 @@ ${mayChange && createForm(visitor, form)}`;
       const facts = readKeyFacts(keyFields(request), parts.now(), team);
       const key = createKey();
       await inBook(bookOf(request), (book) => book.create(key, facts));
-      return await show(request, reply, secretCard(`The key ${facts.name} is made.`, key, parts.url));
+      const locale = localeOf(request);
+      const said = locale.words.keys.made(facts.name);
+      return await show(request, reply, secretCard(locale, said, key, parts.url));
     } catch (error) {
       if (!isForPerson(error)) throw error;
       return show(request, reply.code(error.status), undefined, { request, failure: error });
@@ -61,12 +58,9 @@ ${mayChange && createForm(visitor, form)}`;
     const rotation = readRotation({ overlapHours: wholeNumber(field(request, "overlapHours")) }, parts.now());
     const [key, name] = [createKey(), field(request, "key")];
     await inBook(bookOf(request), (book) => book.rotate(name, key, rotation));
-    const ends = html`The one before it ends ${time(rotation.endOfOthers)} UTC.`;
-    return show(
-      request,
-      reply,
-      secretCard(html`The key ${name} has this new secret. ${ends}`, key, parts.url),
-    );
+    const locale = localeOf(request);
+    const said = locale.words.keys.rotated(name, time(rotation.endOfOthers, locale));
+    return show(request, reply, secretCard(locale, said, key, parts.url));
   });
   scope.post("/keys/revoke", change, async (request, reply) => {
     await inBook(bookOf(request), (book) => book.revoke(field(request, "key")));
@@ -107,49 +101,52 @@ function wholeNumber(text: string): number | string | undefined {
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
 }
 
-function secretCard(said: Content, key: string, url: string): Html {
+function secretCard({ words }: Locale, said: Content, key: string, url: string): Html {
   const body = `{"speaker":"alan","modelId":"mist","text":"It works."}`;
   const curl = `curl -sS ${url}/v1/svc-tts -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'Accept: audio/wav' -d '${body}' -o speech.wav`;
-  return html`<div class="done" role="status"><p>${said} Copy it now: it is not shown again.</p>
+  return html`<div class="done" role="status"><p>${said} ${words.keys.copyNow}</p>
 <code class="secret" id="new-key">${key}</code>
-<details><summary>Try it in a terminal</summary><pre tabindex="0">${curl}</pre></details></div>`;
+<details><summary>${words.keys.tryIt}</summary><pre tabindex="0">${curl}</pre></details></div>`;
 }
 
 interface TableFacts {
   readonly visitor: Visitor;
+  readonly locale: Locale;
   readonly keys: readonly ListedKey[];
   readonly used: readonly DayOfUsage[];
   readonly today: string;
   readonly mayChange: boolean;
 }
 
-function keyTable({ visitor, keys, used, today, mayChange }: TableFacts): Html {
-  if (keys.length === 0) return html`<p class="card">There are no keys yet.</p>`;
-  const rows = keys.map((key) => {
+function keyTable({ visitor, locale, keys: listed, used, today, mayChange }: TableFacts): Html {
+  const { keys } = locale.words;
+  if (listed.length === 0) return html`<p class="card">${keys.none}</p>`;
+  const rows = listed.map((key) => {
     const days = used.filter(({ keyId }) => keyId === key.id);
     return html`<tr>
-<th scope="row">${key.name}</th>
-<td>${key.team ?? "–"}</td>
-<td>${key.scopes.map((scope) => scopeMeanings[scope]).join(", ")}</td>
-<td>${limitsOf(key)}</td>
-<td>${key.secrets.map(({ digest, expiresAt }) => html`<div><code>${digest}</code> ${expiresAt === undefined ? "no end" : html`ends ${time(expiresAt)}`}</div>`)}</td>
-<td>${time(lastUse(key))}</td>
-<td>${usageOf(days, today)}</td>
-${mayChange && html`<td>${changeForms(visitor, key)}</td>`}
+<th scope="row" dir="auto">${key.name}</th>
+<td dir="auto">${key.team ?? "–"}</td>
+<td>${key.scopes.map((scope) => keys.scopes[scope]).join(", ")}</td>
+<td>${limitsOf(key, locale)}</td>
+<td>${key.secrets.map(({ digest, expiresAt }) => html`<div><code>${digest}</code> ${expiresAt === undefined ? keys.noEnd : keys.ends(time(expiresAt, locale))}</div>`)}</td>
+<td>${time(lastUse(key), locale)}</td>
+<td>${usageOf(days, today, locale)}</td>
+${mayChange && html`<td>${changeForms(visitor, locale, key)}</td>`}
 </tr>`;
   });
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="API keys"><table>
-<caption>Times are UTC. A revoked key is refused everywhere within 5 seconds.</caption>
-<thead><tr><th scope="col">Name</th><th scope="col">Team</th><th scope="col">May</th><th scope="col">Limits</th><th scope="col">Secrets (digests)</th><th scope="col">Last used</th><th scope="col">Use</th>${mayChange && html`<th scope="col">Change</th>`}</tr></thead>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${keys.title}"><table>
+<caption>${keys.caption}</caption>
+<thead><tr><th scope="col">${keys.name}</th><th scope="col">${keys.team}</th><th scope="col">${keys.may}</th><th scope="col">${keys.limits}</th><th scope="col">${keys.secrets}</th><th scope="col">${keys.lastUsed}</th><th scope="col">${keys.use}</th>${mayChange && html`<th scope="col">${keys.change}</th>`}</tr></thead>
 <tbody>${rows}</tbody></table></div>`;
 }
 
-function limitsOf({ limits }: ListedKey): Content {
+function limitsOf({ limits }: ListedKey, { words, whole }: Locale): Content {
+  const { keys } = words;
   const { requestsPerMinute, streams } = limits ?? {};
-  if (requestsPerMinute === undefined && streams === undefined) return "the server's";
+  if (requestsPerMinute === undefined && streams === undefined) return keys.serverLimits;
   return [
-    requestsPerMinute !== undefined && html`<div>${requestsPerMinute} a minute</div>`,
-    streams !== undefined && html`<div>${streams} at once</div>`,
+    requestsPerMinute !== undefined && html`<div>${keys.perMinute(whole(requestsPerMinute))}</div>`,
+    streams !== undefined && html`<div>${keys.atOnce(whole(streams))}</div>`,
   ];
 }
 
@@ -159,35 +156,41 @@ function lastUse({ secrets }: ListedKey): number | undefined {
   return latest === 0 ? undefined : latest;
 }
 
-function usageOf(days: readonly DayOfUsage[], today: string): Content {
+function usageOf(days: readonly DayOfUsage[], today: string, locale: Locale): Content {
+  const { keys } = locale.words;
   if (days.length === 0) return "–";
   const now = days.find(({ day }) => day === today)?.requests ?? 0;
   const rows = days
     .toReversed()
     .map(
       ({ day, requests, failed, audioMs }) =>
-        html`<tr><th scope="row">${day}</th><td class="number">${requests}</td><td class="number">${failed}</td><td class="number">${(audioMs / 1000).toFixed(1)}</td></tr>`,
+        html`<tr><th scope="row">${locale.day(day)}</th><td class="number">${locale.whole(requests)}</td><td class="number">${locale.whole(failed)}</td><td class="number">${locale.tenths(audioMs / 1000)}</td></tr>`,
     );
-  return html`<details><summary>${now} today</summary><table>
-<caption>The last ${shownDays} days</caption>
-<thead><tr><th scope="col">Day</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Failed</th><th scope="col" class="number">Audio, s</th></tr></thead>
+  return html`<details><summary>${keys.today(locale.whole(now))}</summary><table>
+<caption>${keys.lastDays(locale.whole(shownDays))}</caption>
+<thead><tr><th scope="col">${keys.day}</th><th scope="col" class="number">${keys.requests}</th><th scope="col" class="number">${keys.failed}</th><th scope="col" class="number">${keys.audio}</th></tr></thead>
 <tbody>${rows}</tbody></table></details>`;
 }
 
-function changeForms({ csrf }: Visitor, { id, name }: ListedKey): Html {
+function changeForms({ csrf }: Visitor, { words }: Locale, { id, name }: ListedKey): Html {
+  const { keys } = words;
   const hidden = html`${csrfField(csrf)}<input type="hidden" name="key" value="${name}">`;
-  return html`<details><summary>Change ${name}</summary>
+  return html`<details><summary>${keys.changeKey(name)}</summary>
 <form method="post" action="${place}/rotate">${hidden}
-<label for="overlap-${id}">Hours that the old secret still counts</label>
+<label for="overlap-${id}">${keys.overlap}</label>
 <input id="overlap-${id}" name="overlapHours" type="number" min="0" max="8784" value="24" required>
-<p class="row"><button class="plain">Rotate</button></p></form>
-<form method="post" action="${place}/revoke">${hidden}<p class="row"><button class="danger">Revoke now</button></p></form>
+<p class="row"><button class="plain">${keys.rotate}</button></p></form>
+<form method="post" action="${place}/revoke">${hidden}<p class="row"><button class="danger">${keys.revoke}</button></p></form>
 </details>`;
 }
 
-function createForm({ csrf, person }: Visitor, state: FormState | undefined): Html {
+function createForm({ csrf, person }: Visitor, { words }: Locale, state: FormState | undefined): Html {
+  const { keys } = words;
   const kept = (name: string) => (state ? field(state.request, name) : "");
-  const wrong = (name: string) => state?.failure.fields.find(({ pointer }) => pointer === `/${name}`)?.detail;
+  const wrong = (name: string) => {
+    const found = state?.failure.fields.find(({ pointer }) => pointer === `/${name}`);
+    return found && keys.wrongField(found);
+  };
   const input = (name: string, label: string, attributes: Html, help?: string) => {
     const problem = wrong(name);
     const described = problem !== undefined || help !== undefined;
@@ -197,21 +200,21 @@ ${described && html`<p id="${name}-help" class="${problem === undefined ? "help"
   };
   const choices = scopes.map(
     (scope) =>
-      html`<label class="choice"><input type="checkbox" name="scopes" value="${scope}"${isChosen(state, scope) && html` checked`}>${scopeMeanings[scope]} <code>${scope}</code></label>`,
+      html`<label class="choice"><input type="checkbox" name="scopes" value="${scope}"${isChosen(state, scope) && html` checked`}>${keys.scopes[scope]} <code>${scope}</code></label>`,
   );
   const wrongScopes = wrong("scopes");
-  return html`<h2>Make a key</h2>
-${alert(state?.failure.message)}
+  return html`<h2>${keys.makeKey}</h2>
+${alert(state && sayFailure(state.failure, words))}
 <form method="post" action="${place}" class="card">${csrfField(csrf)}
 <div class="grid">
-${input("name", "Name", html`required maxlength="64" autocomplete="off"`, "Who or what uses it.")}
-${person.role === "owner" && input("team", "Team", html`maxlength="64" autocomplete="off"`, "Whose unknown words it shares; may be empty.")}
-${input("expiresAt", "Ends on", html`type="date"`, "Never, where it is empty.")}
-${input("requestsPerMinute", "Requests a minute", html`type="number" min="1" max="1000000"`, "The server's own limit, where it is empty.")}
-${input("streams", "Streams at once", html`type="number" min="1" max="1000000"`, "The server's own limit, where it is empty.")}
+${input("name", keys.name, html`required maxlength="64" autocomplete="off"`, keys.nameHelp)}
+${person.role === "owner" && input("team", keys.team, html`maxlength="64" autocomplete="off"`, keys.teamHelp)}
+${input("expiresAt", keys.endsOn, html`type="date"`, keys.endsOnHelp)}
+${input("requestsPerMinute", keys.requestsPerMinute, html`type="number" min="1" max="1000000"`, keys.limitHelp)}
+${input("streams", keys.streams, html`type="number" min="1" max="1000000"`, keys.limitHelp)}
 </div>
-<fieldset><legend>May</legend>${choices}${wrongScopes !== undefined && html`<p class="wrong">${wrongScopes}</p>`}</fieldset>
-<p class="row"><button>Make the key</button></p>
+<fieldset><legend>${keys.may}</legend>${choices}${wrongScopes !== undefined && html`<p class="wrong">${wrongScopes}</p>`}</fieldset>
+<p class="row"><button>${keys.make}</button></p>
 </form>`;
 }
 

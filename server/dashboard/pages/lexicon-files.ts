@@ -7,16 +7,19 @@ import type {
   FastifyRequest,
 } from "fastify";
 import { languages } from "../../../config/contract/voices.ts";
-import { Failure } from "../../errors.ts";
 import { type LexiconEntry, maxEntries } from "../../store/lexicon.ts";
 import { alphabets, isAlphabet } from "../../text/pls/alphabets.ts";
-import { type PlsProblem, readPls } from "../../text/pls/read.ts";
+import type { PlsProblem } from "../../text/pls/faults.ts";
+import { readPls } from "../../text/pls/read.ts";
 import { writePls } from "../../text/pls/write.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { csrfField, layout } from "../layout.ts";
+import type { Words } from "../languages/english.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { Refusal } from "../languages/refusal.ts";
+import { csrfField, sendPage } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
-import { languageName, pageOf, place, teamOf } from "./team-words.ts";
+import { pageOf, place, teamOf } from "./team-words.ts";
 
 /** A full lexicon of long words takes about half of it. */
 const maxFileBytes = 2 * 1024 * 1024;
@@ -56,10 +59,10 @@ export function addLexiconFiles(scope: FastifyInstance, parts: DashboardParts): 
 function readQuestion(request: FastifyRequest) {
   const { team, language, alphabet } = request.query as Readonly<Record<string, unknown>>;
   if (typeof language !== "string" || !Object.hasOwn(languages, language)) {
-    throw new Failure("invalid_request", "The language is none that a voice speaks.");
+    throw new Refusal("invalid_request", ({ words }) => words.noSuchLanguage);
   }
   if (!isAlphabet(alphabet)) {
-    throw new Failure("invalid_request", `The alphabet must be ${alphabets.join(" or ")}.`);
+    throw new Refusal("invalid_request", ({ files }) => files.alphabetRule(alphabets));
   }
   return { team: teamOf(request, typeof team === "string" ? team : ""), language, alphabet };
 }
@@ -77,32 +80,27 @@ async function readForm(request: FastifyRequest): Promise<void> {
   request.body = body;
 }
 
-function refusalOf(cause: FastifyError): Failure {
+function refusalOf(cause: FastifyError): Refusal {
+  const invalid = (say: (words: Words) => string) => new Refusal("invalid_request", say, { cause });
   switch (cause.code) {
     case "FST_REQ_FILE_TOO_LARGE": {
       const most = `${maxFileBytes / 1024 / 1024} MiB`;
-      return new Failure("body_too_large", `The file is larger than ${most}; send one of ${most} at most.`, {
-        cause,
-      });
+      return new Refusal("body_too_large", ({ files }) => files.large(most), { cause });
     }
     case "FST_FILES_LIMIT":
-      return new Failure("invalid_request", "There is more than one file; send one at a time.", { cause });
+      return invalid(({ files }) => files.oneFile);
     case "FST_FIELDS_LIMIT":
     case "FST_PARTS_LIMIT":
-      return new Failure(
-        "invalid_request",
-        `The form has more fields than this page's; load the page again and send that one.`,
-        { cause },
-      );
+      return invalid(({ files }) => files.manyFields);
     default:
-      return new Failure("invalid_request", "The form cannot be read; send the file once more.", { cause });
+      return invalid(({ files }) => files.unreadable);
   }
 }
 
 function fileOf({ body }: FastifyRequest): Uint8Array {
   const { file } = body as { readonly file?: unknown };
   if (file instanceof Uint8Array && file.length > 0) return file;
-  throw new Failure("invalid_request", "There is no file, or it is empty; choose one.");
+  throw new Refusal("invalid_request", ({ files }) => files.noFile);
 }
 
 function showProblems(
@@ -111,47 +109,45 @@ function showProblems(
   team: string,
   { problems, count }: { readonly problems: readonly PlsProblem[]; readonly count: number },
 ): FastifyReply {
+  const { words, whole } = localeOf(request);
+  const { files } = words;
   const more = count - problems.length;
-  const content = html`<div class="alert" role="alert"><p>Nothing was taken in. In the file:</p>
-<ul>${problems.map(({ line, message }) => html`<li dir="auto">Line ${line}: ${message}</li>`)}</ul>
-${more > 0 && html`<p>And ${more} more.</p>`}</div>
-<p><a href="${pageOf(team)}">Back to the words</a></p>`;
-  return reply
-    .type("text/html; charset=utf-8")
-    .send(layout({ title: "Import", visitor: visitOf(request), place, content }));
+  const content = html`<div class="alert" role="alert"><p>${files.nothingTaken}</p>
+<ul>${problems.map(({ line, fault }) => html`<li dir="auto">${files.line(whole(line), files.problem(fault))}</li>`)}</ul>
+${more > 0 && html`<p>${files.more(whole(more))}</p>`}</div>
+<p><a href="${pageOf(team)}">${files.back}</a></p>`;
+  return sendPage(reply, { title: files.import, place, content });
 }
 
 /** What an import did, on the page that it leads to. */
-export function importedNote({ query }: FastifyRequest): Content {
-  const { imported } = query as { readonly imported?: unknown };
+export function importedNote(request: FastifyRequest): Content {
+  const { imported } = request.query as { readonly imported?: unknown };
   if (typeof imported !== "string" || !/^\d{1,5}$/.test(imported)) return undefined;
-  return html`<p class="done" role="status">${Number(imported) === 1 ? "One word was" : `${Number(imported)} words were`} taken in.</p>`;
+  const { words, whole } = localeOf(request);
+  const count = Number(imported);
+  return html`<p class="done" role="status">${words.files.imported(count, whole(count))}</p>`;
 }
-
-const alphabetNames = {
-  ipa: "International Phonetic Alphabet, for other programs",
-  "x-svc-tts": "the alphabet of this page, exactly as written",
-} as const;
 
 export function fileForms(
   entries: readonly LexiconEntry[],
-  { csrf, team }: { readonly csrf: string; readonly team: string },
+  { csrf, team, locale }: { readonly csrf: string; readonly team: string; readonly locale: Locale },
 ): Html {
+  const { files, words } = locale.words;
   const codes = [...new Set(entries.map(({ language }) => language))];
-  const options = codes.map((code) => html`<option value="${code}">${languageName(code)}</option>`);
-  return html`<h2>Files</h2>
-<p>As <a href="https://www.w3.org/TR/pronunciation-lexicon/">PLS 1.0</a>, a file for each language.</p>
+  const options = codes.map((code) => html`<option value="${code}">${locale.languageName(code)}</option>`);
+  return html`<h2>${files.title}</h2>
+<p>${files.asPls(html`<a href="https://www.w3.org/TR/pronunciation-lexicon/">PLS 1.0</a>`)}</p>
 ${
   codes.length > 0 &&
   html`<form method="get" action="${place}/export" class="card"><input type="hidden" name="team" value="${team}">
 <div class="grid">
-<div><label for="export-language">Language</label><select id="export-language" name="language">${options}</select></div>
-<div><label for="export-alphabet">Sounds in</label><select id="export-alphabet" name="alphabet">${alphabets.map((name) => html`<option value="${name}">${alphabetNames[name]}</option>`)}</select></div>
-</div><p class="row"><button class="plain">Export</button></p></form>`
+<div><label for="export-language">${words.language}</label><select id="export-language" name="language">${options}</select></div>
+<div><label for="export-alphabet">${files.soundsIn}</label><select id="export-alphabet" name="alphabet">${alphabets.map((name) => html`<option value="${name}">${files.alphabets[name]}</option>`)}</select></div>
+</div><p class="row"><button class="plain">${files.export}</button></p></form>`
 }
 <form method="post" action="${place}/import" enctype="multipart/form-data" class="card">${csrfField(csrf)}<input type="hidden" name="team" value="${team}">
-<label for="import-file">File to import</label>
+<label for="import-file">${files.fileToImport}</label>
 <input id="import-file" name="file" type="file" required accept=".pls,.xml,application/pls+xml" aria-describedby="import-help">
-<p class="help" id="import-help">All of it or, where something is wrong, nothing; a word that is here gets the file's sounds.</p>
-<p class="row"><button>Import</button></p></form>`;
+<p class="help" id="import-help">${files.importHelp}</p>
+<p class="row"><button>${files.import}</button></p></form>`;
 }

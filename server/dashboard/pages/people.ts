@@ -1,18 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { AccountError, isTeamName, type ListedPerson, type Role, roles } from "../../store/accounts.ts";
+import { isRole, isTeamName, type ListedPerson, roles } from "../../store/accounts.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { alert, base, csrfField, layout } from "../layout.ts";
+import { localeOf } from "../languages/locale.ts";
+import { problemIn, Refusal } from "../languages/refusal.ts";
+import { alert, base, csrfField, sendPage } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { readPersonName } from "../people.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
 
 const place = `${base}/people`;
-
-const roleMeanings: Readonly<Record<Role, string>> = {
-  owner: "sees and changes everything",
-  member: "makes keys of the team",
-  viewer: "sees the team's keys",
-};
 
 /** Who may sign in, for owners. */
 export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): void {
@@ -20,9 +16,7 @@ export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): v
   const guard = { onRequest: requireVisit(parts, "owner"), preHandler: requireCsrf };
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content, problem?: string) => {
     const content = html`${above}${table(request, await accounts.list())}${addForm(request, problem)}`;
-    return reply
-      .type("text/html; charset=utf-8")
-      .send(layout({ title: "People", visitor: request.visit, place, content }));
+    return sendPage(reply, { title: localeOf(request).words.people.title, place, content });
   };
   const linkTo = (secret: string) => `${parts.url}${base}/join?link=${secret}`;
   const actorOf = (request: FastifyRequest) => visitOf(request).person.name;
@@ -32,10 +26,11 @@ export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): v
     try {
       const person = readPerson(request);
       const secret = await accounts.add(actorOf(request), person);
-      return await show(request, reply, linkCard(person.name, linkTo(secret)));
+      return await show(request, reply, linkCard(request, person.name, linkTo(secret)));
     } catch (error) {
-      if (!(error instanceof AccountError)) throw error;
-      return show(request, reply.code(400), undefined, error.message);
+      const problem = problemIn(error, localeOf(request).words);
+      if (problem === undefined) throw error;
+      return show(request, reply.code(400), undefined, problem);
     }
   });
   scope.post("/people/link", guard, async (request, reply) => {
@@ -43,7 +38,7 @@ export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): v
     const id = field(request, "id");
     const secret = await accounts.invite(actorOf(request), id);
     const name = people.find((person) => person.id === id)?.name ?? "";
-    return show(request, reply, linkCard(name, linkTo(secret)));
+    return show(request, reply, linkCard(request, name, linkTo(secret)));
   });
   scope.post("/people/remove", guard, async (request, reply) => {
     await accounts.remove(actorOf(request), field(request, "id"));
@@ -53,50 +48,53 @@ export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): v
 
 function readPerson(request: FastifyRequest) {
   const name = readPersonName(field(request, "name"));
-  const role = roles.find((one) => one === field(request, "role"));
+  const role = field(request, "role");
   const team = field(request, "team");
-  if (!role) throw new AccountError(`The role is one of ${roles.join(", ")}.`);
-  if (team !== "" && !isTeamName(team)) {
-    throw new AccountError("A team is 1 to 64 letters, digits, spaces and ._@:+-, a letter or digit first.");
+  if (!isRole(role)) throw new Refusal("invalid_request", ({ people }) => people.roleRule);
+  if (team !== "" && !isTeamName(team)) throw new Refusal("invalid_request", ({ people }) => people.teamRule);
+  if (team === "" && role !== "owner") {
+    throw new Refusal("invalid_request", ({ people }) => people.needsTeam(role));
   }
-  if (team === "" && role !== "owner") throw new AccountError(`A ${role} belongs to a team; name it.`);
   return { name, role, ...(team !== "" && { team }) };
 }
 
-function linkCard(name: string, link: string): Html {
-  return html`<div class="done" role="status"><p>Give this link to <strong>${name}</strong>. It is shown once, and is good for a week or until it is used.</p>
+function linkCard(request: FastifyRequest, name: string, link: string): Html {
+  const { people } = localeOf(request).words;
+  return html`<div class="done" role="status"><p>${people.giveLink(html`<strong>${name}</strong>`)}</p>
 <code class="secret" id="link">${link}</code></div>`;
 }
 
-function table(request: FastifyRequest, people: readonly ListedPerson[]): Html {
+function table(request: FastifyRequest, listed: readonly ListedPerson[]): Html {
   const { csrf } = visitOf(request);
-  const rows = people.map(
+  const { people } = localeOf(request).words;
+  const rows = listed.map(
     ({ id, name, role, team, signsInBy }) => html`<tr>
-<th scope="row">${name}</th><td>${role}</td><td>${team ?? "–"}</td><td>${signsInBy === undefined ? "not yet" : `by ${signsInBy}`}</td>
-<td><details><summary>Change ${name}</summary>
-<form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">New link to sign in</button></form>
-<form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">Remove</button></form>
+<th scope="row" dir="auto">${name}</th><td>${people.roles[role]}</td><td dir="auto">${team ?? "–"}</td><td>${people.signsInBy[signsInBy ?? "none"]}</td>
+<td><details><summary>${people.changePerson(name)}</summary>
+<form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">${people.newLink}</button></form>
+<form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">${people.remove}</button></form>
 </details></td></tr>`,
   );
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="People"><table>
-<thead><tr><th scope="col">Name</th><th scope="col">Role</th><th scope="col">Team</th><th scope="col">Has signed in</th><th scope="col">Change</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${people.title}"><table>
+<thead><tr><th scope="col">${people.name}</th><th scope="col">${people.role}</th><th scope="col">${people.team}</th><th scope="col">${people.hasSignedIn}</th><th scope="col">${people.change}</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`;
 }
 
 function addForm(request: FastifyRequest, problem: string | undefined): Html {
+  const { people } = localeOf(request).words;
   const options = roles.map(
     (role) =>
-      html`<option value="${role}"${role === (field(request, "role") || "member") && html` selected`}>${role}: ${roleMeanings[role]}</option>`,
+      html`<option value="${role}"${role === (field(request, "role") || "member") && html` selected`}>${people.roles[role]}: ${people.roleMeanings[role]}</option>`,
   );
   const kept = (name: string) => (problem === undefined ? "" : field(request, name));
-  return html`<h2>Add somebody</h2>
+  return html`<h2>${people.add}</h2>
 ${alert(problem)}
 <form method="post" action="${place}" class="card">${csrfField(visitOf(request).csrf)}
 <div class="grid">
-<div><label for="name">Name</label><input id="name" name="name" value="${kept("name")}" required maxlength="64" autocomplete="off" autocapitalize="none"></div>
-<div><label for="role">Role</label><select id="role" name="role">${options}</select></div>
-<div><label for="team">Team</label><input id="team" name="team" value="${kept("team")}" maxlength="64" autocomplete="off" aria-describedby="team-help"><p class="help" id="team-help">Members and viewers have one.</p></div>
+<div><label for="name">${people.name}</label><input id="name" name="name" value="${kept("name")}" required maxlength="64" autocomplete="off" autocapitalize="none"></div>
+<div><label for="role">${people.role}</label><select id="role" name="role">${options}</select></div>
+<div><label for="team">${people.team}</label><input id="team" name="team" value="${kept("team")}" maxlength="64" autocomplete="off" aria-describedby="team-help"><p class="help" id="team-help">${people.teamHelp}</p></div>
 </div>
-<p class="row"><button>Add, and make a link</button></p>
+<p class="row"><button>${people.addAndLink}</button></p>
 </form>`;
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { type ModelId, modelIds, models } from "../../../config/contract/models.ts";
-import { type ListedVoice, languages } from "../../../config/contract/voices.ts";
+import type { ListedVoice } from "../../../config/contract/voices.ts";
 import { quickest, slowest } from "../../api/fields.ts";
 import { refuseWhileDraining } from "../../api/lifecycle.ts";
 import type { ApiParts } from "../../api/parts.ts";
@@ -8,10 +8,13 @@ import { limitRate } from "../../api/quota/hook.ts";
 import { samplingDefaults } from "../../api/request.ts";
 import { speak } from "../../api/routes/speech.ts";
 import { audioFormats } from "../../api/variants.ts";
+import { Failure } from "../../errors.ts";
 import type { Person } from "../../store/accounts.ts";
 import type { ApiKey } from "../../store/key.ts";
 import { type Html, html } from "../html.ts";
-import { base, csrfField, layout, type Visitor } from "../layout.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { Refusal } from "../languages/refusal.ts";
+import { base, csrfField, sendPage, type Visitor } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { samples } from "../samples.ts";
 import { requireCsrf, requireVisit, visitOf } from "../visit.ts";
@@ -23,10 +26,10 @@ export function addPlayground(scope: FastifyInstance, parts: DashboardParts, api
   const guard = requireVisit(parts, "owner", "member");
   scope.get("/playground", { onRequest: guard }, async (request, reply) => {
     const visitor = visitOf(request);
-    const content = page(visitor, api.voices.all(), api.prober.configured());
-    return reply
-      .type("text/html; charset=utf-8")
-      .send(layout({ title: "Playground", visitor, place, content, script: "playground.js" }));
+    const locale = localeOf(request);
+    const content = page(visitor, locale, api.voices.all(), api.prober.configured());
+    const { words } = locale;
+    return sendPage(reply, { title: words.playground.title, place, content, script: "playground.js" });
   });
   scope.post("/playground/speech", {
     onRequest: [
@@ -38,8 +41,15 @@ export function addPlayground(scope: FastifyInstance, parts: DashboardParts, api
       limitRate(api.quotas),
     ],
     preHandler: requireCsrf,
-    handler: (request, reply) => speak(api, request, reply, "dashboard"),
+    handler: (request, reply) => speak(api, request, reply, "dashboard").catch(sayFields),
   });
+}
+
+/** Wrong fields of a request to speak, as the page calls them. */
+function sayFields(error: unknown): never {
+  if (!(error instanceof Failure) || error.fields.length === 0) throw error;
+  const { code, fields } = error;
+  throw new Refusal(code, ({ playground }) => playground.refused(error), { fields, cause: error });
 }
 
 /** What limits, turns, logs and words go by in place of a key. */
@@ -52,35 +62,41 @@ function keyOf({ id, name, team }: Person): ApiKey {
   };
 }
 
-function page({ csrf }: Visitor, voices: readonly ListedVoice[], configured: readonly ModelId[]): Html {
+function page(
+  { csrf }: Visitor,
+  locale: Locale,
+  voices: readonly ListedVoice[],
+  configured: readonly ModelId[],
+): Html {
+  const { playground, client } = locale.words;
   const limits = Object.fromEntries(modelIds.map((id) => [id, models[id].maxDashboardTextLength]));
   const spoken = [...new Set(voices.map(({ language }) => language))];
-  return html`<form id="playground" method="post" action="${place}/speech" data-limits="${JSON.stringify(limits)}">
+  return html`<form id="playground" method="post" action="${place}/speech" data-limits="${JSON.stringify(limits)}" data-words="${JSON.stringify(client)}">
 ${csrfField(csrf)}
 <div class="grid">
-<div><label for="modelId">Model</label><select id="modelId" name="modelId">${configured.map((id) => html`<option>${id}</option>`)}</select></div>
-<div><label for="lang">Language</label><select id="lang" name="lang" data-local><option value="">every</option>${spoken.map((language) => html`<option value="${language}">${languageName(language)}</option>`)}</select></div>
-<div><label for="speaker">Voice</label><select id="speaker" name="speaker">${voices.map(voiceOption)}</select>
-<p class="row"><button type="button" class="plain" id="sample">Play a sample</button></p></div>
+<div><label for="modelId">${playground.model}</label><select id="modelId" name="modelId">${configured.map((id) => html`<option>${id}</option>`)}</select></div>
+<div><label for="lang">${playground.language}</label><select id="lang" name="lang" data-local><option value="">${playground.everyLanguage}</option>${spoken.map((language) => html`<option value="${language}">${locale.languageName(language)}</option>`)}</select></div>
+<div><label for="speaker">${playground.voice}</label><select id="speaker" name="speaker">${voices.map((voice) => voiceOption(voice, locale))}</select>
+<p class="row"><button type="button" class="plain" id="sample">${playground.sample}</button></p></div>
 </div>
-<label for="text">Text</label>
+<label for="text">${playground.text}</label>
 <textarea id="text" name="text" required aria-describedby="length" dir="auto">The quick brown fox jumps over the lazy dog.</textarea>
 <p class="help" id="length"></p>
-<p class="row"><button>Speak</button><button type="button" class="plain" id="stop" disabled>Stop</button>
+<p class="row"><button>${playground.speak}</button><button type="button" class="plain" id="stop" disabled>${playground.stop}</button>
 <span id="status" role="status" class="quiet"></span></p>
 <p class="alert" role="alert" id="problem" hidden></p>
-<canvas id="waveform" width="960" height="96" role="img" aria-label="How loud the speech is"></canvas>
-<p id="words" dir="auto" class="words" aria-label="Words, lit as they are spoken"></p>
-<details><summary>Options</summary><div class="grid">
-${number("speedAlpha", "Speed (speedAlpha)", `min="${quickest}" max="${slowest}" step="0.05"`, 1, "mist: below 1 is faster; arcana: above 1 is.")}
-${number("samplingRate", "Sampling rate, Hz", `min="1" step="1"`, undefined, "The model's own, where it is empty.")}
+<canvas id="waveform" width="960" height="96" role="img" aria-label="${playground.waveform}"></canvas>
+<p id="words" dir="auto" class="words" aria-label="${playground.litWords}"></p>
+<details><summary>${playground.options}</summary><div class="grid">
+${number("speedAlpha", playground.speed, `min="${quickest}" max="${slowest}" step="0.05"`, 1, playground.speedHelp)}
+${number("samplingRate", playground.rate, `min="1" step="1"`, undefined, playground.rateHelp)}
 </div>
-<fieldset data-of="mist"><legend>mist and mistv2</legend>
-${check("noTextNormalization", "speak numbers as they are written")}
-${check("pauseBetweenBrackets", "<N> is a pause of N milliseconds")}
-${check("phonemizeBetweenBrackets", "{phonemes} in curly brackets")}
-${check("saveOovs", "keep unknown words for review, when it is downloaded")}
-<label for="inlineSpeedAlpha">Speeds of [words] in square brackets</label><input id="inlineSpeedAlpha" name="inlineSpeedAlpha" placeholder="0.5, 1.2">
+<fieldset data-of="mist"><legend>${playground.mist}</legend>
+${check("noTextNormalization", playground.plainNumbers)}
+${check("pauseBetweenBrackets", playground.pauses)}
+${check("phonemizeBetweenBrackets", playground.phonemes)}
+${check("saveOovs", playground.keepWords)}
+<label for="inlineSpeedAlpha">${playground.inlineSpeeds}</label><input id="inlineSpeedAlpha" name="inlineSpeedAlpha" placeholder="0.5, 1.2">
 </fieldset>
 <fieldset data-of="arcana"><legend>arcana</legend><div class="grid">
 ${number("repetition_penalty", "repetition_penalty", `min="0.01" step="0.01"`, samplingDefaults.repetitionPenalty)}
@@ -88,25 +104,25 @@ ${number("temperature", "temperature", `min="0" step="0.01"`, samplingDefaults.t
 ${number("top_p", "top_p", `min="0.01" max="1" step="0.01"`, samplingDefaults.topP)}
 ${number("max_tokens", "max_tokens", `min="200" max="5000" step="1"`, samplingDefaults.maxTokens)}
 </div></fieldset></details>
-<h2>Take it along</h2>
-<div class="row"><label for="audioFormat">Format</label><select id="audioFormat" name="audioFormat" data-usual="wav">${audioFormats.map((format) => html`<option>${format}</option>`)}</select>
-<button type="button" class="plain" id="download">Download</button></div>
-<div class="row"><label for="code-kind">As code</label><select id="code-kind" data-local><option value="curl">curl</option><option value="python">Python</option><option value="javascript">JavaScript</option></select>
-<button type="button" class="plain" id="copy">Copy</button></div>
-<pre id="code" tabindex="0" aria-label="The request as code"></pre>
+<h2>${playground.takeAlong}</h2>
+<div class="row"><label for="audioFormat">${playground.format}</label><select id="audioFormat" name="audioFormat" data-usual="wav">${audioFormats.map((format) => html`<option>${format}</option>`)}</select>
+<button type="button" class="plain" id="download">${playground.download}</button></div>
+<div class="row"><label for="code-kind">${playground.asCode}</label><select id="code-kind" data-local><option value="curl">curl</option><option value="python">Python</option><option value="javascript">JavaScript</option></select>
+<button type="button" class="plain" id="copy">${playground.copy}</button></div>
+<pre id="code" tabindex="0" aria-label="${playground.code}"></pre>
 </form>
-<h2>Spoken before, in this browser</h2>
+<h2>${playground.before}</h2>
 <ul id="history" class="plain-list"></ul>
-<p><button type="button" class="plain" id="forget" hidden>Forget all</button></p>
-<noscript><p class="alert">This page needs scripts, which your browser does not run.</p></noscript>`;
+<p><button type="button" class="plain" id="forget" hidden>${playground.forget}</button></p>
+<noscript><p class="alert">${playground.needsScripts}</p></noscript>`;
 }
 
-function languageName(language: string): string {
-  return languages[language]?.name ?? language;
-}
-
-function voiceOption({ id, models: speakable, language, gender }: ListedVoice): Html {
-  return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}" data-sample="${samples[language]}">${id} (${gender}, ${languageName(language)})</option>`;
+function voiceOption(
+  { id, models: speakable, language, gender }: ListedVoice,
+  { words, languageName }: Locale,
+): Html {
+  const { playground } = words;
+  return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}" data-sample="${samples[language]}">${playground.voiceOf(id, gender, languageName(language))}</option>`;
 }
 
 /** @param bounds attributes that are the specification's own bounds. */

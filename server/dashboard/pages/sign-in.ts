@@ -1,8 +1,11 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply } from "fastify";
-import { AccountError, type Person } from "../../store/accounts.ts";
+import type { Person } from "../../store/accounts.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { alert, base, layout } from "../layout.ts";
+import type { Words } from "../languages/english.ts";
+import { localeOf } from "../languages/locale.ts";
+import { problemIn, Refusal } from "../languages/refusal.ts";
+import { alert, base, sendPage } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { choosePassword, newPasswordField, readPersonName } from "../people.ts";
 import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "../visit.ts";
@@ -23,8 +26,10 @@ function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
   scope.get("/setup", async (request, reply) => {
     if (await accounts.isSetUp()) return reply.redirect(`${base}/login`, 303);
     const { token } = request.query as { readonly token?: unknown };
-    if (typeof token !== "string") return page(reply, "First sign-in", howToSetUp(parts));
-    return page(reply, "Make the owner", setupForm({ token, name: "", problem: undefined }));
+    const { words } = localeOf(request);
+    if (typeof token !== "string") return page(reply, words.signIn.first, howToSetUp(parts, words));
+    const form = setupForm(words, { token, name: "", problem: undefined });
+    return page(reply, words.signIn.makeOwner, form);
   });
   scope.post("/setup", async (request, reply) => {
     const [token, name] = [field(request, "token"), field(request, "name")];
@@ -35,17 +40,18 @@ function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
       const owner = await accounts.setUp(readPersonName(name), kept);
       return await signIn(parts, reply, owner);
     } catch (error) {
-      const problem = problemOf(error);
-      return page(reply.code(400), "Make the owner", setupForm({ token, name, problem }));
+      const { words } = localeOf(request);
+      const form = setupForm(words, { token, name, problem: problemOf(error, words) });
+      return page(reply.code(400), words.signIn.makeOwner, form);
     }
   });
 }
 
-/** @throws AccountError when it is not the one. */
+/** @throws Refusal when it is not the one. */
 function requireToken(given: string, wanted: string | undefined): void {
   const [a, b] = [given, wanted ?? ""].map((text) => createHash("sha256").update(text).digest());
   if (wanted && a && b && timingSafeEqual(a, b)) return;
-  throw new AccountError("This link is not the one that the server made; open that one again.");
+  throw new Refusal("invalid_request", ({ signIn }) => signIn.wrongLink);
 }
 
 function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
@@ -60,8 +66,9 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
     const found = await accounts.find(name);
     if (!(await passwords.verify(password(request), found?.password)) || !found) {
       if (found) await accounts.note({ actor: name, action: "sign-in refused", subject: name });
-      const problem = "The name or the password is not right.";
-      return page(reply.code(401), "Sign in", loginForm(parts, { name, problem }));
+      const { words } = localeOf(request);
+      const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
+      return page(reply.code(401), words.signIn.signIn, form);
     }
     await throttle.passed(name);
     await accounts.note({ actor: name, action: "signed in", subject: name });
@@ -83,14 +90,16 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
   scope.get("/join", async (request, reply) => {
     const { link } = request.query as { readonly link?: unknown };
     const person = typeof link === "string" ? await accounts.invited(link) : undefined;
-    if (!person || typeof link !== "string") return page(reply.code(404), "Choose a password", deadLink());
-    return page(reply, "Choose a password", joinForm(parts, { link, name: person.name, problem: undefined }));
+    if (!person || typeof link !== "string") return showDeadLink(reply);
+    const { words } = localeOf(request);
+    const form = joinForm(parts, words, { link, name: person.name, problem: undefined });
+    return page(reply, words.signIn.choosePassword, form);
   });
   scope.post("/join", async (request, reply) => {
     const link = field(request, "link");
     await throttle.enter("a link", request.ip);
     const person = await accounts.invited(link);
-    if (!person) return page(reply.code(404), "Choose a password", deadLink());
+    if (!person) return showDeadLink(reply);
     try {
       const joined = await accounts.join(
         link,
@@ -98,20 +107,18 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
       );
       return await signIn(parts, reply, joined);
     } catch (error) {
-      const problem = problemOf(error);
-      return page(
-        reply.code(400),
-        "Choose a password",
-        joinForm(parts, { link, name: person.name, problem }),
-      );
+      const { words } = localeOf(request);
+      const form = joinForm(parts, words, { link, name: person.name, problem: problemOf(error, words) });
+      return page(reply.code(400), words.signIn.choosePassword, form);
     }
   });
 }
 
 /** What a person can put right; all else goes on. */
-function problemOf(error: unknown): string {
-  if (error instanceof AccountError) return error.message;
-  throw error;
+function problemOf(error: unknown, words: Words): string {
+  const problem = problemIn(error, words);
+  if (problem === undefined) throw error;
+  return problem;
 }
 
 /** Each sign-in has a new session: one that somebody else knew is worth nothing after it. */
@@ -129,12 +136,17 @@ export function showSignIn(
   reply: FastifyReply,
   problem: string | undefined,
 ): FastifyReply {
-  return page(reply, "Sign in", loginForm(parts, { name: "", problem }));
+  const { words } = localeOf(reply.request);
+  return page(reply, words.signIn.signIn, loginForm(parts, words, { name: "", problem }));
 }
 
 function page(reply: FastifyReply, title: string, content: Html): FastifyReply {
-  const narrow = html`<div class="narrow">${content}</div>`;
-  return reply.type("text/html; charset=utf-8").send(layout({ title, content: narrow }));
+  return sendPage(reply, { title, content: html`<div class="narrow">${content}</div>` });
+}
+
+function showDeadLink(reply: FastifyReply): FastifyReply {
+  const { words } = localeOf(reply.request);
+  return page(reply.code(404), words.signIn.choosePassword, html`${alert(words.signIn.deadLink)}`);
 }
 
 interface FormState {
@@ -142,61 +154,62 @@ interface FormState {
   readonly problem: string | undefined;
 }
 
-function setupForm({ token, name, problem }: FormState & { readonly token: string }): Html {
+function setupForm(words: Words, { token, name, problem }: FormState & { readonly token: string }): Html {
   return html`${alert(problem)}
 <form method="post" action="${base}/setup">
 <input type="hidden" name="token" value="${token}">
-<label for="name">Your name</label>
+<label for="name">${words.signIn.yourName}</label>
 <input id="name" name="name" value="${name}" required maxlength="64" autocomplete="username" autocapitalize="none">
-${newPasswordField()}
-<p class="row"><button>Make the owner</button></p>
+${newPasswordField(words)}
+<p class="row"><button>${words.signIn.makeOwner}</button></p>
 </form>`;
 }
 
-function loginForm(parts: DashboardParts, { name, problem }: FormState): Html {
+function loginForm(parts: DashboardParts, words: Words, { name, problem }: FormState): Html {
   return html`${alert(problem)}
-${providerLink(parts, "Sign in with")}
+${providerLink(parts, words.signIn.signInWith)}
 <form method="post" action="${base}/login">
-<label for="name">Name</label>
+<label for="name">${words.signIn.name}</label>
 <input id="name" name="name" value="${name}" required maxlength="64" autocomplete="username" autocapitalize="none">
-<label for="password">Password</label>
+<label for="password">${words.signIn.password}</label>
 <input id="password" name="password" type="password" required autocomplete="current-password">
-<p class="row"><button>Sign in</button></p>
+<p class="row"><button>${words.signIn.signIn}</button></p>
 </form>
-<p class="quiet">Lost the password? An owner can make you a link to choose another.</p>`;
+<p class="quiet">${words.signIn.lost}</p>`;
 }
 
 function joinForm(
   parts: DashboardParts,
+  words: Words,
   { link, name, problem }: FormState & { readonly link: string },
 ): Html {
   return html`${alert(problem)}
-<p>You sign in as <strong>${name}</strong>.</p>
-${providerLink(parts, "Sign in from now on with", link)}
+<p>${words.signIn.signInAs(html`<strong>${name}</strong>`)}</p>
+${providerLink(parts, words.signIn.fromNowOnWith, link)}
 <form method="post" action="${base}/join">
 <input type="hidden" name="link" value="${link}">
 <input type="hidden" name="name" value="${name}" autocomplete="username">
-${newPasswordField()}
-<p class="row"><button>Choose this password</button></p>
+${newPasswordField(words)}
+<p class="row"><button>${words.signIn.chooseThis}</button></p>
 </form>`;
 }
 
 /** A link and no form: the policy lets no form lead to another host. */
-function providerLink({ singleSignOn }: DashboardParts, words: string, link?: string): Content {
+function providerLink(
+  { singleSignOn }: DashboardParts,
+  say: (provider: string) => string,
+  link?: string,
+): Content {
   const query = link === undefined ? "" : `?link=${encodeURIComponent(link)}`;
   return (
     singleSignOn &&
-    html`<p><a class="button" href="${base}${startPath}${query}">${words} ${singleSignOn.settings.name}</a></p>`
+    html`<p><a class="button" href="${base}${startPath}${query}">${say(singleSignOn.settings.name)}</a></p>`
   );
 }
 
-function howToSetUp(parts: DashboardParts): Html {
-  return html`<p>Nobody can sign in by a password yet. Open the link that <code>make run</code> printed: it makes the first owner.</p>
-<p class="quiet">Elsewhere the link is <code>${base}/setup?token=…</code> with the text of the file that
-<code>SVC_TTS_DASHBOARD_SETUP_FILE</code> names.</p>
-${providerLink(parts, "Sign in with")}`;
-}
-
-function deadLink(): Html {
-  return html`<p class="alert" role="alert">This link was used or has ended. Ask an owner for another.</p>`;
+function howToSetUp(parts: DashboardParts, words: Words): Html {
+  const link = html`<code>${base}/setup?token=…</code>`;
+  return html`<p>${words.signIn.nobodyYet(html`<code>make run</code>`)}</p>
+<p class="quiet">${words.signIn.elsewhere(link, html`<code>SVC_TTS_DASHBOARD_SETUP_FILE</code>`)}</p>
+${providerLink(parts, words.signIn.signInWith)}`;
 }

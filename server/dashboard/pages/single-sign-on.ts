@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { RateLimiterMemory } from "rate-limiter-flexible";
-import { Failure } from "../../errors.ts";
+import { localeOf } from "../languages/locale.ts";
+import { Refusal } from "../languages/refusal.ts";
 import { readClaims } from "../oidc/claims.ts";
 import { beginFlow, longestFlowMs, readFlow } from "../oidc/flow.ts";
 import { SignInTrouble } from "../oidc/trouble.ts";
@@ -29,7 +30,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
       const detail = `by ${settings.name}: ${trouble.reason}`;
       await accounts.note({ actor: trouble.who, action: "sign-in refused", subject: trouble.who, detail });
     }
-    return showSignIn(parts, reply.code(trouble.status), trouble.message);
+    return showSignIn(parts, reply.code(trouble.status), trouble.say(localeOf(request).words));
   };
   const telling = async (request: FastifyRequest, reply: FastifyReply, work: () => Promise<FastifyReply>) => {
     try {
@@ -62,7 +63,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
       const admission = await identities.admit(proved, flow.link);
       if (admission.kind === "refused") {
         const who = admission.person?.name ?? proved.name;
-        throw new SignInTrouble(403, admission.why, admission.why, who);
+        throw new SignInTrouble(403, (words) => words.provider.refused(admission), admission.why, who);
       }
       const { name } = admission.person;
       await accounts.note({ actor: name, action: "signed in", subject: name, detail: `by ${settings.name}` });
@@ -74,7 +75,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
 function notBegunHere(): SignInTrouble {
   return new SignInTrouble(
     400,
-    "This sign-in was not begun in this browser, is over already, or took more than ten minutes; begin again.",
+    (words) => words.provider.notBegunHere,
     "not begun in this browser, over already, or too late",
   );
 }
@@ -91,5 +92,5 @@ function readLink({ query, headers }: FastifyRequest): string | undefined {
   if (typeof link !== "string" || !linkForm.test(link)) return undefined;
   // a link that is followed has no Origin; the page that it stands in lets its address be told to this host alone
   if (isFromHere(headers, headers.referer)) return link;
-  throw new Failure("cross_site", "Open the link that you were given, and choose how to sign in there.");
+  throw new Refusal("cross_site", (words) => words.provider.openLink);
 }

@@ -1,5 +1,4 @@
 import type { FastifyRequest } from "fastify";
-import { languages } from "../../../config/contract/voices.ts";
 import { base } from "../layout.ts";
 import { visitOf } from "../visit.ts";
 
@@ -14,9 +13,4 @@ export function pageOf(team: string): string {
 export function teamOf(request: FastifyRequest, asked: string): string {
   const { role, team } = visitOf(request).person;
   return role === "owner" ? asked : (team ?? "");
-}
-
-/** @param language ISO 639-3. */
-export function languageName(language: string): string {
-  return languages[language]?.name ?? language;
 }

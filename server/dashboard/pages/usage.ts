@@ -4,7 +4,8 @@ import { dayOf } from "../../store/usage.ts";
 import type { SpeechUsage, UsageSum, UsageView } from "../../store/voice-usage.ts";
 import { csv } from "../csv.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { base, layout, time } from "../layout.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { base, sendPage, time } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { plot } from "../plot.ts";
 import { requireVisit, visitOf } from "../visit.ts";
@@ -31,18 +32,20 @@ export function addUsagePages(scope: FastifyInstance, parts: DashboardParts, api
       parts.voiceUsage.count(view),
     ]);
     const everyDay = Array.from({ length: days }, (_, i) => dayOf(parts.now() - (days - 1 - i) * dayMs));
-    const content = html`${health(api)}
-<h2>Spoken</h2>
-${spanForm(days)}
-${dayPlot(everyDay, byDay)}
-${table("By day", ["Day"], byDay.toReversed())}
-${table("By key", ["Key", "Team"], byKey)}
-${table("By voice", ["Model", "Voice"], byVoice)}
-<p><a href="${place}.csv?days=${days}">Download as CSV</a>: a row for each day, key and voice, the newest day first${rows > mostRows && html`; <strong>the newest ${mostRows} rows of ${rows}</strong>, as more are too many for one file`}</p>
-<p class="quiet">Requests that were to be spoken. Days are UTC. First audio is the time from a streamed request to its first audio. Written every 5 seconds.</p>`;
-    return reply
-      .type("text/html; charset=utf-8")
-      .send(layout({ title: "Usage", visitor: request.visit, place, content }));
+    const locale = localeOf(request);
+    const { usage } = locale.words;
+    const cut = html`; <strong>${usage.csvCut(locale.whole(mostRows), locale.whole(rows))}</strong>${usage.csvWhy}`;
+    const newestFirst = byDay.toReversed().map((sum) => ({ ...sum, of: sum.of.map(locale.day) }));
+    const content = html`${health(api, locale)}
+<h2>${usage.spoken}</h2>
+${spanForm(days, locale)}
+${dayPlot(everyDay, byDay, locale)}
+${table(usage.byDay, [usage.day], newestFirst, locale)}
+${table(usage.byKey, [usage.key, usage.team], byKey, locale)}
+${table(usage.byVoice, [usage.model, usage.voice], byVoice, locale)}
+<p><a href="${place}.csv?days=${days}">${usage.csv}</a>${usage.csvRows}${rows > mostRows && cut}</p>
+<p class="quiet">${usage.note}</p>`;
+    return sendPage(reply, { title: usage.title, place, content });
   });
   scope.get("/usage.csv", look, async (request, reply) => {
     const found = await parts.voiceUsage.rows(viewOf(request, spanOf(request), parts.now()), mostRows + 1);
@@ -71,36 +74,45 @@ function spanOf({ query }: FastifyRequest): number {
   return spans.find((span) => String(span) === days) ?? usualSpan;
 }
 
-function health({ license, prober }: ApiParts): Html {
-  const { state, message, claims, graceUntil } = license.verdict();
+function health({ license, prober }: ApiParts, locale: Locale): Html {
+  const { usage } = locale.words;
+  const verdict = license.verdict();
+  const { state, claims, graceUntil } = verdict;
   const models = prober
     .configured()
     .map(
       (model) =>
-        html`<tr><th scope="row">${model}</th><td>${prober.isReachable(model) ? "reachable" : html`<strong>not reachable</strong>`}</td></tr>`,
+        html`<tr><th scope="row">${model}</th><td>${prober.isReachable(model) ? usage.reachable : html`<strong>${usage.notReachable}</strong>`}</td></tr>`,
     );
-  return html`<h2>Health</h2>
-<div class="card"><p>License: <strong>${state}</strong>${claims && html`, until ${time(claims.exp * 1000)} UTC`}${graceUntil !== undefined && html`; speech ends ${time(graceUntil)} UTC`}</p>
-${state !== "valid" && html`<p>${message}</p>`}
-<table><caption>Models, as the replica sees them that made this page</caption><thead><tr><th scope="col">Model</th><th scope="col">State</th></tr></thead><tbody>${models}</tbody></table></div>`;
+  return html`<h2>${usage.health}</h2>
+<div class="card"><p>${usage.license}: <strong>${usage.licenseStates[state]}</strong>${claims && usage.licenseUntil(time(claims.exp * 1000, locale))}${graceUntil !== undefined && usage.speechEnds(time(graceUntil, locale))}</p>
+${state !== "valid" && html`<p>${usage.licenseWhy(verdict)}</p>`}
+<table><caption>${usage.models}</caption><thead><tr><th scope="col">${usage.model}</th><th scope="col">${usage.state}</th></tr></thead><tbody>${models}</tbody></table></div>`;
 }
 
-function spanForm(days: number): Html {
+function spanForm(days: number, { words }: Locale): Html {
+  const { usage, frame } = words;
   const options = spans.map(
-    (span) => html`<option value="${span}"${span === days && html` selected`}>the last ${span} days</option>`,
+    (span) =>
+      html`<option value="${span}"${span === days && html` selected`}>${usage.lastDays(String(span))}</option>`,
   );
-  return html`<form method="get" action="${place}" class="row"><label for="days">Days</label><select id="days" name="days">${options}</select><button class="plain">Show</button></form>`;
+  return html`<form method="get" action="${place}" class="row"><label for="days">${usage.days}</label><select id="days" name="days">${options}</select><button class="plain">${frame.show}</button></form>`;
 }
 
-function dayPlot(days: readonly string[], sums: readonly UsageSum[]): Html {
+function dayPlot(
+  days: readonly string[],
+  sums: readonly UsageSum[],
+  { words, day: shown, whole }: Locale,
+): Html {
+  const { usage } = words;
   const known = new Map(sums.map((sum) => [sum.of[0], sum]));
   const bars = days.map((day) => {
     const { requests = 0, failed = 0 } = known.get(day) ?? {};
     return { good: requests - failed, bad: failed };
   });
   const most = Math.max(0, ...bars.map(({ good, bad }) => good + bad));
-  const label = `Requests a day from ${days[0]} to ${days.at(-1)}, ${most} at most`;
-  return html`<figure>${plot(label, bars)}<figcaption>${label}; failed ones on top.</figcaption></figure>`;
+  const label = usage.plot(shown(days[0] ?? ""), shown(days.at(-1) ?? ""), whole(most));
+  return html`<figure>${plot(label, bars)}<figcaption>${usage.failedOnTop(label)}</figcaption></figure>`;
 }
 
 const counts = [
@@ -118,13 +130,31 @@ function counted(use: SpeechUsage): readonly (string | number)[] {
   ];
 }
 
-function table(caption: string, names: readonly string[], sums: readonly UsageSum[]): Content {
-  if (sums.length === 0) return html`<h3>${caption}</h3><p>Nothing was spoken in this time.</p>`;
-  const heads = ["Requests", "Failed", "Characters", "Audio, s", "First audio, ms", "longest, ms"];
+function shownCounts(use: SpeechUsage, { whole, tenths }: Locale): readonly string[] {
+  const { requests, failed, characters, audioMs, timed } = use;
+  return [
+    ...[requests, failed, characters].map(whole),
+    tenths(audioMs / 1000),
+    ...(timed === 0 ? ["–", "–"] : [use.firstAudioMs / timed, use.longestFirstAudioMs].map(whole)),
+  ];
+}
+
+function table(
+  caption: string,
+  names: readonly string[],
+  sums: readonly UsageSum[],
+  locale: Locale,
+): Content {
+  const { usage } = locale.words;
+  if (sums.length === 0) return html`<h3>${caption}</h3><p>${usage.nothing}</p>`;
+  const heads = [
+    ...[usage.requests, usage.failed, usage.characters],
+    ...[usage.audio, usage.firstAudio, usage.longest],
+  ];
   const rows = sums.map(
     (sum) => html`<tr>
 ${sum.of.map((name, i) => (i === 0 ? html`<th scope="row" dir="auto">${name}</th>` : html`<td dir="auto">${name === "" ? "–" : name}</td>`))}
-${counted(sum).map((count) => html`<td class="number">${count === "" ? "–" : count}</td>`)}</tr>`,
+${shownCounts(sum, locale).map((count) => html`<td class="number">${count}</td>`)}</tr>`,
   );
   return html`<h3>${caption}</h3>
 <div class="scroll" tabindex="0" role="region" aria-label="${caption}"><table>

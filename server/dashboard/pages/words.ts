@@ -1,15 +1,19 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ListedVoice, languages } from "../../../config/contract/voices.ts";
+import { longestSentence } from "../../api/oovs/sentence.ts";
 import type { ApiParts } from "../../api/parts.ts";
-import { type LexiconEntry, LexiconError, type LexiconWord, type ReviewedWord } from "../../store/lexicon.ts";
+import type { LexiconEntry, LexiconWord, ReviewedWord } from "../../store/lexicon.ts";
 import { lexiconWord, longestPhonemes } from "../../text/lexicon.ts";
 import { readPhonemes } from "../../text/phonemes.ts";
 import { type Content, type Html, html } from "../html.ts";
-import { alert, base, csrfField, layout, time, type Visitor } from "../layout.ts";
+import type { Words } from "../languages/english.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { problemIn, Refusal } from "../languages/refusal.ts";
+import { alert, base, csrfField, sendPage, time, type Visitor } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
 import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
-import { languageName, pageOf, place, teamOf } from "./team-words.ts";
+import { pageOf, place, teamOf } from "./team-words.ts";
 
 /** Words of one page; the others follow when these are done. */
 const shownWords = 100;
@@ -22,17 +26,17 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
   const show = async (request: FastifyRequest, reply: FastifyReply, asked: string, problem?: string) => {
     const visitor = visitOf(request);
     const team = teamOf(request, asked);
-    const [words, entries, keepsSentences, teams] = await Promise.all([
+    const [unknown, entries, keepsSentences, teams] = await Promise.all([
       table.review(team, shownWords),
       table.list(team),
       sentences.isOn(team),
       visitor.person.role === "owner" ? table.teams() : [],
     ]);
-    const facts = { csrf: visitor.csrf, team, voices: voices.all() };
-    const content = html`${alert(problem)}${importedNote(request)}${teamForm(teams, team)}${review(words, facts)}${sentenceForm(keepsSentences, visitor, team)}${entryTable(entries, facts)}${fileForms(entries, facts)}`;
-    return reply
-      .type("text/html; charset=utf-8")
-      .send(layout({ title: "Unknown words", visitor, place, content, script: "words.js" }));
+    const locale = localeOf(request);
+    const facts = { csrf: visitor.csrf, team, voices: voices.all(), locale };
+    const content = html`${alert(problem)}${importedNote(request)}${teamForm(teams, team, locale)}${review(unknown, facts)}${sentenceForm(keepsSentences, visitor, facts)}${entryTable(entries, facts)}${fileForms(entries, facts)}`;
+    const { words } = locale;
+    return sendPage(reply, { title: words.words.title, place, content, script: "words.js" });
   };
   const back = (reply: FastifyReply, team: string) => reply.redirect(pageOf(team), 303);
 
@@ -49,8 +53,9 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
       await lexicon.refresh();
       return back(reply, team);
     } catch (error) {
-      if (!(error instanceof LexiconError)) throw error;
-      return show(request, reply.code(400), team, error.message);
+      const problem = problemIn(error, localeOf(request).words);
+      if (problem === undefined) throw error;
+      return show(request, reply.code(400), team, problem);
     }
   });
   const owners = { onRequest: requireVisit(parts, "owner"), preHandler: requireCsrf };
@@ -71,75 +76,78 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
   }
 }
 
-/** @throws LexiconError */
+/** @throws Refusal */
 function readWord(request: FastifyRequest, team: string): LexiconWord {
   const word = lexiconWord(field(request, "word"));
   const language = field(request, "language");
-  if (!Object.hasOwn(languages, language))
-    throw new LexiconError("The language is none that a voice speaks.");
-  if (word === undefined) {
-    throw new LexiconError("A word is 1 to 60 letters, with hyphens and apostrophes between.");
-  }
+  if (!Object.hasOwn(languages, language)) throw wrong(({ words }) => words.noSuchLanguage);
+  if (word === undefined) throw wrong(({ words }) => words.wordRule);
   return { team, language, word };
 }
 
-/** @throws LexiconError naming the place that is wrong. */
+function wrong(say: (words: Words) => string): Refusal {
+  return new Refusal("invalid_request", say);
+}
+
+/** @throws Refusal naming the place that is wrong. */
 function readSounds(request: FastifyRequest): string {
   const written = field(request, "phonemes").replace(/^\{|\}$/g, "");
   if (written.length > longestPhonemes) {
-    throw new LexiconError(`A pronunciation has ${longestPhonemes} characters at most.`);
+    throw wrong(({ words }) => words.longSounds(longestPhonemes));
   }
   const reading = readPhonemes(written);
   if ("phonemes" in reading) return written;
-  const at = [...written].slice(0, reading.at).join("");
-  throw new LexiconError(
-    `The pronunciation {${written}} cannot be read after ${JSON.stringify(at)}: ${reading.problem}.`,
-  );
+  const after = JSON.stringify([...written].slice(0, reading.at).join(""));
+  throw wrong(({ words }) => words.unreadable(written, after, reading.problem));
 }
 
 interface Facts {
   readonly csrf: string;
   readonly team: string;
   readonly voices: readonly ListedVoice[];
+  readonly locale: Locale;
 }
 
-function teamForm(teams: readonly string[], current: string): Content {
+function teamForm(teams: readonly string[], current: string, locale: Locale): Content {
+  const { words, frame } = locale.words;
   if (teams.length < 2 && current === "") return undefined;
   const options = [...new Set([current, ...teams])]
     .toSorted()
     .map(
       (team) =>
-        html`<option value="${team}"${team === current && html` selected`}>${team === "" ? "keys without a team" : team}</option>`,
+        html`<option value="${team}"${team === current && html` selected`}>${team === "" ? words.noTeam : team}</option>`,
     );
-  return html`<form method="get" action="${place}" class="row"><label for="team">Team</label><select id="team" name="team">${options}</select><button class="plain">Show</button></form>`;
+  return html`<form method="get" action="${place}" class="row"><label for="team">${words.team}</label><select id="team" name="team">${options}</select><button class="plain">${frame.show}</button></form>`;
 }
 
-function review(words: readonly ReviewedWord[], facts: Facts): Html {
-  if (words.length === 0) {
-    return html`<p class="card">Nothing to review. Words that no dictionary has appear here within a minute of a request with <code>saveOovs</code>.</p>`;
+function review(unknown: readonly ReviewedWord[], facts: Facts): Html {
+  const { locale } = facts;
+  const { words } = locale.words;
+  if (unknown.length === 0) {
+    return html`<p class="card">${words.nothing(html`<code>saveOovs</code>`)}</p>`;
   }
-  const items = words.map(
+  const items = unknown.map(
     ({ word, language, sentence, count, firstSeen, lastSeen }, i) => html`<li class="card">
 <h2 dir="auto" lang="${languages[language]?.iso6391 ?? "en"}">${word}</h2>
-<p class="quiet">${languageName(language)}; met ${count === 1 ? "once" : `${count} times`}, from ${time(firstSeen)} to ${time(lastSeen)} UTC</p>
+<p class="quiet">${words.met(locale.languageName(language), count, locale.whole(count), time(firstSeen, locale), time(lastSeen, locale))}</p>
 ${sentence !== undefined && html`<blockquote dir="auto" lang="${languages[language]?.iso6391 ?? "en"}">${sentence}</blockquote>`}
 ${saveForm({ id: `w${i}`, word, language, phonemes: "" }, facts)}
-<form method="post" action="${place}/dismiss">${hidden(facts, word, language)}<p class="row"><button class="plain">Dismiss ${word}</button></p></form>
+<form method="post" action="${place}/dismiss">${hidden(facts, word, language)}<p class="row"><button class="plain">${words.dismiss(word)}</button></p></form>
 </li>`,
   );
-  return html`<p>How are these said? <a href="#alphabet">The phonetic alphabet</a> is that of <code>phonemizeBetweenBrackets</code>.</p>
+  const link = html`<a href="#alphabet">${words.alphabet}</a>`;
+  return html`<p>${words.how(link, html`<code>phonemizeBetweenBrackets</code>`)}</p>
 <ul class="plain-list">${items}</ul>
-${alphabet()}`;
+${alphabet(locale)}`;
 }
 
 /** Everybody may know whether sentences are kept; owners choose. */
-function sentenceForm(isOn: boolean, { person, csrf }: Visitor, team: string): Html {
-  const state = isOn
-    ? "The sentence around a word that is met is kept, of up to 240 characters."
-    : "Words are kept without the sentences around them.";
+function sentenceForm(isOn: boolean, { person, csrf }: Visitor, { team, locale }: Facts): Html {
+  const { words } = locale.words;
+  const state = isOn ? words.sentencesKept(locale.whole(longestSentence)) : words.sentencesNotKept;
   const form = html`<form method="post" action="${place}/sentences">${csrfField(csrf)}<input type="hidden" name="team" value="${team}"><input type="hidden" name="keep" value="${isOn ? "no" : "yes"}">
-<p class="row"><button class="plain">${isOn ? "Keep no sentences, and forget those kept" : "Keep sentences"}</button></p></form>`;
-  return html`<h2>Sentences</h2>
+<p class="row"><button class="plain">${isOn ? words.forgetSentences : words.keepSentences}</button></p></form>`;
+  return html`<h2>${words.sentences}</h2>
 <p>${state}</p>${person.role === "owner" && form}`;
 }
 
@@ -155,36 +163,39 @@ interface SaveForm {
 }
 
 function saveForm({ id, word, language, phonemes }: SaveForm, facts: Facts): Html {
+  const { words, client } = facts.locale.words;
   const voice = facts.voices.find((one) => one.language === language && one.models.includes("mist"));
-  return html`<form method="post" action="${place}/save" class="row" data-preview="${voice?.id}" data-speech="${base}/playground/speech">${hidden(facts, word, language)}
-<label for="${id}">Say ${word} as</label>
+  return html`<form method="post" action="${place}/save" class="row" data-preview="${voice?.id}" data-speech="${base}/playground/speech" data-words="${JSON.stringify(client)}">${hidden(facts, word, language)}
+<label for="${id}">${words.say(word)}</label>
 <input id="${id}" name="phonemes" value="${phonemes}" required maxlength="${longestPhonemes}" class="sounds" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="k1Ast0xm">
-<button type="button" class="plain" data-listen hidden>Listen to ${word}</button>
-<button>Save ${word}</button><span role="status" class="quiet"></span></form>`;
+<button type="button" class="plain" data-listen hidden>${words.listen(word)}</button>
+<button>${words.save(word)}</button><span role="status" class="quiet"></span></form>`;
 }
 
 function entryTable(entries: readonly LexiconEntry[], facts: Facts): Html {
+  const { locale } = facts;
+  const { words } = locale.words;
   const rows = entries.map(
     ({ word, language, phonemes }, i) => html`<tr>
-<th scope="row" dir="auto">${word}</th><td>${languageName(language)}</td>
+<th scope="row" dir="auto">${word}</th><td>${locale.languageName(language)}</td>
 <td>${saveForm({ id: `e${i}`, word, language, phonemes }, facts)}</td>
-<td><form method="post" action="${place}/remove">${hidden(facts, word, language)}<button class="danger">Remove ${word}</button></form></td></tr>`,
+<td><form method="post" action="${place}/remove">${hidden(facts, word, language)}<button class="danger">${words.removeWord(word)}</button></form></td></tr>`,
   );
-  return html`<h2>Lexicon</h2>
-${entries.length === 0 && html`<p>Empty yet. What is saved here is spoken by <code>mist</code> and <code>mistv2</code> within 5 seconds, for every key of the team.</p>`}
+  return html`<h2>${words.lexicon}</h2>
+${entries.length === 0 && html`<p>${words.empty(html`<code>mist</code>`, html`<code>mistv2</code>`)}</p>`}
 ${
   entries.length > 0 &&
-  html`<div class="scroll" tabindex="0" role="region" aria-label="Lexicon"><table>
-<thead><tr><th scope="col">Word</th><th scope="col">Language</th><th scope="col">Said as</th><th scope="col">Remove</th></tr></thead>
+  html`<div class="scroll" tabindex="0" role="region" aria-label="${words.lexicon}"><table>
+<thead><tr><th scope="col">${words.word}</th><th scope="col">${words.language}</th><th scope="col">${words.saidAs}</th><th scope="col">${words.remove}</th></tr></thead>
 <tbody>${rows}</tbody></table></div>`
 }
-<h2>Add a word</h2>
+<h2>${words.addWord}</h2>
 <form method="post" action="${place}/save" class="card">${csrfField(facts.csrf)}<input type="hidden" name="team" value="${facts.team}">
 <div class="grid">
-<div><label for="new-word">Word</label><input id="new-word" name="word" required maxlength="60" autocomplete="off"></div>
-<div><label for="new-language">Language</label><select id="new-language" name="language">${[...new Set(facts.voices.map(({ language }) => language))].map((language) => html`<option value="${language}">${languageName(language)}</option>`)}</select></div>
-<div><label for="new-phonemes">Said as</label><input id="new-phonemes" name="phonemes" required maxlength="${longestPhonemes}" autocomplete="off" autocapitalize="none" spellcheck="false"></div>
-</div><p class="row"><button>Add the word</button></p></form>`;
+<div><label for="new-word">${words.word}</label><input id="new-word" name="word" required maxlength="60" autocomplete="off"></div>
+<div><label for="new-language">${words.language}</label><select id="new-language" name="language">${[...new Set(facts.voices.map(({ language }) => language))].map((language) => html`<option value="${language}">${locale.languageName(language)}</option>`)}</select></div>
+<div><label for="new-phonemes">${words.saidAs}</label><input id="new-phonemes" name="phonemes" required maxlength="${longestPhonemes}" autocomplete="off" autocapitalize="none" spellcheck="false"></div>
+</div><p class="row"><button>${words.add}</button></p></form>`;
 }
 
 const examples: readonly (readonly [sounds: string, words: string])[] = [
@@ -194,11 +205,12 @@ const examples: readonly (readonly [sounds: string, words: string])[] = [
   ["p r s S t T v w y z Z", "pie, row, so, she, tie, thin, van, we, you, zoo, measure"],
 ];
 
-function alphabet(): Html {
+function alphabet(locale: Locale): Html {
+  const { words } = locale.words;
   const rows = examples.map(
-    ([sounds, words]) => html`<tr><th scope="row"><code>${sounds}</code></th><td>${words}</td></tr>`,
+    ([sounds, said]) => html`<tr><th scope="row"><code>${sounds}</code></th><td lang="en">${said}</td></tr>`,
   );
-  return html`<details id="alphabet"><summary>The phonetic alphabet</summary>
-<p>0, 1 or 2 before a vowel is no stress, the main stress or a second one: <code>k1Ast0xm</code> is custom.</p>
-<table><thead><tr><th scope="col">Sounds</th><th scope="col">As in</th></tr></thead><tbody>${rows}</tbody></table></details>`;
+  return html`<details id="alphabet"><summary>${words.alphabet}</summary>
+<p>${words.stress(html`<code>k1Ast0xm</code>`)}</p>
+<table><thead><tr><th scope="col">${words.sounds}</th><th scope="col">${words.asIn}</th></tr></thead><tbody>${rows}</tbody></table></details>`;
 }

@@ -4,14 +4,8 @@ import { readIpa } from "../ipa.ts";
 import { lexiconWord, longestPhonemes } from "../lexicon.ts";
 import { readPhonemes } from "../phonemes.ts";
 import { type Alphabet, alphabets, isAlphabet, plsNamespace } from "./alphabets.ts";
+import type { PlsFault, PlsProblem, SoundsFault } from "./faults.ts";
 import type { SpokenWord } from "./write.ts";
-
-/** What is wrong in a file, where a person can put it right. */
-export interface PlsProblem {
-  /** From 1. */
-  readonly line: number;
-  readonly message: string;
-}
 
 export interface PlsLexicon {
   /** ISO 639-3. */
@@ -39,21 +33,21 @@ const keptProblems = 20;
 export function readPls(file: Uint8Array, limits: PlsLimits): PlsReading {
   const document = new PlsDocument(limits);
   const parser = new SaxesParser({ xmlns: true });
-  const here = (message: string) => new Unreadable({ line: parser.line, message });
+  const here = (fault: PlsFault) => new Unreadable({ line: parser.line, fault });
   parser.on("error", ({ message }) => {
     const saying = message
       .replace(/^(\d+:)+ ?/, "")
       .replace(/\.$/, "")
       .slice(0, 100);
-    throw here(`This cannot be read as XML near column ${parser.column}: ${saying}.`);
+    throw here({ kind: "xml", column: parser.column, saying });
   });
   parser.on("xmldecl", ({ encoding }) => {
     if (encoding !== undefined && !/^utf-?8$/i.test(encoding)) {
-      throw here(`The file must be UTF-8; it says that it is ${JSON.stringify(encoding)}.`);
+      throw here({ kind: "encoding", encoding: JSON.stringify(encoding) });
     }
   });
   parser.on("doctype", () => {
-    throw here("A document type (<!DOCTYPE …>) is not read, nor are entities of one's own; take it out.");
+    throw here({ kind: "doctype" });
   });
   parser.on("opentag", (tag) => document.open(tag, parser.line));
   parser.on("closetag", () => document.close(parser.line));
@@ -74,7 +68,7 @@ class Unreadable extends Error {
   readonly problem: PlsProblem;
 
   constructor(problem: PlsProblem) {
-    super(problem.message);
+    super(problem.fault.kind);
     this.problem = problem;
   }
 }
@@ -83,7 +77,7 @@ function decoded(file: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(file);
   } catch {
-    throw new Unreadable({ line: 1, message: "The file must be UTF-8, and is not." });
+    throw new Unreadable({ line: 1, fault: { kind: "not-utf-8" } });
   }
 }
 
@@ -121,7 +115,7 @@ class PlsDocument {
   open(tag: SaxesTagNS, line: number): void {
     if (this.#open.length === 0) this.#openRoot(tag, line);
     else if (this.#open.length >= deepest) {
-      throw new Unreadable({ line, message: `Elements stand at most ${deepest} deep in each other.` });
+      throw new Unreadable({ line, fault: { kind: "deep", most: deepest } });
     } else if (isOfPls(tag)) this.#openElement(tag.local, line);
     this.#open.push(tag);
     this.#text = "";
@@ -158,18 +152,18 @@ class PlsDocument {
   }
 
   #openRoot(tag: SaxesTagNS, line: number): void {
-    const wrong = (message: string) => new Unreadable({ line, message });
+    const wrong = (fault: PlsFault) => new Unreadable({ line, fault });
     if (!isOfPls(tag) || tag.local !== "lexicon") {
-      throw wrong(`The file must begin with <lexicon version="1.0" xmlns="${plsNamespace}" …>.`);
+      throw wrong({ kind: "root", namespace: plsNamespace });
     }
-    if (attribute(tag, "version") !== "1.0") throw wrong('The lexicon must say version="1.0".');
+    if (attribute(tag, "version") !== "1.0") throw wrong({ kind: "version" });
     const alphabet = attribute(tag, "alphabet");
-    if (!isAlphabet(alphabet)) throw wrong(`The lexicon's alphabet must be ${alphabets.join(" or ")}.`);
+    if (!isAlphabet(alphabet)) throw wrong({ kind: "alphabet", allowed: alphabets });
     this.#alphabet = alphabet;
     const [code = ""] = (attribute(tag, "xml:lang") ?? "").toLowerCase().split("-", 1);
     const language = languageOf(code);
     if (language === undefined) {
-      throw wrong(`xml:lang must name a language that a voice speaks, as en or en-US.`);
+      throw wrong({ kind: "language" });
     }
     this.#language = language;
   }
@@ -185,19 +179,19 @@ class PlsDocument {
       lexeme: ["grapheme", "phoneme", "alias", "example"],
     };
     if (children[parent]?.includes(name) || this.#open.some(({ local }) => local === "metadata")) return;
-    this.#tell(line, `<${name.slice(0, 40)}> has no place in <${parent.slice(0, 40)}>.`);
+    this.#tell(line, { kind: "misplaced", element: name.slice(0, 40), parent: parent.slice(0, 40) });
   }
 
   #take({ line, graphemes, phonemes }: Lexeme): void {
-    if (graphemes.length === 0) this.#tell(line, "A lexeme needs a grapheme.");
+    if (graphemes.length === 0) this.#tell(line, { kind: "no-grapheme" });
     const sounds = phonemes.find(({ isPreferred }) => isPreferred) ?? phonemes[0];
     if (!sounds) {
-      this.#tell(line, "A lexeme needs a phoneme; an alias cannot be taken in.");
+      this.#tell(line, { kind: "no-phoneme" });
       return;
     }
     const reading = readSounds(sounds.text, sounds.alphabet);
-    if ("problem" in reading) {
-      this.#tell(sounds.line, `The phoneme ${quoted(sounds.text)}: ${reading.problem}.`);
+    if ("fault" in reading) {
+      this.#tell(sounds.line, { kind: "phoneme", text: quoted(sounds.text), why: reading.fault });
       return;
     }
     for (const grapheme of graphemes) this.#add(grapheme, reading.phonemes);
@@ -206,24 +200,23 @@ class PlsDocument {
   #add({ text, line }: Piece, phonemes: string): void {
     const word = lexiconWord(text);
     if (word === undefined) {
-      const rule = "a word is 1 to 60 letters, with hyphens and apostrophes between";
-      this.#tell(line, `The grapheme ${quoted(text)}: ${rule}.`);
+      this.#tell(line, { kind: "grapheme", text: quoted(text) });
       return;
     }
     const before = this.#words.get(word);
     if (before && before.phonemes !== phonemes) {
-      this.#tell(line, `${quoted(text)} stands in line ${before.line} already, with other sounds.`);
+      this.#tell(line, { kind: "twice", text: quoted(text), line: before.line });
       return;
     }
     this.#words.set(word, before ?? { word, phonemes, line });
     if (this.#words.size > this.#limits.words) {
-      throw new Unreadable({ line, message: `A lexicon has ${this.#limits.words} words at most.` });
+      throw new Unreadable({ line, fault: { kind: "full", most: this.#limits.words } });
     }
   }
 
-  #tell(line: number, message: string): void {
+  #tell(line: number, fault: PlsFault): void {
     this.problemCount++;
-    if (this.problems.length < keptProblems) this.problems.push({ line, message });
+    if (this.problems.length < keptProblems) this.problems.push({ line, fault });
   }
 }
 
@@ -235,14 +228,19 @@ function attribute({ attributes }: SaxesTagNS, name: string): string | undefined
   return Object.hasOwn(attributes, name) ? attributes[name]?.value : undefined;
 }
 
-function readSounds(text: string, alphabet: string) {
+function readSounds(
+  text: string,
+  alphabet: string,
+): { readonly phonemes: string } | { readonly fault: SoundsFault } {
   if (text.length > longestPhonemes) {
-    return { problem: `it has ${text.length} characters, and may have ${longestPhonemes}` };
+    return { fault: { kind: "long", length: text.length, most: longestPhonemes } };
   }
   if (alphabet === "ipa") return readIpa(text);
-  if (!isAlphabet(alphabet)) return { problem: `its alphabet must be ${alphabets.join(" or ")}` };
+  if (!isAlphabet(alphabet)) return { fault: { kind: "alphabet", allowed: alphabets } };
   const reading = readPhonemes(text);
-  return "phonemes" in reading ? { phonemes: text } : { problem: reading.problem };
+  return "phonemes" in reading
+    ? { phonemes: text }
+    : { fault: { kind: "written", problem: reading.problem } };
 }
 
 function quoted(text: string): string {

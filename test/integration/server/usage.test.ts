@@ -67,7 +67,7 @@ describe.each([
     const page = await member.get("/dashboard/usage");
     expect(page.text).toContain("License: <strong>valid</strong>");
     expect(page.text).toMatch(/<th scope="row">mist<\/th><td>reachable/);
-    expect(page.text).toMatch(/aria-label="Requests a day from [\d-]+ to [\d-]+, 4 at most"/);
+    expect(page.text).toMatch(/aria-label="Requests a day from \w+ \d+, \d+ to \w+ \d+, \d+, 4 at most"/);
     expect(page.text).not.toContain("other");
     const [head = "", ...lines] = (await member.get("/dashboard/usage.csv?days=7")).text.trim().split("\r\n");
     expect(head.split(",")).toContain("first_audio_mean_ms");
@@ -99,7 +99,7 @@ describe.each([
     expect(lines).toHaveLength(100_000);
     expect(lines[0]).toContain(`${today},z,`);
     expect(cut.headers.get("content-disposition")).toContain('"svc-tts-usage-newest-100000-rows.csv"');
-    expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100000 rows of 100001");
+    expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100,000 rows of 100,001");
     await api.stop();
   });
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { validateXML } from "xmllint-wasm";
+import { english } from "../../../server/dashboard/languages/english.ts";
 import { alphabets } from "../../../server/text/pls/alphabets.ts";
 import { type PlsReading, readPls } from "../../../server/text/pls/read.ts";
 import { type SpokenWord, writePls } from "../../../server/text/pls/write.ts";
@@ -34,7 +35,9 @@ function entry(grapheme: string, phoneme: string): string {
 }
 
 function problemsOf(reading: PlsReading): string[] {
-  return "problems" in reading ? reading.problems.map(({ line, message }) => `${line}: ${message}`) : [];
+  return "problems" in reading
+    ? reading.problems.map(({ line, fault }) => `${line}: ${english.files.problem(fault)}`)
+    : [];
 }
 
 describe("a lexicon that is written", () => {

@@ -1,0 +1,536 @@
+import type { LicenseVerdict } from "../../../config/contract/license.ts";
+import type { ErrorCode, FieldError } from "../../errors.ts";
+import type { AccountProblem, Role } from "../../store/accounts.ts";
+import type { AdmissionProblem } from "../../store/identities.ts";
+import type { PhonemesProblem } from "../../text/phonemes.ts";
+import type { PlsFault, SoundsFault } from "../../text/pls/faults.ts";
+import { html } from "../html.ts";
+import type { Words } from "./english.ts";
+
+const roles: Record<Role, string> = { owner: "Eigentümer", member: "Mitglied", viewer: "Betrachter" };
+
+const genders = { female: "weiblich", male: "männlich", neutral: "neutral" };
+
+const phonemesProblems: Record<PhonemesProblem, string> = {
+  "a stress digit must be followed by a vowel": "auf eine Betonungsziffer muss ein Vokal folgen",
+  "this character is not in the phonetic alphabet": "dieses Zeichen gehört nicht zum Lautalphabet",
+  "the braces are empty": "zwischen den Klammern steht nichts",
+};
+
+const accountProblems: Record<AccountProblem, string> = {
+  taken: "Dieser Name ist bereits vergeben; wählen Sie einen anderen.",
+  "set-up": "Das Dashboard hat bereits einen Eigentümer; melden Sie sich an.",
+  "dead-link":
+    "Dieser Link wurde bereits benutzt oder ist abgelaufen; bitten Sie einen Eigentümer um einen neuen.",
+  gone: "Diese Person gibt es nicht mehr; laden Sie die Seite neu.",
+  "last-owner":
+    "Dies ist der einzige Eigentümer; ernennen Sie erst einen weiteren, der sich schon angemeldet hat.",
+};
+
+const admissionProblems: Record<AdmissionProblem, string> = {
+  "dead-link": accountProblems["dead-link"],
+  "other-person": "Sie melden sich bereits unter einem anderen Namen an; dieser Link ist für jemand anderen.",
+  "left-groups": "Sie gehören keiner Gruppe mehr an, die sich hier anmelden darf.",
+  "not-invited":
+    "Sie wurden nicht eingeladen und gehören keiner Gruppe an, die sich hier anmelden darf. Wenden Sie sich an einen Eigentümer.",
+  "no-name": "Der Anbieter nennt keinen Namen von Ihnen, der hier verwendet werden kann.",
+  taken:
+    "Ihr Name ist hier bereits vergeben. Wenn Sie das selbst sind, bitten Sie einen Eigentümer um einen Link.",
+};
+
+const failures: Record<ErrorCode, string> = {
+  malformed_http: "Die Anfrage ist kein gültiges HTTP.",
+  malformed_json: "Die Anfrage ist kein JSON in UTF-8.",
+  invalid_request: "Eine Angabe ist ungültig; prüfen Sie, was Sie eingegeben haben.",
+  unauthorized: "Sie sind nicht mehr angemeldet; melden Sie sich erneut an.",
+  insufficient_scope: "Dazu fehlt Ihnen die Berechtigung.",
+  cross_site: "Dieses Formular kam von einer anderen Website; öffnen Sie das Dashboard selbst.",
+  license_required: "Die Lizenz erlaubt diese Sprachausgabe nicht; ihr Stand steht auf der Seite Nutzung.",
+  not_found: "Das gibt es hier nicht, oder nicht mehr; laden Sie die Seite neu.",
+  method_not_allowed: "Diese Adresse nimmt eine solche Anfrage nicht an.",
+  not_acceptable: "Keines der gewünschten Formate wird angeboten.",
+  name_taken: "Einen API-Schlüssel mit diesem Namen gibt es bereits; wählen Sie einen anderen Namen.",
+  request_timeout: "Die Anfrage kam nicht vollständig an; versuchen Sie es noch einmal.",
+  body_too_large: "Die Anfrage ist zu groß; senden Sie weniger auf einmal.",
+  audio_too_large: "Die Aufnahme ist für eine einzige Antwort zu lang; kürzen Sie den Text.",
+  unsupported_media_type: "Diese Art von Inhalt wird hier nicht angenommen.",
+  headers_too_large: "Der Browser hat zu große Kopfzeilen gesendet.",
+  rate_limited:
+    "Das waren zu viele Anfragen in einer Minute; warten Sie kurz und versuchen Sie es noch einmal.",
+  too_many_streams:
+    "Es laufen bereits so viele Ausgaben, wie Sie zugleich haben dürfen; warten Sie, bis eine endet.",
+  internal:
+    "Hier ist etwas schiefgegangen; versuchen Sie es noch einmal oder fragen Sie, wer den Server betreibt.",
+  model_failed: "Das Modell ist beim Sprechen gescheitert; versuchen Sie es noch einmal.",
+  saturated: "Alle Plätze sind gerade belegt; versuchen Sie es gleich noch einmal.",
+  overloaded: "Der Server ist gerade ausgelastet; versuchen Sie es gleich noch einmal.",
+  draining: "Dieser Server wird gerade beendet; versuchen Sie es noch einmal, dann antwortet ein anderer.",
+  model_starting: "Das Modell wird gerade gestartet; versuchen Sie es gleich noch einmal.",
+  model_unreachable: "Das Modell ist gerade nicht erreichbar; versuchen Sie es gleich noch einmal.",
+  store_unavailable: "Die Datenbank ist gerade nicht erreichbar; versuchen Sie es gleich noch einmal.",
+  deadline_exceeded: "Das Modell hat nicht rechtzeitig geantwortet; versuchen Sie es noch einmal.",
+};
+
+const plainName =
+  "Erlaubt sind 1 bis 64 Buchstaben, Ziffern, Leerzeichen und ._@:+-; das erste Zeichen ist ein Buchstabe oder eine Ziffer.";
+const limitRule = "Erlaubt ist eine ganze Zahl von 1 bis 1.000.000.";
+
+const keyRules: Readonly<Record<string, string>> = {
+  "/name": plainName,
+  "/team": `${plainName} Es muss Ihr eigenes Team sein, wenn Sie kein Eigentümer sind.`,
+  "/scopes": "Wählen Sie mindestens eine Berechtigung.",
+  "/expiresAt": "Das Datum muss in der Zukunft liegen.",
+  "/requestsPerMinute": limitRule,
+  "/streams": limitRule,
+  "/overlapHours": "Erlaubt ist eine ganze Zahl von 0 bis 8784 Stunden.",
+};
+
+const speechRules: Readonly<Record<string, string>> = {
+  "/text":
+    "Der Text ist leer oder enthält eine Pause oder Lautschrift in Klammern, die nicht gelesen werden kann. Pausen dauern höchstens 10.000 ms, und in geschweiften Klammern steht das Lautalphabet.",
+  "/speaker": "Diese Stimme spricht das gewählte Modell nicht; wählen Sie eine andere.",
+  "/modelId": "Dieses Modell gibt es hier nicht; wählen Sie ein anderes.",
+  "/lang": "Diese Sprache spricht die gewählte Stimme nicht.",
+  "/samplingRate":
+    "Diese Abtastrate gibt es mit dem gewählten Modell und Format nicht; lassen Sie das Feld leer.",
+  "/speedAlpha": "Diese Sprechgeschwindigkeit ist hier nicht erlaubt; setzen Sie sie auf 1.",
+  "/inlineSpeedAlpha":
+    "Geben Sie die Geschwindigkeiten als Zahlen mit Dezimalpunkt und Kommas dazwischen an, etwa 0.5, 1.2, und zwar eine für jedes Wort in eckigen Klammern.",
+  "/repetition_penalty": "repetition_penalty liegt außerhalb des Erlaubten.",
+  "/temperature": "temperature liegt außerhalb des Erlaubten.",
+  "/top_p": "top_p liegt außerhalb des Erlaubten.",
+  "/max_tokens": "Für max_tokens ist eine ganze Zahl von 200 bis 5000 erlaubt.",
+};
+
+const wrongField =
+  (rules: Readonly<Record<string, string>>) =>
+  ({ pointer }: FieldError): string =>
+    rules[pointer] ?? failures.invalid_request;
+
+const licenseWhy = ({ state, cause, claims }: LicenseVerdict): string => {
+  if (cause === "revoked")
+    return "Die Lizenz wurde vom Aussteller widerrufen. Fordern Sie eine neue an und aktualisieren Sie das Secret der Lizenz.";
+  if (cause === "unconfirmed")
+    return "Der Aussteller der Lizenz konnte nicht befragt werden. Sorgen Sie dafür, dass die API-Pods license.endpoint erreichen.";
+  if (state === "missing") return "Es wurde keine Lizenz gefunden; legen Sie das Secret der Lizenz an.";
+  if (state === "invalid")
+    return claims
+      ? "Die Lizenz gilt noch nicht; warten Sie bis zu ihrem Beginn oder prüfen Sie die Uhr dieses Rechners."
+      : "Die Lizenz ist nicht lesbar oder nicht echt; fordern Sie eine neue an.";
+  if (state === "grace" && !claims)
+    return "Die Lizenz fehlt oder ist nicht mehr gültig; hinterlegen Sie wieder eine gültige.";
+  return "Die Lizenz ist abgelaufen. Verlängern Sie sie und aktualisieren Sie das Secret der Lizenz.";
+};
+
+const sounds = (fault: SoundsFault): string => {
+  switch (fault.kind) {
+    case "long":
+      return `${fault.length} Zeichen sind zu viele, erlaubt sind ${fault.most}`;
+    case "alphabet":
+      return `als Alphabet ist nur ${fault.allowed.join(" oder ")} erlaubt`;
+    case "no-sound":
+      return `für das Zeichen ${fault.sign} gibt es im Lautalphabet keinen Laut`;
+    case "stress-mark":
+      return "auf ein Betonungszeichen muss eine Silbe folgen";
+    case "empty":
+      return "es steht nichts darin";
+    case "written":
+      return phonemesProblems[fault.problem];
+  }
+};
+
+const pls = (fault: PlsFault): string => {
+  switch (fault.kind) {
+    case "xml":
+      return `Ab etwa Spalte ${fault.column} lässt sich das nicht als XML lesen.`;
+    case "encoding":
+      return `Die Datei muss in UTF-8 vorliegen; angegeben ist ${fault.encoding}.`;
+    case "not-utf-8":
+      return "Die Datei muss in UTF-8 vorliegen und tut es nicht.";
+    case "doctype":
+      return "Ein Dokumenttyp (<!DOCTYPE …>) wird nicht gelesen, eigene Entitäten ebenso wenig; entfernen Sie ihn.";
+    case "deep":
+      return `Elemente dürfen höchstens ${fault.most} Ebenen tief ineinander stehen.`;
+    case "root":
+      return `Die Datei muss mit <lexicon version="1.0" xmlns="${fault.namespace}" …> beginnen.`;
+    case "version":
+      return 'Im Wörterbuch muss version="1.0" stehen.';
+    case "alphabet":
+      return `Als Alphabet des Wörterbuchs ist nur ${fault.allowed.join(" oder ")} erlaubt.`;
+    case "language":
+      return "xml:lang muss eine Sprache nennen, die eine Stimme spricht, etwa en oder en-US.";
+    case "misplaced":
+      return `<${fault.element}> darf nicht in <${fault.parent}> stehen.`;
+    case "no-grapheme":
+      return "Ein <lexeme> braucht ein <grapheme>.";
+    case "no-phoneme":
+      return "Ein <lexeme> braucht ein <phoneme>; ein <alias> kann nicht übernommen werden.";
+    case "phoneme":
+      return `Die Aussprache ${fault.text}: ${sounds(fault.why)}.`;
+    case "grapheme":
+      return `Die Schreibweise ${fault.text}: Ein Wort hat 1 bis 60 Buchstaben, mit Bindestrichen und Apostrophen dazwischen.`;
+    case "twice":
+      return `${fault.text} steht mit anderen Lauten bereits in Zeile ${fault.line}.`;
+    case "full":
+      return `Ein Wörterbuch hat höchstens ${fault.most} Wörter.`;
+  }
+};
+
+/** All that the dashboard says, in German. */
+export const german: Words = {
+  frame: {
+    skip: "Zum Inhalt springen",
+    pages: "Seiten",
+    signOut: "Abmelden",
+    keys: "Schlüssel",
+    playground: "Sprechprobe",
+    words: "Wörter",
+    usage: "Nutzung",
+    people: "Personen",
+    changes: "Änderungen",
+    role: (role, team) => (team === undefined ? roles[role] : `${roles[role]}, Team ${team}`),
+    show: "Anzeigen",
+  },
+  signIn: {
+    first: "Erste Anmeldung",
+    makeOwner: "Eigentümer anlegen",
+    signIn: "Anmelden",
+    signInWith: (provider) => `Mit ${provider} anmelden`,
+    fromNowOnWith: (provider) => `Von jetzt an mit ${provider} anmelden`,
+    choosePassword: "Passwort wählen",
+    chooseThis: "Dieses Passwort festlegen",
+    yourName: "Ihr Name",
+    name: "Name",
+    password: "Passwort",
+    passwordHelp: (shortest) => `Mindestens ${shortest} Zeichen; einige Wörter genügen.`,
+    lost: "Passwort vergessen? Ein Eigentümer kann Ihnen einen Link geben, mit dem Sie ein neues wählen.",
+    signInAs: (name) => html`Sie melden sich als ${name} an.`,
+    nobodyYet: (command) =>
+      html`Noch kann sich niemand mit einem Passwort anmelden. Öffnen Sie den Link, den ${command} ausgegeben hat: Damit wird der erste Eigentümer angelegt.`,
+    elsewhere: (link, setting) =>
+      html`Andernfalls lautet der Link ${link} mit dem Text der Datei, die in ${setting} steht.`,
+    wrong: "Der Name oder das Passwort ist falsch.",
+    wrongLink: "Dies ist nicht der Link, den der Server erzeugt hat; öffnen Sie den richtigen noch einmal.",
+    deadLink:
+      "Dieser Link wurde bereits benutzt oder ist abgelaufen. Bitten Sie einen Eigentümer um einen neuen.",
+    passwordLength: (shortest, longest, given) =>
+      `Ein Passwort hat ${shortest} bis ${longest} Zeichen; dieses hat ${given}.`,
+    passwordIsName: "Das Passwort besteht fast nur aus dem Namen; wählen Sie ein anderes.",
+    passwordRepeats: "Das Passwort besteht aus Wiederholungen; wählen Sie ein anderes.",
+    manySignIns: "Gerade melden sich viele Personen gleichzeitig an; versuchen Sie es gleich noch einmal.",
+    manyTries: (minutes) =>
+      `Zu viele Versuche; warten Sie ${minutes === 1 ? "eine Minute" : `${minutes} Minuten`} und versuchen Sie es noch einmal.`,
+  },
+  provider: {
+    notBegunHere:
+      "Diese Anmeldung wurde nicht in diesem Browser begonnen, ist schon abgeschlossen oder hat länger als zehn Minuten gedauert; beginnen Sie noch einmal.",
+    openLink: "Öffnen Sie den Link, den Sie erhalten haben, und wählen Sie dort, wie Sie sich anmelden.",
+    otherIssuer: (provider) =>
+      `Die Antwort von ${provider} stammt von einem anderen Aussteller; beginnen Sie noch einmal.`,
+    lacksSecret: (provider) =>
+      `Um ${provider} zu erreichen, fehlt diesem Server das Geheimnis des Clients. Fragen Sie, wer den Server betreibt.`,
+    lacksAuthority: (provider) =>
+      `Um ${provider} zu erreichen, fehlt diesem Server das Zertifikat der Zertifizierungsstelle. Fragen Sie, wer den Server betreibt.`,
+    ended: (provider, reason) => `${provider} hat die Anmeldung beendet: ${reason}.`,
+    unreachable: (provider) =>
+      `${provider} ist gerade nicht erreichbar; versuchen Sie es gleich noch einmal.`,
+    late: "Diese Anmeldung hat zu lange gedauert oder wurde bereits verwendet; beginnen Sie noch einmal.",
+    unknownServer: (provider, reason) =>
+      `${provider} kennt diesen Server nicht (${reason}). Wer den Server betreibt, muss Kennung, Geheimnis und Rücksprungadresse des Clients prüfen.`,
+    notAProvider: (provider) =>
+      `${provider} antwortet nicht so, wie es sein Aussteller sollte; fragen Sie, wer ihn betreibt.`,
+    unfitting: (provider) =>
+      `Die Antwort von ${provider} passt nicht zu dieser Anmeldung; beginnen Sie noch einmal.`,
+    refused: ({ problem }) => admissionProblems[problem],
+  },
+  keys: {
+    title: "API-Schlüssel",
+    made: (name) => `Der Schlüssel ${name} ist angelegt.`,
+    rotated: (name, end) =>
+      html`Der Schlüssel ${name} hat jetzt dieses neue Geheimnis. Das bisherige gilt bis ${end} UTC.`,
+    copyNow: "Kopieren Sie das Geheimnis jetzt: Es wird nicht noch einmal angezeigt.",
+    tryIt: "Im Terminal ausprobieren",
+    none: "Es gibt noch keine Schlüssel.",
+    caption: "Zeiten in UTC. Ein widerrufener Schlüssel wird innerhalb von 5 Sekunden überall abgewiesen.",
+    name: "Name",
+    team: "Team",
+    may: "Darf",
+    limits: "Grenzen",
+    secrets: "Geheimnisse (Hashwerte)",
+    lastUsed: "Zuletzt verwendet",
+    use: "Nutzung",
+    change: "Ändern",
+    scopes: {
+      "tts:write": "sprechen lassen",
+      "oov:read": "unbekannte Wörter lesen",
+      admin: "Schlüssel verwalten",
+    },
+    noEnd: "unbefristet",
+    ends: (time) => html`gilt bis ${time}`,
+    serverLimits: "die des Servers",
+    perMinute: (count) => `${count} pro Minute`,
+    atOnce: (count) => `${count} gleichzeitig`,
+    today: (count) => `${count} heute`,
+    lastDays: (days) => `Die letzten ${days} Tage`,
+    day: "Tag",
+    requests: "Anfragen",
+    failed: "Fehlgeschlagen",
+    audio: "Audio, s",
+    changeKey: (name) => `${name} ändern`,
+    overlap: "Stunden, die das bisherige Geheimnis noch gilt",
+    rotate: "Geheimnis erneuern",
+    revoke: "Jetzt widerrufen",
+    makeKey: "Neuer Schlüssel",
+    nameHelp: "Wer oder was ihn verwendet.",
+    teamHelp: "Mit wem er unbekannte Wörter teilt; darf leer bleiben.",
+    endsOn: "Gilt bis",
+    endsOnHelp: "Unbefristet, wenn das Feld leer bleibt.",
+    requestsPerMinute: "Anfragen pro Minute",
+    streams: "Gleichzeitige Ausgaben",
+    limitHelp: "Die Grenze des Servers, wenn das Feld leer bleibt.",
+    make: "Schlüssel anlegen",
+    wrongField: wrongField(keyRules),
+  },
+  playground: {
+    title: "Sprechprobe",
+    model: "Modell",
+    language: "Sprache",
+    everyLanguage: "alle",
+    voice: "Stimme",
+    voiceOf: (id, gender, language) => `${id} (${genders[gender]}, ${language})`,
+    sample: "Hörprobe abspielen",
+    text: "Text",
+    speak: "Sprechen",
+    stop: "Anhalten",
+    waveform: "Lautstärke der Sprachausgabe",
+    litWords: "Wörter, die beim Sprechen hervorgehoben werden",
+    options: "Optionen",
+    speed: "Geschwindigkeit (speedAlpha)",
+    speedHelp: "mist: unter 1 ist schneller; arcana: über 1 ist schneller.",
+    rate: "Abtastrate, Hz",
+    rateHelp: "Die des Modells, wenn das Feld leer bleibt.",
+    mist: "mist und mistv2",
+    plainNumbers: "Zahlen so sprechen, wie sie geschrieben sind",
+    pauses: "<N> ist eine Pause von N Millisekunden",
+    phonemes: "{Lautschrift} in geschweiften Klammern",
+    keepWords: "beim Herunterladen unbekannte Wörter zur Durchsicht speichern",
+    inlineSpeeds: "Geschwindigkeiten für [Wörter] in eckigen Klammern",
+    takeAlong: "Zum Mitnehmen",
+    format: "Dateiformat",
+    download: "Herunterladen",
+    asCode: "Als Programmcode",
+    copy: "Kopieren",
+    code: "Die Anfrage als Programmcode",
+    before: "Bisher in diesem Browser gesprochen",
+    forget: "Alles vergessen",
+    needsScripts: "Diese Seite benötigt JavaScript, das Ihr Browser nicht ausführt.",
+    refused: ({ fields }) => fields.map(wrongField(speechRules)).join(" "),
+  },
+  client: {
+    length: "{length} von {limit} Zeichen",
+    tooLong:
+      "Im Dashboard darf der Text mit {model} {limit} Zeichen haben und hat {length}; teilen Sie ihn auf oder senden Sie ihn über die API.",
+    speaking: "Wird gesprochen …",
+    firstAudio: "Erster Ton nach {ms} ms.",
+    spoken: "Erster Ton nach {ms} ms; {seconds} s Sprache in {whole} ms.",
+    making: "Die Datei wird erzeugt …",
+    made: "{file} mit {rate} Hz.",
+    copied: "Kopiert.",
+    seconds: "{seconds} s",
+    answered: "Der Server hat mit {status} geantwortet.",
+    brokeOff: "Die Sprachausgabe ist abgebrochen; versuchen Sie es noch einmal.",
+    unreachable: "Der Server ist nicht erreichbar; versuchen Sie es gleich noch einmal.",
+  },
+  words: {
+    title: "Unbekannte Wörter",
+    noTeam: "Schlüssel ohne Team",
+    team: "Team",
+    nothing: (field) =>
+      html`Nichts durchzusehen. Wörter, die in keinem Wörterbuch stehen, erscheinen hier innerhalb einer Minute nach einer Anfrage mit ${field}.`,
+    met: (language, count, shown, first, last) =>
+      html`${language}; ${count === 1 ? "einmal" : `${shown}-mal`} vorgekommen, von ${first} bis ${last} UTC`,
+    dismiss: (word) => `${word} verwerfen`,
+    how: (alphabet, field) => html`Wie werden diese Wörter ausgesprochen? ${alphabet} ist das von ${field}.`,
+    alphabet: "Das Lautalphabet",
+    sentences: "Sätze",
+    sentencesKept: (longest) =>
+      `Zu jedem Wort wird der Satz gespeichert, in dem es vorkam, bis zu ${longest} Zeichen.`,
+    sentencesNotKept: "Wörter werden ohne die Sätze gespeichert, in denen sie vorkamen.",
+    keepSentences: "Sätze mitspeichern",
+    forgetSentences: "Keine Sätze speichern und die gespeicherten löschen",
+    say: (word) => `Aussprache von ${word}`,
+    listen: (word) => `${word} anhören`,
+    save: (word) => `${word} speichern`,
+    removeWord: (word) => `${word} entfernen`,
+    lexicon: "Wörterbuch",
+    empty: (one, other) =>
+      html`Noch leer. Was hier gespeichert wird, sprechen ${one} und ${other} innerhalb von 5 Sekunden, für jeden Schlüssel des Teams.`,
+    word: "Wort",
+    language: "Sprache",
+    saidAs: "Aussprache",
+    remove: "Entfernen",
+    addWord: "Wort hinzufügen",
+    add: "Hinzufügen",
+    stress: (example) =>
+      html`0, 1 oder 2 vor einem Vokal bedeutet unbetont, Hauptton oder Nebenton: ${example} ist das englische custom.`,
+    sounds: "Laute",
+    asIn: "Wie in den englischen Wörtern",
+    noSuchLanguage: "Diese Sprache spricht keine der Stimmen.",
+    wordRule: "Ein Wort hat 1 bis 60 Buchstaben, mit Bindestrichen und Apostrophen dazwischen.",
+    longSounds: (most) => `Eine Aussprache hat höchstens ${most} Zeichen.`,
+    unreadable: (written, after, problem) =>
+      `Die Aussprache {${written}} ist nach ${after} nicht lesbar: ${phonemesProblems[problem]}.`,
+    refused: ({ most }) => `Ein Wörterbuch hat höchstens ${most} Wörter; entfernen Sie zuerst einige.`,
+  },
+  files: {
+    title: "Dateien",
+    asPls: (link) => html`Als ${link}, je Sprache eine Datei.`,
+    soundsIn: "Laute in",
+    alphabets: {
+      ipa: "Internationales Phonetisches Alphabet, für andere Programme",
+      "x-svc-tts": "dem Lautalphabet dieser Seite, genau wie geschrieben",
+    },
+    export: "Exportieren",
+    fileToImport: "Zu importierende Datei",
+    importHelp:
+      "Alles oder, wenn etwas nicht stimmt, nichts; ein vorhandenes Wort erhält die Aussprache aus der Datei.",
+    import: "Importieren",
+    imported: (count, shown) =>
+      count === 1 ? "Ein Wort wurde übernommen." : `${shown} Wörter wurden übernommen.`,
+    nothingTaken: "Es wurde nichts übernommen. In der Datei:",
+    line: (line, problem) => `Zeile ${line}: ${problem}`,
+    more: (count) => `Und ${count} weitere.`,
+    back: "Zurück zu den Wörtern",
+    problem: pls,
+    alphabetRule: (names) => `Als Alphabet ist nur ${names.join(" oder ")} erlaubt.`,
+    large: (most) => `Die Datei ist größer als ${most}; senden Sie eine mit höchstens ${most}.`,
+    oneFile: "Es ist mehr als eine Datei; senden Sie eine nach der anderen.",
+    manyFields:
+      "Das Formular hat mehr Felder als das dieser Seite; laden Sie die Seite neu und senden Sie es von dort.",
+    unreadable: "Das Formular ist nicht lesbar; senden Sie die Datei noch einmal.",
+    noFile: "Die Datei fehlt oder ist leer; wählen Sie eine aus.",
+  },
+  usage: {
+    title: "Nutzung",
+    spoken: "Gesprochen",
+    byDay: "Nach Tagen",
+    byKey: "Nach Schlüsseln",
+    byVoice: "Nach Stimmen",
+    day: "Tag",
+    key: "Schlüssel",
+    team: "Team",
+    model: "Modell",
+    voice: "Stimme",
+    csv: "Als CSV herunterladen",
+    csvRows: ": eine Zeile je Tag, Schlüssel und Stimme, der neueste Tag zuerst",
+    csvCut: (most, rows) => `die neuesten ${most} von ${rows} Zeilen`,
+    csvWhy: ", da mehr für eine Datei zu viele sind",
+    note: "Anfragen, die gesprochen werden sollten. Tage in UTC. „Erster Ton“ ist die Zeit von einer gestreamten Anfrage bis zum ersten Ton. Wird alle 5 Sekunden geschrieben.",
+    health: "Zustand",
+    license: "Lizenz",
+    licenseStates: {
+      valid: "gültig",
+      grace: "Übergangsfrist",
+      expired: "abgelaufen",
+      invalid: "ungültig",
+      missing: "nicht vorhanden",
+    },
+    licenseUntil: (end) => html`, bis ${end} UTC`,
+    speechEnds: (end) => html`; gesprochen wird bis ${end} UTC`,
+    licenseWhy,
+    models: "Modelle, wie das Replikat sie sieht, das diese Seite erzeugt hat",
+    state: "Zustand",
+    reachable: "erreichbar",
+    notReachable: "nicht erreichbar",
+    days: "Zeitraum",
+    lastDays: (days) => `die letzten ${days} Tage`,
+    plot: (first, last, most) => `Anfragen pro Tag vom ${first} bis zum ${last}, höchstens ${most}`,
+    failedOnTop: (plot) => `${plot}; oben die fehlgeschlagenen.`,
+    nothing: "In dieser Zeit wurde nichts gesprochen.",
+    requests: "Anfragen",
+    failed: "Fehlgeschlagen",
+    characters: "Zeichen",
+    audio: "Audio, s",
+    firstAudio: "Erster Ton, ms",
+    longest: "höchstens, ms",
+  },
+  people: {
+    title: "Personen",
+    roles,
+    roleMeanings: {
+      owner: "sieht und ändert alles",
+      member: "legt Schlüssel des Teams an",
+      viewer: "sieht die Schlüssel des Teams",
+    },
+    giveLink: (name) =>
+      html`Geben Sie ${name} diesen Link. Er wird nur einmal angezeigt und gilt eine Woche lang oder bis er benutzt wird.`,
+    name: "Name",
+    role: "Rolle",
+    team: "Team",
+    hasSignedIn: "Hat sich angemeldet",
+    change: "Ändern",
+    signsInBy: { password: "mit Passwort", provider: "über den Anbieter", none: "noch nicht" },
+    changePerson: (name) => `${name} ändern`,
+    newLink: "Neuer Anmeldelink",
+    remove: "Entfernen",
+    add: "Person hinzufügen",
+    teamHelp: "Mitglieder und Betrachter gehören zu einem.",
+    addAndLink: "Hinzufügen und Link erzeugen",
+    nameRule:
+      "Ein Name hat 1 bis 64 Buchstaben, Ziffern und ._@+- und beginnt mit einem Buchstaben oder einer Ziffer; auch eine E-Mail-Adresse geht.",
+    teamRule: `Name des Teams: ${plainName}`,
+    roleRule: "Die Rolle ist Eigentümer, Mitglied oder Betrachter.",
+    needsTeam: (role) => `Zur Rolle ${roles[role]} gehört ein Team; geben Sie es an.`,
+    refused: ({ problem }) => accountProblems[problem],
+  },
+  changes: {
+    title: "Änderungen",
+    caption: (most) => `Die neuesten ${most} Änderungen und Anmeldungen. Zeiten in UTC.`,
+    when: "Wann",
+    who: "Wer",
+    what: "Was",
+    of: "Woran",
+    more: "Näheres",
+    actions: {
+      "key created": "Schlüssel angelegt",
+      "key rotated": "Geheimnis erneuert",
+      "key revoked": "Schlüssel widerrufen",
+      "person added": "Person hinzugefügt",
+      "person changed": "Person geändert",
+      "person removed": "Person entfernt",
+      "link made": "Link erzeugt",
+      "password chosen": "Passwort gewählt",
+      "word saved": "Wort gespeichert",
+      "words imported": "Wörter importiert",
+      "word removed": "Wort entfernt",
+      "word dismissed": "Wort verworfen",
+      "sentences turned on": "Sätze werden gespeichert",
+      "sentences turned off": "Sätze werden nicht mehr gespeichert",
+      "sign-in linked": "Anmeldung verknüpft",
+      "signed in": "angemeldet",
+      "sign-in refused": "Anmeldung abgewiesen",
+    },
+    commandLine: "die Befehlszeile",
+    somebody: "jemand",
+    key: (name) => `der Schlüssel ${name}`,
+    firstOwner: "der erste Eigentümer",
+    byGroup: (role) => `${role}, durch eine Gruppe`,
+    scopesOf: (scopes, team) => `${scopes}, Team ${team}`,
+    wordCount: (count, shown) => (count === 1 ? "1 Wort" : `${shown} Wörter`),
+    by: (provider, reason) => html`über ${provider}${reason}`,
+  },
+  failures: {
+    title: "Das hat nicht geklappt",
+    back: "Zurück zum Dashboard",
+    said: ({ code }) => failures[code],
+    signedOut: failures.unauthorized,
+    forRoles: (wanted, role) =>
+      `Nur für die Rollen: ${wanted.map((one) => roles[one]).join(", ")}. Ihre Rolle: ${roles[role]}.`,
+    otherSite:
+      "Dieses Formular kam von einer anderen Website; öffnen Sie das Dashboard selbst und versuchen Sie es noch einmal.",
+    earlierSession:
+      "Diese Seite stammt aus einer früheren Sitzung; laden Sie sie neu und versuchen Sie es noch einmal.",
+    database: "Die Datenbank ist gerade nicht erreichbar; versuchen Sie es gleich noch einmal.",
+    language: (names) => `Als Sprache gibt es: ${names.join(", ")}.`,
+  },
+};

@@ -1,0 +1,26 @@
+import { type ErrorCode, Failure, type FailureOptions } from "../../errors.ts";
+import { AccountError } from "../../store/accounts.ts";
+import { LexiconError } from "../../store/lexicon.ts";
+import { english, type Words } from "./english.ts";
+
+/** What the dashboard itself refuses, said in the language of who reads it. */
+export class Refusal extends Failure {
+  readonly say: (words: Words) => string;
+
+  constructor(code: ErrorCode, say: (words: Words) => string, options: FailureOptions = {}) {
+    super(code, say(english), options);
+    this.name = "Refusal";
+    this.say = say;
+  }
+}
+
+/** A wrong field of a form, or what the stores make of it; undefined for what a person cannot put right there. */
+export function problemIn(error: unknown, words: Words): string | undefined {
+  if (error instanceof AccountError) return words.people.refused(error);
+  if (error instanceof LexiconError) return words.words.refused(error);
+  return error instanceof Refusal && error.code === "invalid_request" ? error.say(words) : undefined;
+}
+
+export function sayFailure(failure: Failure, words: Words): string {
+  return failure instanceof Refusal ? failure.say(words) : words.failures.said(failure);
+}

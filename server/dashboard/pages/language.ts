@@ -1,0 +1,31 @@
+import type { FastifyInstance } from "fastify";
+import { isLanguage, languageCookie, languages } from "../languages/locale.ts";
+import { Refusal } from "../languages/refusal.ts";
+import { base } from "../layout.ts";
+import type { DashboardParts } from "../parts.ts";
+import { field, sessionCookie } from "../visit.ts";
+
+const yearSeconds = 365 * 86_400;
+
+/** The switch of the language, which works before the sign-in too; the browser keeps it. */
+export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardParts): void {
+  const { options } = sessionCookie(parts);
+  scope.post("/language", async (request, reply) => {
+    const language = field(request, "language");
+    if (!isLanguage(language)) {
+      throw new Refusal("invalid_request", ({ failures }) => failures.language(Object.keys(languages)));
+    }
+    return reply
+      .setCookie(languageCookie, language, { ...options, maxAge: yearSeconds })
+      .redirect(pathHere(field(request, "back")), 303);
+  });
+}
+
+/** A path of the dashboard's; what leads elsewhere leads to its first page. */
+function pathHere(back: string): string {
+  const here = "http://here";
+  if (!URL.canParse(back, here)) return base;
+  const { origin, pathname, search } = new URL(back, here);
+  const isOurs = origin === here && (pathname === base || pathname.startsWith(`${base}/`));
+  return isOurs ? `${pathname}${search}` : base;
+}

@@ -1,0 +1,32 @@
+import type { IpaFault } from "../ipa.ts";
+import type { PhonemesProblem } from "../phonemes.ts";
+
+/** What is wrong in a file, where a person can put it right. */
+export interface PlsProblem {
+  /** From 1. */
+  readonly line: number;
+  readonly fault: PlsFault;
+}
+
+/** What the file holds is quoted, and cut where it is long. */
+export type PlsFault =
+  /** From here on the file cannot be made sense of. */
+  | { readonly kind: "xml"; readonly column: number; readonly saying: string }
+  | { readonly kind: "encoding"; readonly encoding: string }
+  | { readonly kind: "not-utf-8" | "doctype" | "version" | "language" }
+  | { readonly kind: "deep" | "full"; readonly most: number }
+  | { readonly kind: "root"; readonly namespace: string }
+  | { readonly kind: "alphabet"; readonly allowed: readonly string[] }
+  /** Of one entry. */
+  | { readonly kind: "misplaced"; readonly element: string; readonly parent: string }
+  | { readonly kind: "no-grapheme" | "no-phoneme" }
+  | { readonly kind: "phoneme"; readonly text: string; readonly why: SoundsFault }
+  | { readonly kind: "grapheme"; readonly text: string }
+  /** With other sounds, in an earlier line. */
+  | { readonly kind: "twice"; readonly text: string; readonly line: number };
+
+export type SoundsFault =
+  | { readonly kind: "long"; readonly length: number; readonly most: number }
+  | { readonly kind: "alphabet"; readonly allowed: readonly string[] }
+  | { readonly kind: "written"; readonly problem: PhonemesProblem }
+  | IpaFault;

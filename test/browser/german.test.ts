@@ -1,0 +1,228 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { english } from "../../server/dashboard/languages/english.ts";
+import { german } from "../../server/dashboard/languages/german.ts";
+import { eventually } from "../support/api-tier.ts";
+import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
+import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
+
+const password = "vier einfache Wörter hier";
+const pictures = process.env.PICTURES;
+
+let folder: string;
+let browser: TestBrowser;
+let server: WholeServer;
+let url: string;
+let page: Page;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-german-"));
+  writeFileSync(join(folder, "setup"), "setup");
+  if (pictures !== undefined) mkdirSync(pictures, { recursive: true });
+  const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
+  server = await startWholeServer({ database: join(folder, "svc-tts.db"), dashboard });
+  url = `${server.api.url}/dashboard`;
+  browser = await startBrowser("de-DE");
+  page = await browser.context.newPage();
+}, 120_000);
+afterAll(async () => {
+  await browser.stop();
+  await server.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** All that stands on a page in its own language: what is seen, and what is told to those who see it not. */
+const readPage = `[
+  ...(function* () {
+    const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+    const other = "html [lang], script, style, code, pre, textarea";
+    for (let node = walker.nextNode(); node; node = walker.nextNode())
+      if (!node.parentElement.closest(other)) yield node.data.replace(/\\s+/g, " ").trim();
+    for (const name of ["aria-label", "placeholder", "title", "alt"])
+      for (const element of document.querySelectorAll("[" + name + "]"))
+        if (!element.matches(".sounds")) yield element.getAttribute(name);
+  })(),
+].filter((text) => text !== "")`;
+
+interface Spoken {
+  /** Whole texts. */
+  readonly exact: ReadonlySet<string>;
+  /** What stands between the places of others. */
+  readonly parts: readonly string[];
+}
+
+/** Whatever is said in English and not in German. */
+function englishAlone(): Spoken {
+  const germanTexts = new Set(leaves(german).flatMap(partsOf));
+  const texts = leaves(english)
+    .flatMap(partsOf)
+    .filter((text) => /[a-z]{2}/i.test(text) && !germanTexts.has(text));
+  return {
+    exact: new Set(texts),
+    parts: texts.filter((text) => /[a-z]{2,} .*[a-z]{3,}/i.test(text)),
+  };
+}
+
+function leaves(words: object): unknown[] {
+  return Object.values(words).flatMap((value) => (typeof value === "object" ? leaves(value) : [value]));
+}
+
+function partsOf(value: unknown): string[] {
+  if (typeof value === "string")
+    return value
+      .split(/\{\w+\}/)
+      .map(trimmed)
+      .filter((text) => text !== "");
+  const literals = String(value).match(/`[^`]*`|"[^"]*"/g) ?? [];
+  return literals
+    .flatMap((literal) => literal.slice(1, -1).split(/\$\{[^}]*\}/))
+    .map(trimmed)
+    .filter((text) => text.length > 3);
+}
+
+function trimmed(text: string): string {
+  return text.trim();
+}
+
+const spoken = englishAlone();
+
+/** The page is German to its last word, and axe finds nothing. */
+async function lookAt(name: string): Promise<void> {
+  const texts = await page.evaluate<string[]>(readPage);
+  const left = texts.filter(
+    (text) => spoken.exact.has(text) || spoken.parts.some((part) => text.includes(part)),
+  );
+  expect(left, name).toEqual([]);
+  expect(await page.evaluate("document.documentElement.lang"), name).toBe("de-DE");
+  expect(await violationsOf(page), name).toEqual([]);
+  if (pictures !== undefined)
+    await page.screenshot({ path: join(pictures, `${name}-german.png`), fullPage: true });
+}
+
+it("would find English where it is left", async () => {
+  expect(spoken.exact.size).toBeGreaterThan(250);
+  await page.goto(`${url}/setup`);
+  const here = await page.evaluate<string[]>(readPage);
+  expect(here.length).toBeGreaterThan(5);
+  await page.getByRole("button", { name: "English" }).click();
+  await page.waitForURL(`${url}/setup`);
+  const there = await page.evaluate<string[]>(readPage);
+  expect(there.filter((text) => spoken.exact.has(text)).length).toBeGreaterThan(3);
+  await page.getByRole("button", { name: "Deutsch" }).click();
+  await page.getByRole("heading", { name: "Erste Anmeldung" }).waitFor();
+});
+
+it("greets who asks for German in it, and keeps what is chosen, before the sign-in and after it", async () => {
+  await lookAt("first-sign-in");
+  await page.goto(`${url}/setup?token=setup`);
+  await lookAt("setup");
+  await page.getByLabel("Ihr Name").fill("ada");
+  await page.getByLabel("Passwort").fill("ananananananan");
+  await page.getByRole("button", { name: "Eigentümer anlegen" }).click();
+  await page.getByText("Das Passwort besteht aus Wiederholungen").waitFor();
+  await lookAt("setup-refused");
+  await page.getByLabel("Passwort").fill(password);
+  await page.getByRole("button", { name: "Eigentümer anlegen" }).click();
+  await page.getByText("Es gibt noch keine Schlüssel.").waitFor();
+  await page.getByRole("button", { name: "English" }).click();
+  await page.getByText("There are no keys yet.").waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await page.getByRole("button", { name: "Deutsch" }).press("Enter");
+  await page.getByRole("heading", { name: "Anmelden" }).waitFor();
+  await lookAt("sign-in");
+  await page.getByLabel("Name").fill("ada");
+  await page.getByLabel("Passwort").fill(password);
+  await page.getByRole("button", { name: "Anmelden" }).click();
+  await page.getByText("Es gibt noch keine Schlüssel.").waitFor();
+});
+
+it("shows keys, their form and what is wrong with it", async () => {
+  await server.api.post(
+    { saveOovs: true, modelId: "mist", speaker: "alan", text: "Say Zorblax to me." },
+    { accept: "audio/pcm" },
+  );
+  await page.getByLabel("Name", { exact: true }).fill("Probe");
+  await page.getByLabel("Gilt bis").fill("2001-01-01");
+  await page.getByRole("button", { name: "Schlüssel anlegen" }).click();
+  await page.getByText("Das Datum muss in der Zukunft liegen.").waitFor();
+  await lookAt("keys-refused");
+  await page.getByLabel("Gilt bis").fill("");
+  await page.getByRole("button", { name: "Schlüssel anlegen" }).click();
+  await page.getByText("Der Schlüssel Probe ist angelegt.").waitFor();
+  await page.getByText("Probe ändern").click();
+  await lookAt("keys");
+});
+
+it("says in German what the playground does, with numbers as Germans write them", async () => {
+  await page.getByRole("link", { name: "Sprechprobe" }).click();
+  await page.getByLabel("Modell").selectOption("mist");
+  await page.getByLabel("Stimme").selectOption("greta");
+  await page.getByLabel("Text", { exact: true }).fill("Guten Tag, ich lese Ihnen das gerne vor.");
+  await page.getByText("40 von 1.000 Zeichen").waitFor();
+  await page.getByRole("button", { name: "Sprechen" }).click();
+  await page.getByText(/Erster Ton nach [\d.]+ ms; \d+,\d s Sprache/).waitFor();
+  await page.getByText("Optionen").click();
+  await lookAt("playground");
+  await page.getByLabel("Text", { exact: true }).fill("Wort ".repeat(201));
+  await page.getByRole("button", { name: "Sprechen" }).click();
+  await page.getByText("darf der Text mit mist 1.000 Zeichen haben und hat 1.005").waitFor();
+  await page.getByLabel("Text", { exact: true }).fill("Eine <99999> Pause.");
+  await page.getByLabel("ist eine Pause von N Millisekunden").check();
+  await page.getByRole("button", { name: "Sprechen" }).click();
+  await page.getByRole("alert").getByText("Pausen dauern höchstens").waitFor();
+  await lookAt("playground-refused");
+});
+
+it("has unknown words, the lexicon and its files in German", async () => {
+  await eventually(
+    "the word appears",
+    async () => {
+      await page.goto(`${url}/words`);
+      return page.getByRole("heading", { name: "Zorblax" }).isVisible();
+    },
+    60_000,
+  );
+  await page.getByLabel("Aussprache von Zorblax").fill("z1Orbl2@ks");
+  await page.getByRole("button", { name: "Zorblax anhören" }).click();
+  await page.getByText(/^\d,\d s$/).waitFor();
+  await page.locator("summary", { hasText: "Das Lautalphabet" }).click();
+  await lookAt("words");
+  await page.getByRole("button", { name: "Zorblax speichern" }).click();
+  await page.getByRole("button", { name: "zorblax entfernen" }).waitFor();
+  await lookAt("lexicon");
+  const file = join(folder, "wrong.pls");
+  writeFileSync(file, "<lexicon/>");
+  await page.getByLabel("Zu importierende Datei").setInputFiles(file);
+  await page.getByRole("button", { name: "Importieren", exact: true }).click();
+  await page.getByRole("alert").getByText("Zeile 1: Die Datei muss mit").waitFor();
+  await lookAt("import-refused");
+});
+
+it("has the other pages in German, and the error of a page", async () => {
+  await page.getByRole("link", { name: "Nutzung" }).click();
+  await page.getByRole("cell", { name: "alan" }).first().waitFor();
+  await lookAt("usage");
+  await page.getByRole("link", { name: "Personen" }).click();
+  await page.getByLabel("Name", { exact: true }).fill("bob");
+  await page.getByLabel("Team", { exact: true }).fill("blau");
+  await page.getByLabel("Rolle").selectOption("viewer");
+  await page.getByRole("button", { name: "Hinzufügen und Link erzeugen" }).click();
+  await page.getByText("bob ändern").click();
+  await lookAt("people");
+  const link = new URL((await page.locator("#link").textContent()) ?? "");
+  await page.getByRole("link", { name: "Änderungen" }).click();
+  await lookAt("changes");
+  await page.getByRole("button", { name: "Abmelden" }).click();
+  await page.goto(`${server.api.url}${link.pathname}${link.search}`);
+  await lookAt("join");
+  await page.getByLabel("Passwort").fill(password);
+  await page.getByRole("button", { name: "Dieses Passwort festlegen" }).click();
+  await page.waitForURL(`${url}/keys`);
+  await page.goto(`${url}/people`);
+  await page.getByText("Ihre Rolle: Betrachter.").waitFor();
+  await lookAt("error");
+});
