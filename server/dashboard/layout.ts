@@ -9,7 +9,7 @@ export interface Page {
   /** Path of its place in the navigation. */
   readonly place?: string;
   readonly content: Content;
-  /** A module of the assets. */
+  /** A module of the assets, which finds its words at the content. */
   readonly script?: string;
 }
 
@@ -59,7 +59,7 @@ ${script !== undefined && html`<script type="module" src="${base}/assets/${scrip
 ${visitor && navigation(visitor, place, locale)}
 ${languageSwitch(request, place, locale.language)}
 </header>
-<main id="content" tabindex="-1">
+<main id="content" tabindex="-1"${script !== undefined && html` data-words="${JSON.stringify(locale.words.client)}"`}>
 <h1>${title}</h1>
 ${content}
 </main>

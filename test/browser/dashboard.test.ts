@@ -1,9 +1,8 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { gzipSync } from "node:zlib";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { eventually } from "../support/api-tier.ts";
@@ -299,15 +298,5 @@ describe.each([
   it("was sent nowhere else, and nothing went wrong in a script", () => {
     expect(elsewhere).toEqual([]);
     expect(problems).toEqual([]);
-  });
-});
-
-describe("the dashboard's files", () => {
-  it("are less than 150 kB in all, compressed", () => {
-    const assets = join(import.meta.dirname, "../../server/dashboard/assets");
-    const bytes = readdirSync(assets).map((name) => gzipSync(readFileSync(join(assets, name))).length);
-    const sum = bytes.reduce((a, b) => a + b, 0);
-    console.log(`the dashboard's files, compressed: ${sum} bytes`);
-    expect(sum).toBeLessThan(150_000);
   });
 });

@@ -1,7 +1,7 @@
 import { asCode } from "./copy.js";
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
-import { asTold, fill, Told, tenths, whole } from "./says.js";
+import { asTold, client, fill, Told, tenths, whole } from "./says.js";
 import { chart } from "./waveform.js";
 
 /** The playground: speaks what is written, draws it as it arrives, and lights each word as it is heard. */
@@ -13,7 +13,6 @@ const historyKey = "svc-tts-history";
 const historyLength = 20;
 
 const limits = JSON.parse(form.dataset.limits);
-const client = JSON.parse(form.dataset.words);
 const player = createPlayer();
 const drawing = chart($("waveform"));
 let current;
@@ -128,7 +127,7 @@ async function speak(asked, keep) {
     keep(fields);
     player.whenOver(() => rest(run));
   } catch (error) {
-    if (current === run) say(asTold(error, client), true);
+    if (current === run) say(asTold(error), true);
     rest(run);
   }
 }
@@ -242,7 +241,7 @@ form.addEventListener("input", follow);
 $("stop").addEventListener("click", stop);
 $("sample").addEventListener("click", sample);
 $("download").addEventListener("click", () => {
-  download().catch((error) => say(asTold(error, client), true));
+  download().catch((error) => say(asTold(error), true));
 });
 $("copy").addEventListener("click", async () => {
   await navigator.clipboard.writeText($("code").textContent);

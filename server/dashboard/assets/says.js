@@ -1,4 +1,5 @@
-/** What the server sent along to be said is said with numbers as the reader of the page writes them. */
+/** What the server sent along to be said, with numbers as the reader of the page writes them. */
+export const client = JSON.parse(document.getElementById("content").dataset.words);
 const { lang } = document.documentElement;
 const wholes = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
 const oneDigit = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
@@ -15,7 +16,7 @@ export function fill(text, values) {
 export class Told extends Error {}
 
 /** Browsers word their own errors in English: that of a request without an answer, most of all. */
-export function asTold(error, client) {
+export function asTold(error) {
   if (error instanceof Told) return error.message;
   console.error(error);
   return client.unreachable;

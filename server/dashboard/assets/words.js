@@ -1,12 +1,11 @@
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
-import { asTold, fill, Told, tenths } from "./says.js";
+import { asTold, client, fill, Told, tenths } from "./says.js";
 
 /** Lets each pronunciation be heard before it is saved. */
 const player = createPlayer();
 
 async function listen(form) {
-  const client = JSON.parse(form.dataset.words);
   const status = form.querySelector("[role=status]");
   const sounds = form.elements.phonemes.value.replace(/^\{|\}$/g, "");
   status.textContent = "";
@@ -44,8 +43,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   button.hidden = false;
   button.addEventListener("click", () => {
     listen(form).catch((error) => {
-      const client = JSON.parse(form.dataset.words);
-      form.querySelector("[role=status]").textContent = asTold(error, client);
+      form.querySelector("[role=status]").textContent = asTold(error);
     });
   });
 }

@@ -68,10 +68,10 @@ function page(
   voices: readonly ListedVoice[],
   configured: readonly ModelId[],
 ): Html {
-  const { playground, client } = locale.words;
+  const { playground } = locale.words;
   const limits = Object.fromEntries(modelIds.map((id) => [id, models[id].maxDashboardTextLength]));
   const spoken = [...new Set(voices.map(({ language }) => language))];
-  return html`<form id="playground" method="post" action="${place}/speech" data-limits="${JSON.stringify(limits)}" data-words="${JSON.stringify(client)}">
+  return html`<form id="playground" method="post" action="${place}/speech" data-limits="${JSON.stringify(limits)}">
 ${csrfField(csrf)}
 <div class="grid">
 <div><label for="modelId">${playground.model}</label><select id="modelId" name="modelId">${configured.map((id) => html`<option>${id}</option>`)}</select></div>

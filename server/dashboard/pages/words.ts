@@ -163,9 +163,9 @@ interface SaveForm {
 }
 
 function saveForm({ id, word, language, phonemes }: SaveForm, facts: Facts): Html {
-  const { words, client } = facts.locale.words;
+  const { words } = facts.locale.words;
   const voice = facts.voices.find((one) => one.language === language && one.models.includes("mist"));
-  return html`<form method="post" action="${place}/save" class="row" data-preview="${voice?.id}" data-speech="${base}/playground/speech" data-words="${JSON.stringify(client)}">${hidden(facts, word, language)}
+  return html`<form method="post" action="${place}/save" class="row" data-preview="${voice?.id}" data-speech="${base}/playground/speech">${hidden(facts, word, language)}
 <label for="${id}">${words.say(word)}</label>
 <input id="${id}" name="phonemes" value="${phonemes}" required maxlength="${longestPhonemes}" class="sounds" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="k1Ast0xm">
 <button type="button" class="plain" data-listen hidden>${words.listen(word)}</button>
