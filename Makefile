@@ -111,6 +111,11 @@ test-vllm: node_modules/.installed ## arcana on a real vLLM with a tiny model, o
 test-e2e-long: node_modules/.installed ## scaling from zero, an upgrade, a drain of a node, a collector, and two API pods with PostgreSQL, with streams, on the same cluster (20 minutes)
 	@$(BIN)/vitest run --project e2e-long
 
+.PHONY: test-keda
+test-keda: node_modules/.installed ## pools that KEDA itself scales, on the same cluster (5 minutes; KEDA is built once: 10)
+	@test/keda/build.sh >/dev/null
+	@$(BIN)/vitest run --project keda
+
 .PHONY: test-crash
 test-crash: ## kill the local cluster's programs in every way and see that up and down cope (a minute; it must be down)
 	@test/cluster/crash.sh

@@ -95,6 +95,16 @@ export default defineConfig({
           hookTimeout: 600_000,
         },
       },
+      {
+        test: {
+          name: "keda",
+          include: ["test/e2e/keda/*.test.ts"],
+          globalSetup: ["test/support/e2e-setup.ts"],
+          fileParallelism: false,
+          testTimeout: 180_000,
+          hookTimeout: 600_000,
+        },
+      },
     ],
   },
 });

@@ -207,9 +207,14 @@ export class Writer {
   }
 
   /** Removes what the owner had and, by what is now desired, has no more. */
-  async retire(owner: Manifest, deployment: string, desired: readonly Manifest[]): Promise<void> {
+  async retire(
+    owner: Manifest,
+    deployment: string,
+    desired: readonly Manifest[],
+    kinds: readonly string[] = [...optionalKinds, ...foreignKinds],
+  ): Promise<void> {
     const wanted = new Set(desired.map(({ kind, metadata }) => `${kind}/${metadata.name}`));
-    for (const kind of [...optionalKinds, ...foreignKinds]) {
+    for (const kind of kinds) {
       for (const child of this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`)) {
         if (wanted.has(`${kind}/${child.metadata.name}`) || child.metadata.deletionTimestamp) continue;
         if (isOwnedBy(child, owner)) await this.remove(child);

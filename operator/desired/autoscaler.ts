@@ -50,6 +50,7 @@ function horizontalPodAutoscaler(
 /** It asks every API pod behind the Service and adds up what they answer. */
 function scaledObject(owner: TtsModelPool, rule: ScalingRule): Manifest {
   const { deployment, pool } = owner.spec;
+  const { name } = owner.metadata;
   return {
     apiVersion: "keda.sh/v1alpha1",
     kind: "ScaledObject",
@@ -58,14 +59,23 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): Manifest {
       scaleTargetRef: scaleTarget(owner),
       minReplicaCount: rule.fewest,
       maxReplicaCount: rule.most,
-      pollingInterval: pollingSeconds,
-      cooldownPeriod: Math.round(rule.down.windowMs / 1000),
-      advanced: { horizontalPodAutoscalerConfig: { behavior: behavior(rule) } },
+      // between the fewest and the most the HorizontalPodAutoscaler asks by itself, and KEDA warns of what it would not look at
+      ...(rule.fewest === 0 && {
+        pollingInterval: pollingSeconds,
+        cooldownPeriod: Math.round(rule.down.windowMs / 1000),
+      }),
+      advanced: {
+        horizontalPodAutoscalerConfig: {
+          ...(kedaPrefix.length + name.length > longestName && { name }),
+          behavior: behavior(rule),
+        },
+      },
       triggers: [
         {
           type: "metrics-api",
           metadata: {
-            url: `http://${deployment}-api.${owner.metadata.namespace}:${ports.api}/metrics`,
+            // KEDA takes what stands between the first two dots, a port too, for the namespace
+            url: `http://${deployment}-api.${owner.metadata.namespace}.svc:${ports.api}/metrics`,
             format: "prometheus",
             valueLocation: `${metric}{pool="${pool}"}`,
             targetValue: String(rule.streamsPerReplica),
@@ -77,6 +87,10 @@ function scaledObject(owner: TtsModelPool, rule: ScalingRule): Manifest {
     },
   };
 }
+
+/** KEDA puts it before the name of its HorizontalPodAutoscaler, and refuses what is longer then than a label's value may be. */
+const kedaPrefix = "keda-hpa-";
+const longestName = 63;
 
 /** A caller of a pool at zero waits for so long before anything happens. */
 const pollingSeconds = 2;

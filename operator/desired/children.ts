@@ -77,8 +77,9 @@ export function poolChildren(
     children: [
       modelService(pool),
       ...poolDisruptionBudget(pool),
-      ...autoscaler(pool, cluster),
       ...[pods, canary].filter((child) => child !== undefined),
+      // last: another product's admission may refuse it, and nothing that speaks may wait for that
+      ...autoscaler(pool, cluster),
     ],
     problem,
     plan,
@@ -118,3 +119,6 @@ export const optionalKinds: readonly string[] = [
 
 /** The same, of products that the cluster may not have. */
 export const foreignKinds: readonly string[] = ["HTTPRoute", "PodMonitor", "ScaledObject", "ServiceMonitor"];
+
+/** One of them at most: KEDA refuses its ScaledObject while a HorizontalPodAutoscaler stands. */
+export const scalerKinds: readonly string[] = ["HorizontalPodAutoscaler", "ScaledObject"];

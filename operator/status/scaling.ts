@@ -35,11 +35,12 @@ function found(observed: ObservedPool, provider: Provider, { scaling, cluster }:
     case "HPA":
       return cluster?.allowsZero === false
         ? zeroRefused
-        : ofAutoscaler(observed, "HorizontalPodAutoscaler", "ScalingActive");
+        : ofAutoscaler(observed, "HorizontalPodAutoscaler", ["ScalingActive"]);
     case "KEDA":
       return cluster?.hasKeda === false
         ? kedaMissing(observed.pool)
-        : ofAutoscaler(observed, "ScaledObject", "Ready");
+        : // since KEDA 2.21 the first is silent on metrics that cannot be read, and an older KEDA has no second
+          ofAutoscaler(observed, "ScaledObject", ["Ready", "HPAActive"]);
     case "External":
       return good("External", "Whoever scales the TtsModelPool decides.");
   }
@@ -107,12 +108,22 @@ function kedaMissing({ metadata }: TtsModelPool): Finding {
   );
 }
 
-/** As the scaler says of itself. */
-function ofAutoscaler({ pool, autoscaler }: ObservedPool, kind: string, about: string): Finding {
-  const conditions = (autoscaler?.status as { conditions?: Partial<Condition>[] } | undefined)?.conditions;
-  const said = conditions?.find((condition) => condition.type === about);
+/**
+ * As the scaler says of itself.
+ * @param about conditions of it: the first must be there, and none may be False
+ */
+function ofAutoscaler(
+  { pool, autoscaler }: ObservedPool,
+  kind: string,
+  about: readonly [string, ...string[]],
+): Finding {
+  const conditions =
+    (autoscaler?.status as { conditions?: Partial<Condition>[] } | undefined)?.conditions ?? [];
+  const known = conditions.filter(({ type: name }) => name !== undefined && about.includes(name));
+  const said =
+    known.find(({ status }) => status === "False") ?? known.find(({ type: name }) => name === about[0]);
   const what = `${kind} ${pool.metadata.name}`;
-  if (said === undefined) {
+  if (said === undefined || said.status === "Unknown") {
     return {
       type,
       status: "Unknown",

@@ -40,7 +40,7 @@ export interface ControlPlaneOptions {
    * No other controller runs: nothing turns a Deployment into pods or writes its status.
    */
   readonly controllerManager?: boolean;
-  /** Also turn Deployments into pods and place them on nodes; nothing runs those pods. */
+  /** Also turn Deployments into pods, place them on nodes and give them the devices that they claim; nothing runs those pods. */
   readonly scheduler?: boolean;
   /** Also let KWOK play every node and its pods, which are ready as soon as they are placed. */
   readonly kwok?: boolean;
@@ -232,7 +232,7 @@ function kwokArguments({ directory, binDirectory }: ControlPlaneAddress): string
   ];
 }
 
-const workloadControllers = ["deployment-controller", "replicaset-controller"];
+const workloadControllers = ["deployment-controller", "replicaset-controller", "resourceclaim-controller"];
 
 function schedulerArguments(directory: string): string[] {
   const kubeconfig = join(directory, "pki/admin.kubeconfig");

@@ -17,7 +17,7 @@ const products = {
     files: ["config/crd/standard/gateway.networking.k8s.io_httproutes.yaml"],
   },
   keda: {
-    module: "github.com/kedacore/keda/v2@v2.20.0",
+    module: "github.com/kedacore/keda/v2@v2.21.0",
     files: ["config/crd/bases/keda.sh_scaledobjects.yaml"],
   },
   prometheusOperator: {

@@ -5,6 +5,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
+import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
@@ -62,9 +63,14 @@ describe("a ResourceQuota", () => {
   });
 });
 
+interface Verdict {
+  readonly allowed: boolean;
+  readonly message?: string;
+}
+
 describe("an admission webhook of another product", () => {
   let server: Server;
-  let answer: (kind: string) => { allowed: boolean; message?: string };
+  let answer: (kind: string) => Verdict | Promise<Verdict>;
 
   beforeEach(async () => {
     answer = () => ({ allowed: true });
@@ -72,7 +78,7 @@ describe("an admission webhook of another product", () => {
       const pieces: Buffer[] = [];
       for await (const piece of request) pieces.push(piece as Buffer);
       const { apiVersion, kind, request: asked } = JSON.parse(Buffer.concat(pieces).toString());
-      const { allowed, message } = answer(asked.kind.kind);
+      const { allowed, message } = await answer(asked.kind.kind);
       const verdict = { uid: asked.uid, allowed, ...(message && { status: { message, code: 403 } }) };
       response
         .setHeader("content-type", "application/json")
@@ -97,6 +103,12 @@ describe("an admission webhook of another product", () => {
               apiVersions: ["v1"],
               operations: ["*"],
               resources: ["deployments", "services"],
+            },
+            {
+              apiGroups: ["keda.sh"],
+              apiVersions: ["v1alpha1"],
+              operations: ["*"],
+              resources: ["scaledobjects"],
             },
           ],
           sideEffects: "None",
@@ -145,6 +157,28 @@ describe("an admission webhook of another product", () => {
     answer = () => ({ allowed: true });
     await house.serve("demo-api", "demo-mist");
     await says("Ready", /^True/);
+  });
+
+  it("KEDA's own holds back no pod, and finds no HorizontalPodAutoscaler beside the ScaledObject, which it would refuse", async () => {
+    const name = "demo-mist";
+    const scaledBy = (provider: string) => [
+      { name: "mist", kind: "mist", scaling: { provider, minReplicas: 1, maxReplicas: 2 } },
+    ];
+    await using keda = await ForeignKinds.hold(address, "keda");
+    await keda.install();
+    answer = (kind) => ({ allowed: kind !== "ScaledObject", message: "not today" });
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment({}, scaledBy("KEDA"));
+    await house.until(async () => (await house.get("Deployment", name)) !== undefined, "the pods");
+    await house.putDeployment({}, scaledBy("HPA"));
+    await house.until(async () => (await house.get("HorizontalPodAutoscaler", name)) !== undefined, "an HPA");
+    answer = async (kind) => ({
+      allowed: kind !== "ScaledObject" || (await house.get("HorizontalPodAutoscaler", name)) === undefined,
+      message: "the workload is already managed by the hpa",
+    });
+    await house.putDeployment({}, scaledBy("KEDA"));
+    await house.until(async () => (await house.get("ScaledObject", name)) !== undefined, "a ScaledObject");
+    expect(await house.get("HorizontalPodAutoscaler", name)).toBeUndefined();
   });
 
   it("that does not answer is named, and waited for", async () => {

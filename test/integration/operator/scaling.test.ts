@@ -344,7 +344,7 @@ describe("who scales", () => {
         {
           type: "metrics-api",
           metadata: {
-            url: `http://demo-api.${house.namespace}:8000/metrics`,
+            url: `http://demo-api.${house.namespace}.svc:8000/metrics`,
             valueLocation: 'svc_tts_pool_streams{pool="mist"}',
             aggregationType: "sum",
           },
@@ -358,6 +358,22 @@ describe("who scales", () => {
       "ScalingReady",
     );
     await quiet();
+    // KEDA is ready, and its HorizontalPodAutoscaler cannot read the metric
+    const blind = {
+      type: "HPAActive",
+      status: "False",
+      reason: "FailedGetExternalMetric",
+      message: "no metric",
+    };
+    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), {
+      conditions: [...conditions, blind],
+    });
+    await house.until(
+      async () =>
+        (await house.condition("ScalingReady")) ===
+        "False FailedGetExternalMetric: pool mist: ScaledObject demo-mist: no metric",
+      "KEDA's word",
+    );
     await house.putDeployment({}, [mist({})]);
     await house.until(async () => (await house.get("ScaledObject", "demo-mist")) === undefined, "its end");
   });

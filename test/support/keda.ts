@@ -1,0 +1,60 @@
+/** KEDA itself on the local cluster, by its own manifests and under its own roles. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { parseAllDocuments, stringify } from "yaml";
+import { giveNodeImage } from "./node-images.ts";
+import { eventually, Kubectl, type KubeObject, run } from "./real-cluster.ts";
+
+const execute = promisify(execFile);
+const build = join(import.meta.dirname, "../keda/build.sh");
+/** All three programs in one image: they are found by their paths. */
+const image = "svc-tts.local/keda:2.21.0";
+const keda = new Kubectl("keda");
+
+/** Its three Deployments are ready and the API server knows its metrics afterwards; `remove` takes everything of it away. */
+export async function installKeda(): Promise<{ readonly remove: () => Promise<void> }> {
+  const folder = (await execute(build, { timeout: 3_600_000 })).stdout.trim();
+  await giveNodeImage({ name: image, layer: join(folder, "bin"), config: { User: "65532" } });
+  const { stdout } = await execute("kubectl", ["kustomize", join(folder, "config/default")], {
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  const manifests = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
+  const text = manifests.map((manifest) => stringify(withOurImage(manifest))).join("---\n");
+  await kubectlOn(text, "apply", "--server-side", "-f", "-");
+  await keda.do("wait", "--for=condition=Available", "deployment", "--all", "--timeout=240s");
+  await keda.do(
+    ...[
+      "wait",
+      "--for=condition=Available",
+      "apiservice",
+      "v1beta1.external.metrics.k8s.io",
+      "--timeout=120s",
+    ],
+  );
+  return { remove: () => removed(text) };
+}
+
+/** The images are not in any registry that the node could ask. */
+function withOurImage(manifest: KubeObject): KubeObject {
+  if (manifest.kind !== "Deployment") return manifest;
+  for (const container of manifest.spec.template.spec.containers) {
+    container.image = image;
+    container.imagePullPolicy = "IfNotPresent";
+  }
+  return manifest;
+}
+
+async function removed(text: string): Promise<void> {
+  // an API whose server is gone keeps every namespace from ending
+  await keda.do("delete", "apiservice", "v1beta1.external.metrics.k8s.io");
+  await kubectlOn(text, "delete", "--ignore-not-found", "--timeout=120s", "-f", "-");
+  await eventually("KEDA's namespace to be gone", async () => {
+    return (await keda.try("get", "namespace", "keda")).code !== 0;
+  });
+}
+
+async function kubectlOn(text: string, ...words: string[]): Promise<void> {
+  const ran = await run("kubectl", words, text);
+  if (ran.code !== 0) throw new Error(`kubectl ${words.join(" ")}: ${ran.stderr.trim()}`);
+}
