@@ -120,6 +120,10 @@ test-keda: node_modules/.installed ## pools that KEDA itself scales, on the same
 test-crash: ## kill the local cluster's programs in every way and see that up and down cope (a minute; it must be down)
 	@test/cluster/crash.sh
 
+.PHONY: test-kind
+test-kind: node_modules/.installed ## make up and make down by a real kind, offline, on a node image made here (Docker or Podman, root; 10 minutes the first time)
+	@test/cluster/kind-trial.sh
+
 .PHONY: bench
 bench: node_modules/.installed deps ## how fast it is here, side by side with what it is made of: docs/benchmarks.md (6 minutes; SOAK=1: 16)
 	@$(NODE) test/bench/main.ts
@@ -131,6 +135,10 @@ bench-operator: node_modules/.installed ## the operator beside its twin in Go, 1
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)
 	@test/cluster/images.sh $(if $(PUSH),--push)
+
+.PHONY: kind-node-image
+kind-node-image: ## kind and its node image without a registry, for Docker or Podman: eval "$$(make -s kind-node-image)" && make up
+	@test/cluster/kind-node.sh
 
 .PHONY: up
 up: node_modules/.installed ## a real Kubernetes node here or by kind (or KUBECONFIG=…), the operator, one TtsDeployment, and speech.wav

@@ -3,6 +3,8 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=debian.sh
+source "$CLUSTER_DIR/debian.sh"
 
 usage() {
   cat <<'T'
@@ -57,18 +59,6 @@ choose_builder() {
 OWN_MOUNTS=()
 if unshare --mount true 2>/dev/null; then OWN_MOUNTS=(unshare --mount --propagation private); fi
 
-need_packages() { # PROGRAM=PACKAGE...
-  local pair missing=()
-  for pair in "$@"; do command -v "${pair%%=*}" >/dev/null || missing+=("${pair##*=}"); done
-  [ "${#missing[@]}" -gt 0 ] || return 0
-  command -v apt-get >/dev/null || fail "these programs are missing: ${missing[*]}" "install them with this system's package manager, or use Docker or Podman"
-  [ "$(id -u)" = 0 ] || fail "these Debian packages are missing: ${missing[*]}" "install them (sudo apt-get install --no-install-recommends ${missing[*]}) and run this again"
-  say "installing Debian packages: ${missing[*]}"
-  with_progress "apt-get update" "$IMAGES/apt.log" apt-get update || { show_log "$IMAGES/apt.log" && fail "apt-get update failed"; }
-  DEBIAN_FRONTEND=noninteractive with_progress "apt-get install" "$IMAGES/apt.log" apt-get install --yes --no-install-recommends "${missing[@]}" ||
-    { show_log "$IMAGES/apt.log" && fail "apt-get could not install: ${missing[*]}" "see $IMAGES/apt.log"; }
-}
-
 # Buildah with storage of its own in the cache: copy-on-write where the kernel allows it, plain folders elsewhere. It leaves
 # layers mounted behind it; in a mount namespace of its own they go with the process, and the cache can be deleted.
 buildah_() {
@@ -102,18 +92,6 @@ write_secrets() { # DIRECTORY
 
 # --- a base without a registry: Debian by mmdebstrap, node and npm from npm packages
 
-# Documentation stays out, licenses stay in: what Debian's own slim image does.
-bootstrap_debian() { # OUT.tar
-  local option
-  local options=(--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright'
-    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*')
-  for option in Check-Valid-Until Check-Date; do
-    [ -z "$(apt-config dump --format '%v' "Acquire::$option")" ] || options+=(--aptopt="Acquire::$option \"$(apt-config dump --format '%v' "Acquire::$option")\"")
-  done
-  mmdebstrap --quiet --variant=apt "${options[@]}" \
-    --customize-hook="rm -rf \"\$1\"/var/lib/apt/lists/* \"\$1\"/var/cache/apt/* \"\$1\"/var/log/apt" bookworm "$1"
-}
-
 # npm's own `node` package fetches the binary for this platform from the registry.
 unpack_node() { # DIRECTORY
   local node npm
@@ -133,34 +111,66 @@ unpack_node() { # DIRECTORY
 
 node_arch() { case $(uname -m) in x86_64) echo x64 ;; aarch64) echo arm64 ;; *) fail "no node binary for $(uname -m) on npm" ;; esac; }
 
-make_bases() {
-  local key=${1##*:} work container
+# store_bases BUILDER KEY FOLDER: what lies in the folder, under the names that a build is given
+store_bases() {
+  local debian="localhost/svc-tts-debian:$2" node="localhost/svc-tts-node:$2" container
+  local path=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+  case $1 in
+    docker | podman)
+      "$1" import --change "ENV $path" --change 'CMD ["/bin/bash"]' "$3/debian.tar" "$debian"
+      printf 'FROM %s\nCOPY . /\n' "$debian" | "$1" build --tag "$node" --file - "$3/node"
+      ;;
+    buildah)
+      container=$(buildah_ from scratch)
+      buildah_ add --quiet "$container" "$3/debian.tar" /
+      buildah_ config --env "$path" --cmd /bin/bash "$container"
+      buildah_ commit --quiet "$container" "$debian"
+      buildah_ add --quiet "$container" "$3/node" /
+      buildah_ commit --quiet --rm "$container" "$node"
+      ;;
+  esac
+}
+
+make_bases() { # BUILDER KEY
+  local work
   work=$(mktemp -d "$IMAGES/base.XXXXXX")
   with_progress "making a Debian base" "$IMAGES/base.log" bootstrap_debian "$work/debian.tar" ||
     { show_log "$IMAGES/base.log" && fail "Debian's packages could not be assembled into a base image" "the log is $IMAGES/base.log; does apt-get update work here?"; }
   with_progress "fetching node $(node_version)" "$IMAGES/base.log" unpack_node "$work/node" ||
     { show_log "$IMAGES/base.log" && fail "node could not be fetched from the npm registry" "the log is $IMAGES/base.log"; }
-  {
-    container=$(buildah_ from scratch)
-    buildah_ add --quiet "$container" "$work/debian.tar" /
-    buildah_ config --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --cmd /bin/bash "$container"
-    buildah_ commit --quiet "$container" "localhost/svc-tts-debian:$key"
-    buildah_ add --quiet "$container" "$work/node" /
-    buildah_ commit --quiet --rm "$container" "localhost/svc-tts-node:$key"
-  } >"$IMAGES/base.log" 2>&1 || { show_log "$IMAGES/base.log" && fail "the base image could not be stored" "the log is $IMAGES/base.log"; }
+  with_progress "storing the base images" "$IMAGES/base.log" store_bases "$1" "$2" "$work" ||
+    { show_log "$IMAGES/base.log" && fail "the base image could not be stored" "the log is $IMAGES/base.log"; }
   rm -rf "$work"
+}
+
+# An engine may reach the registry in ways of its own, as by a mirror: then it is asked.
+base_can_be_had() { # BUILDER
+  local base
+  [ "${SVC_TTS_BASE:-}" != debian ] || return 1
+  if registry_answers; then return; fi
+  [ "$1" != buildah ] || return 1
+  base=$(sed -nE 's/^ARG BASE=//p' "$REPO_DIR/Containerfile")
+  "$1" image inspect "$base" >/dev/null 2>&1 || timeout 120 "$1" pull "$base" >/dev/null 2>&1 ||
+    # elsewhere than on Debian nothing can be made, and the engine says best what it could not pull
+    ! command -v apt-get >/dev/null
+}
+
+has_image() { # BUILDER IMAGE
+  case $1 in
+    docker | podman) "$1" image inspect "$2" ;;
+    buildah) buildah_ inspect --type image "$2" ;;
+  esac >/dev/null 2>&1
 }
 
 # base_arguments BUILDER: --build-arg lines for the build
 base_arguments() {
   local key
-  if [ "${SVC_TTS_BASE:-}" != debian ] && { [ "$1" != buildah ] || registry_answers; }; then return; fi
-  [ "$1" = buildah ] || fail "SVC_TTS_BASE=debian builds with buildah, and the builder is $1" "set SVC_TTS_BUILDER=buildah"
+  if base_can_be_had "$1"; then return; fi
   key="bookworm-node$(node_version)"
-  if ! buildah_ inspect --type image "localhost/svc-tts-node:$key" >/dev/null 2>&1; then
+  if ! has_image "$1" "localhost/svc-tts-node:$key"; then
     say "no image registry answers: making the base from Debian and npm packages"
-    need_packages mmdebstrap=mmdebstrap npm=npm
-    make_bases "localhost/svc-tts-node:$key" >&2
+    need_packages "$IMAGES/apt.log" mmdebstrap=mmdebstrap npm=npm
+    make_bases "$1" "$key" >&2
   fi
   printf '%s\n' --build-arg "BASE=localhost/svc-tts-node:$key" --build-arg "RUNTIME=localhost/svc-tts-debian:$key"
 }
@@ -223,7 +233,7 @@ build_all() { # [--push]
 prepare_builder() {
   builder=$(choose_builder)
   need_space "$IMAGES" "$SPACE_MIB" "building images"
-  [ "$builder" != buildah ] || need_packages buildah=buildah
+  [ "$builder" != buildah ] || need_packages "$IMAGES/apt.log" buildah=buildah
 }
 
 main() {

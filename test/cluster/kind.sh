@@ -7,6 +7,7 @@ KIND_NAME=svc-tts
 KIND_KUBECONFIG="$CACHE/kind/kubeconfig"
 KIND_LOG="$CACHE/kind/kind.log"
 KIND_GPUS="${SVC_TTS_GPUS:-4}"
+KERNEL_MODULES=/lib/modules
 
 # container_engine: docker or podman, whichever answers first; a program without its engine is common
 container_engine() {
@@ -26,23 +27,32 @@ chosen_cluster() {
   esac
 }
 
-kind_() {
-  local engine
+# What kind needs, before it is asked anything: a question that fails must not read as "no cluster".
+need_kind() {
   command -v kind >/dev/null || fail "kind is not installed" "install it (https://kind.sigs.k8s.io), or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
-  engine=$(container_engine) || fail "neither Docker nor Podman answers, and kind needs one" "start one, or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
-  KIND_EXPERIMENTAL_PROVIDER=$engine kind "$@"
+  ENGINE=$(container_engine) || fail "neither Docker nor Podman answers, and kind needs one" "start one, or take the node of test/cluster: SVC_TTS_CLUSTER=node make up"
+  [ "$ENGINE" != podman ] || [ -d "$KERNEL_MODULES" ] || fail "kind mounts $KERNEL_MODULES, which this machine lacks, and Podman does not make it" "make it, empty: mkdir $KERNEL_MODULES"
 }
+
+kind_() { KIND_EXPERIMENTAL_PROVIDER=$ENGINE kind "$@"; }
 
 kind_runs() { kind_ get clusters 2>/dev/null | grep -qx "$KIND_NAME"; }
 
 start_kind() {
+  local image=()
+  need_kind
+  [ -z "${SVC_TTS_KIND_IMAGE:-}" ] || image=(--image "$SVC_TTS_KIND_IMAGE")
   mkdir -p "$(dirname "$KIND_KUBECONFIG")"
   if kind_runs; then
     kind_ export kubeconfig --name "$KIND_NAME" --kubeconfig "$KIND_KUBECONFIG" >"$KIND_LOG" 2>&1
   else
     with_progress "kind create cluster" "$KIND_LOG" \
-      kind_ create cluster --name "$KIND_NAME" --config "$REPO_DIR/config/kind.yaml" --kubeconfig "$KIND_KUBECONFIG" --wait 180s
-  fi || { show_log "$KIND_LOG" && fail "kind did not start a cluster" "the log is $KIND_LOG; kind's node image must be there or be pulled"; }
+      kind_ create cluster --name "$KIND_NAME" --config "$REPO_DIR/config/kind.yaml" --kubeconfig "$KIND_KUBECONFIG" "${image[@]}" --wait 180s
+  fi || {
+    show_log "$KIND_LOG"
+    fail "kind did not start a cluster" "the log is $KIND_LOG" \
+      "its node image must be there or be pulled; make kind-node-image makes one without a registry" "a cluster that did not outlive a reboot: make down, then make up"
+  }
   offer_gpus
   say "kind runs the cluster $KIND_NAME"
 }
@@ -66,6 +76,7 @@ load_into_kind() {
 
 stop_kind() {
   [ -d "$(dirname "$KIND_KUBECONFIG")" ] || return 0
+  need_kind
   if kind_runs; then
     with_progress "kind delete cluster" "$KIND_LOG" kind_ delete cluster --name "$KIND_NAME" --kubeconfig "$KIND_KUBECONFIG" ||
       { show_log "$KIND_LOG" && fail "kind did not delete its cluster" "kind delete cluster --name $KIND_NAME"; }

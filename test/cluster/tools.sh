@@ -3,6 +3,8 @@
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+# shellcheck source-path=SCRIPTDIR source=image-archive.sh
+source "$CLUSTER_DIR/image-archive.sh"
 
 usage() {
   cat <<'T'
@@ -89,23 +91,13 @@ kwok_stages() { # OUT
   done >"$1/kwok-stages.yaml"
 }
 
-# image_archive OUT REFERENCE PROGRAM: a docker-archive that holds one static program and nothing else; the same bytes every time
-image_archive() {
-  local work layer config name
-  name=$(basename "$3")
-  work=$(mktemp -d "$(dirname "$1")/archive.XXXXXX")
-  (
-    cd "$work"
-    tar --create --file layer.tar --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=0755 -C "$(dirname "$3")" "$name"
-    layer=$(sha256sum layer.tar | cut -d' ' -f1)
-    printf '{"architecture":"%s","os":"linux","created":"1970-01-01T00:00:00Z","config":{"Entrypoint":["/%s"],"User":"65532"},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-      "$(go env GOARCH)" "$name" "$layer" >config.json
-    config=$(sha256sum config.json | cut -d' ' -f1).json
-    mv config.json "$config"
-    printf '[{"Config":"%s","RepoTags":["%s"],"Layers":["layer.tar"]}]' "$config" "$2" >manifest.json
-    tar --create --file "$1" --mtime=@0 --owner=0 --group=0 --numeric-owner -- *
-  )
-  rm -r "$work"
+# program_archive OUT REFERENCE PROGRAM: an image that holds one static program and nothing else
+program_archive() {
+  local folder
+  folder=$(mktemp -d)
+  install -m 755 "$3" "$folder/"
+  image_archive "$1" "$2" "/$(basename "$3")" 65532 "$folder"
+  rm -r "$folder"
 }
 
 build() { # FINAL
@@ -125,8 +117,8 @@ build() { # FINAL
   kwok_stages "$temporary"
   install -m 644 "$(cd "$CLUSTER_DIR/tools" && go list -m -f '{{.Dir}}' k8s.io/kubernetes)/api/openapi-spec/swagger.json" "$temporary/"
   mkdir "$temporary/images"
-  image_archive "$temporary/images/pause.tar" svc-tts.local/pause:1 "$temporary/bin/pause"
-  image_archive "$temporary/images/coredns.tar" svc-tts.local/coredns:1 "$temporary/bin/coredns"
+  program_archive "$temporary/images/pause.tar" svc-tts.local/pause:1 "$temporary/bin/pause"
+  program_archive "$temporary/images/coredns.tar" svc-tts.local/coredns:1 "$temporary/bin/coredns"
   chmod 755 "$temporary"
   seconds_since "$started" >"$temporary/build-seconds"
   mv "$temporary" "$1"

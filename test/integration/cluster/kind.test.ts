@@ -1,4 +1,4 @@
-/** When `make up` takes kind, and what it then tells kind to do; stand-ins take the place of kind and of the engines, which do not run here. */
+/** When `make up` takes kind, and what it then tells kind to do; stand-ins take the place of kind and of the engines (`make test-kind` runs real ones). */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,8 @@ const told = (...programs: string[]) =>
     .join(" ");
 const absent = (...programs: string[]) => programs.map((name) => `${name}() { return 127; };`).join(" ");
 
-const shell = (lines: string) => clusterShell(cache, `source ./kind.sh; source ./target.sh; ${lines}`);
+const shell = (lines: string) =>
+  clusterShell(cache, `source ./kind.sh; source ./target.sh; KERNEL_MODULES=/; ${lines}`);
 
 test.each([
   ["kind, where it is installed and Docker answers", told("kind", "docker"), "kind"],
@@ -49,12 +50,32 @@ test("without an engine it says what to do", async () => {
   expect(said).toMatch(/neither Docker nor Podman answers.*\n.*SVC_TTS_CLUSTER=node/);
 });
 
+test("Podman is not asked to mount a folder that this machine lacks", async () => {
+  const { code, said } = await shell(
+    `${absent("docker")} ${told("kind", "podman")} KERNEL_MODULES=/absent; start_kind`,
+  );
+  expect({ code, said }).toEqual({
+    code: 1,
+    said: expect.stringMatching(/kind mounts \/absent.*\n.*mkdir \/absent/),
+  });
+});
+
+test("make down forgets no cluster that it cannot ask about", async () => {
+  const { code, said } = await shell(
+    `${told("kind")} ${absent("docker", "podman")} mkdir "$CACHE/kind"; trap 'ls "$CACHE" >&2' EXIT; stop_kind`,
+  );
+  expect({ code, said }).toEqual({
+    code: 1,
+    said: expect.stringMatching(/^error: neither Docker nor Podman.*\n(.*\n)*kind\n$/),
+  });
+});
+
 test("kind makes a cluster, offers made-up GPUs, takes the images and is gone after make down", async () => {
   const { code, said } = await shell(
     `${absent("docker")} ${told("podman", "kubectl")}
      kind() { echo "$KIND_EXPERIMENTAL_PROVIDER: kind $*" >>"$CACHE/asked"; if [ "$1 $2" = "get clusters" ] && [ -e "$CACHE/kind/made" ]; then echo svc-tts; fi
        if [ "$1 $2" = "create cluster" ]; then touch "$CACHE/kind/made"; fi; }
-     start_kind; start_kind; load_into_kind /images/server.tar; stop_kind; cat "$CACHE/asked" >&2; ls "$CACHE" >&2`,
+     SVC_TTS_KIND_IMAGE=localhost/node:1; start_kind; start_kind; load_into_kind /images/server.tar; stop_kind; cat "$CACHE/asked" >&2; ls "$CACHE" >&2`,
   );
   expect(code).toBe(0);
   const asked = said
@@ -62,7 +83,9 @@ test("kind makes a cluster, offers made-up GPUs, takes the images and is gone af
     .filter((line) => line.startsWith("podman: kind") && !line.includes("get clusters"));
   const kubeconfig = `--kubeconfig ${cache}/kind/kubeconfig`;
   expect(asked).toEqual([
-    expect.stringMatching(/^podman: kind create cluster --name svc-tts --config .*\/config\/kind\.yaml /),
+    expect.stringMatching(
+      /^podman: kind create cluster --name svc-tts --config .*\/config\/kind\.yaml .* --image localhost\/node:1 /,
+    ),
     `podman: kind export kubeconfig --name svc-tts ${kubeconfig}`,
     "podman: kind load image-archive /images/server.tar --name svc-tts",
     `podman: kind delete cluster --name svc-tts ${kubeconfig}`,

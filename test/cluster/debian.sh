@@ -1,0 +1,29 @@
+# shellcheck shell=bash
+# Debian's packages: those that this machine lacks, and a root folder made of them. Sourced after lib.sh.
+set -euo pipefail
+
+need_packages() { # LOG PROGRAM=PACKAGE...
+  local pair log=$1 missing=()
+  shift
+  for pair in "$@"; do command -v "${pair%%=*}" >/dev/null || missing+=("${pair##*=}"); done
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  command -v apt-get >/dev/null || fail "these programs are missing: ${missing[*]}" "install them with this system's package manager, or use Docker or Podman"
+  [ "$(id -u)" = 0 ] || fail "these Debian packages are missing: ${missing[*]}" "install them (sudo apt-get install --no-install-recommends ${missing[*]}) and run this again"
+  say "installing Debian packages: ${missing[*]}"
+  with_progress "apt-get update" "$log" apt-get update || { show_log "$log" && fail "apt-get update failed"; }
+  DEBIAN_FRONTEND=noninteractive with_progress "apt-get install" "$log" apt-get install --yes --no-install-recommends "${missing[@]}" ||
+    { show_log "$log" && fail "apt-get could not install: ${missing[*]}" "see $log"; }
+}
+
+# Documentation stays out, licenses stay in: what Debian's own slim image does.
+# bootstrap_debian OUT.tar [OPTION]...: of mmdebstrap
+bootstrap_debian() {
+  local option
+  local options=(--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-include=/usr/share/doc/*/copyright'
+    --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*')
+  for option in Check-Valid-Until Check-Date; do
+    [ -z "$(apt-config dump --format '%v' "Acquire::$option")" ] || options+=(--aptopt="Acquire::$option \"$(apt-config dump --format '%v' "Acquire::$option")\"")
+  done
+  mmdebstrap --quiet --variant=apt "${options[@]}" \
+    --customize-hook="rm -rf \"\$1\"/var/lib/apt/lists/* \"\$1\"/var/cache/apt/* \"\$1\"/var/log/apt" "${@:2}" bookworm "$1"
+}
