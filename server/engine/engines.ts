@@ -165,12 +165,14 @@ async function openGenerated(
   const espeak = await orMissing(openEspeak({ ...options, processes: mount ? options.processes : 1 }));
   const reader = espeak instanceof EngineMissing ? undefined : espeak;
   if (espeak instanceof EngineMissing) log.warn({}, `${espeak.message} arcana has no word times.`);
+  let generator: GeneratorEngine | undefined;
   try {
     const readTimes = reader && timesBy(reader);
-    const generator = await GeneratorEngine.open({ ...model, log, readTimes });
+    generator = await GeneratorEngine.open({ ...model, log, readTimes });
     const mounted = mount && (await MountedVoices.open({ ...mount, log, reader }));
     return new Engines(new Map(reader && [["espeak", reader]]), [], mounted, generator);
   } catch (error) {
+    await generator?.close();
     await reader?.close();
     throw error;
   }

@@ -1,13 +1,10 @@
+import { Backoff } from "../backoff.ts";
 import { Failure } from "../errors.ts";
-import { pause } from "../pause.ts";
 import type { EngineFrame, Sounds, Utterance } from "../speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
 
-const firstBackoffMs = 50;
-const maxBackoffMs = 5_000;
-/** A process that lived this long was fine: its death does not lengthen the next wait. */
-const provenAfterMs = 10_000;
+const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
 /** So long after several have spoken at once the soloist is not asked: all of them may have ended at the same moment, and go on. */
 const soloAfterMs = 100;
 /** How long an engine may be without any process before it counts as broken. */
@@ -55,7 +52,7 @@ export class ProcessPool implements Engine {
   readonly #waiting: Waiting[] = [];
   readonly #restarts = new Set<Promise<void>>();
   readonly #closing = new AbortController();
-  #failuresInARow = 0;
+  readonly #backoff = new Backoff(backoff);
   #replaced = 0;
   #withoutProcessSince: number | undefined;
 
@@ -240,7 +237,7 @@ export class ProcessPool implements Engine {
       await this.#startOne(oneOfMany);
     } catch (error) {
       if (error instanceof EngineMissing) throw error;
-      await this.#startOrRetry(oneOfMany);
+      await this.#restart(oneOfMany);
     }
   }
 
@@ -250,25 +247,21 @@ export class ProcessPool implements Engine {
     if (this.#closing.signal.aborted) return;
     this.#replaced++;
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
-    if (livedMs >= provenAfterMs) this.#failuresInARow = 0;
+    this.#backoff.ended(livedMs);
     this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
-    const restart = this.#startOrRetry({ isSoloist: dead === this.#soloist }).finally(() =>
+    const restart = this.#restart({ isSoloist: dead === this.#soloist }).finally(() =>
       this.#restarts.delete(restart),
     );
     this.#restarts.add(restart);
   }
 
-  async #startOrRetry(role: Role): Promise<void> {
-    while (!this.#closing.signal.aborted) {
-      const waitMs = Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(this.#failuresInARow++, 16));
-      await pause(waitMs, this.#closing.signal);
-      if (this.#closing.signal.aborted) return;
-      try {
-        return await this.#startOne(role);
-      } catch (error) {
-        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start");
-      }
-    }
+  #restart(role: Role): Promise<void> {
+    return this.#backoff.restart(
+      () => this.#startOne(role),
+      this.#closing.signal,
+      (error) =>
+        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start"),
+    );
   }
 }
 

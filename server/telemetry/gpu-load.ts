@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import { Backoff } from "../backoff.ts";
 import type { CollectorLog } from "../otlp.ts";
 import { pause } from "../pause.ts";
 
@@ -8,10 +9,8 @@ import { pause } from "../pause.ts";
 const intervalSeconds = 5;
 /** A reading counts this long, and not after its program has ended or hangs. */
 const freshMs = 3 * intervalSeconds * 1_000;
-const firstBackoffMs = 1_000;
-const maxBackoffMs = 60_000;
-/** A program that ran this long was fine: its end does not lengthen the next wait, and is news. */
-const provenAfterMs = 30_000;
+/** The end of a program that was fine so long is news. */
+const backoffPolicy = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 30_000 };
 
 const command = [
   "--query-gpu=utilization.gpu,index",
@@ -54,7 +53,7 @@ export class GpuLoad {
 
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
-    let endsInARow = 0;
+    const backoff = new Backoff(backoffPolicy);
     while (!signal.aborted) {
       const startedAt = performance.now();
       const end = await this.#run();
@@ -64,10 +63,9 @@ export class GpuLoad {
         this.#log.info({}, "there is no nvidia-smi, so no load of GPUs is told");
         return;
       }
-      if (performance.now() - startedAt > provenAfterMs) endsInARow = 0;
-      if (endsInARow === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
-      await pause(Math.min(maxBackoffMs, firstBackoffMs * 2 ** endsInARow), signal);
-      endsInARow = Math.min(endsInARow + 1, 10);
+      backoff.ended(performance.now() - startedAt);
+      if (backoff.inARow === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
+      await pause(backoff.nextMs(), signal);
     }
   }
 

@@ -10,10 +10,22 @@ export interface CodecSpec {
   readonly providers: readonly string[];
 }
 
+/** Samples from `first` to before `end`, or to the last one there is. */
+export interface SampleRange {
+  readonly first: number;
+  readonly end: number;
+}
+
+/** A window of frames to decode, and the samples that are wanted of it: the context is not worth its way. */
+export interface WindowJob {
+  readonly frames: readonly Frame[];
+  readonly wanted: SampleRange;
+}
+
 /** Windows to decode at once; all have the same number of frames. */
 export interface CodecJob {
   readonly id: number;
-  readonly windows: readonly (readonly Frame[])[];
+  readonly windows: readonly WindowJob[];
 }
 
 /** What the process says: once that it is ready, then the answer to each job. */
@@ -23,5 +35,5 @@ export type CodecAnswer =
       readonly cost: number;
     }
   | { readonly kind: "refused"; readonly message: string }
-  | { readonly kind: "decoded"; readonly id: number; readonly audio: readonly Float32Array[] }
+  | { readonly kind: "decoded"; readonly id: number; readonly audio: readonly Int16Array[] }
   | { readonly kind: "failed"; readonly id: number; readonly message: string };

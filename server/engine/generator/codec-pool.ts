@@ -1,19 +1,17 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { Backoff } from "../../backoff.ts";
 import { smallNursery } from "../../nursery.ts";
-import { pause } from "../../pause.ts";
 import type { EngineLog } from "../engine.ts";
-import type { CodecAnswer, CodecJob, CodecSpec } from "./codec-job.ts";
-import type { Frame } from "./frame-reader.ts";
+import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 const startLimitMs = 120_000;
 /** A window takes milliseconds to a second; this long without an answer means that the process hangs. */
 const answerLimitMs = 20_000;
 const closeLimitMs = 2_000;
-const firstBackoffMs = 100;
-const maxBackoffMs = 10_000;
+const backoff = { firstMs: 100, mostMs: 10_000, provenAfterMs: 10_000 };
 /** Decoding knows no state, so a window that a dying process did not answer may go to another. */
 const mostTries = 3;
 
@@ -25,9 +23,9 @@ export interface CodecPoolOptions extends CodecSpec {
 }
 
 interface Waiting {
-  readonly window: readonly Frame[];
+  readonly window: WindowJob;
   readonly dueAtMs: number;
-  readonly resolve: (audio: Float32Array) => void;
+  readonly resolve: (audio: Int16Array) => void;
   readonly reject: (error: Error) => void;
   tries: number;
 }
@@ -41,7 +39,7 @@ export class CodecPool {
   readonly #closing = new AbortController();
   #cost = Number.POSITIVE_INFINITY;
   #restarts = 0;
-  #failuresInARow = 0;
+  readonly #backoff = new Backoff(backoff);
 
   private constructor(options: CodecPoolOptions) {
     this.#options = options;
@@ -74,10 +72,10 @@ export class CodecPool {
   }
 
   /**
-   * Decodes one window; of those that wait, whose listener runs dry first comes first.
+   * The wanted samples of one window; of those that wait, whose listener runs dry first comes first.
    * @throws Error when the decoder failed.
    */
-  decode(window: readonly Frame[], dueAtMs: number): Promise<Float32Array> {
+  decode(window: WindowJob, dueAtMs: number): Promise<Int16Array> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ window, dueAtMs, resolve, reject, tries: 0 });
       this.#handOut();
@@ -103,9 +101,9 @@ export class CodecPool {
   /** The most urgent, and others of the same length. There are at most as many as streams. */
   #takeBatch(): Waiting[] {
     this.#waiting.sort((a, b) => a.dueAtMs - b.dueAtMs);
-    const frames = this.#waiting[0]?.window.length;
+    const frames = this.#waiting[0]?.window.frames.length;
     const batch = this.#waiting
-      .filter(({ window }) => window.length === frames)
+      .filter(({ window }) => window.frames.length === frames)
       .slice(0, this.#options.batch);
     for (const taken of batch) this.#waiting.splice(this.#waiting.indexOf(taken), 1);
     return batch;
@@ -114,7 +112,7 @@ export class CodecPool {
   async #run(process: CodecProcess, batch: readonly Waiting[]): Promise<void> {
     try {
       const audio = await process.decode(batch.map(({ window }) => window));
-      for (const [i, { resolve }] of batch.entries()) resolve(audio[i] ?? new Float32Array(0));
+      for (const [i, { resolve }] of batch.entries()) resolve(audio[i] ?? new Int16Array(0));
     } catch (error) {
       for (const waiting of batch) this.#tryAgain(waiting, process.dead, error as Error);
     }
@@ -131,38 +129,32 @@ export class CodecPool {
     const process = await CodecProcess.start(this.#options);
     this.#cost = Math.min(this.#cost, process.cost);
     if (this.#closing.signal.aborted) return process.close();
+    const startedAt = performance.now();
     this.#processes.add(process);
-    void process.ended.then((reason) => this.#replace(process, reason));
+    void process.ended.then((reason) => this.#replace(process, reason, performance.now() - startedAt));
     this.#handOut();
   }
 
-  #replace(dead: CodecProcess, reason: string): void {
+  #replace(dead: CodecProcess, reason: string, livedMs: number): void {
     this.#processes.delete(dead);
     if (this.#closing.signal.aborted) return;
     this.#restarts++;
+    this.#backoff.ended(livedMs);
     this.#options.log.warn({ engine: "codec", reason }, "a codec process ended");
-    const starting = this.#startOrRetry().finally(() => this.#starting.delete(starting));
+    const starting = this.#restart().finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
 
-  async #startOrRetry(): Promise<void> {
-    while (!this.#closing.signal.aborted) {
-      await pause(
-        Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(this.#failuresInARow++, 16)),
-        this.#closing.signal,
-      );
-      if (this.#closing.signal.aborted) return;
-      try {
-        await this.#start();
-        this.#failuresInARow = 0;
-        return;
-      } catch (error) {
+  #restart(): Promise<void> {
+    return this.#backoff.restart(
+      () => this.#start(),
+      this.#closing.signal,
+      (error) =>
         this.#options.log.warn(
           { engine: "codec", reason: (error as Error).message },
           "a codec process did not start",
-        );
-      }
-    }
+        ),
+    );
   }
 }
 
@@ -170,7 +162,7 @@ class CodecProcess {
   readonly #child: ChildProcess;
   readonly #ready = Promise.withResolvers<number>();
   readonly #ended = Promise.withResolvers<string>();
-  #job: (PromiseWithResolvers<readonly Float32Array[]> & { readonly id: number }) | undefined;
+  #job: (PromiseWithResolvers<readonly Int16Array[]> & { readonly id: number }) | undefined;
   #lastId = 0;
   #dead = false;
   #cost = 0;
@@ -221,8 +213,8 @@ class CodecProcess {
     return this.#ended.promise;
   }
 
-  async decode(windows: CodecJob["windows"]): Promise<readonly Float32Array[]> {
-    const job = { id: ++this.#lastId, ...Promise.withResolvers<readonly Float32Array[]>() };
+  async decode(windows: CodecJob["windows"]): Promise<readonly Int16Array[]> {
+    const job = { id: ++this.#lastId, ...Promise.withResolvers<readonly Int16Array[]>() };
     this.#job = job;
     const timer = setTimeout(() => this.#kill("it said nothing for too long"), answerLimitMs);
     try {

@@ -1,6 +1,7 @@
 /** A codec process: decodes windows of codes. Its owner is `codec-pool.ts`, and it ends when that is gone. */
 
-import type { CodecAnswer, CodecJob, CodecSpec } from "./codec-job.ts";
+import { toInt16 } from "../neural/int16.ts";
+import type { CodecAnswer, CodecJob, CodecSpec, SampleRange } from "./codec-job.ts";
 import { Decoder } from "./decoder.ts";
 
 const spec = JSON.parse(process.argv[2] ?? "null") as CodecSpec;
@@ -23,10 +24,16 @@ async function tryLoad(): Promise<Decoder | undefined> {
 
 async function decode(loaded: Decoder, { id, windows }: CodecJob): Promise<void> {
   try {
-    tell({ kind: "decoded", id, audio: await loaded.decode(windows) });
+    const whole = await loaded.decode(windows.map(({ frames }) => frames));
+    const audio = windows.map(({ wanted }, i) => toInt16(cut(whole[i], wanted)));
+    tell({ kind: "decoded", id, audio });
   } catch (error) {
     tell({ kind: "failed", id, message: String(error) });
   }
+}
+
+function cut(samples: Float32Array = new Float32Array(), { first, end }: SampleRange): Float32Array {
+  return samples.subarray(first, end);
 }
 
 /** The best of three: other work on the machine is not the decoder's. */

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { Backoff } from "../../backoff.ts";
 import { pause } from "../../pause.ts";
 import type { EngineLog } from "../engine.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
@@ -30,10 +31,7 @@ export interface WatchOptions {
   readonly startMs: number;
 }
 
-const firstBackoffMs = 1_000;
-const maxBackoffMs = 60_000;
-/** One that lived this long was fine: its end does not lengthen the next wait. */
-const provenAfterMs = 60_000;
+const backoff = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 60_000 };
 /** Starts that may fail before the first that succeeds: it is then no passing trouble. */
 const mostFirstStarts = 3;
 
@@ -60,7 +58,7 @@ export class SupervisedServer implements GeneratorServer {
   #address: ServerAddress | undefined;
   #running: Promise<void> = Promise.resolve();
   #starts = 0;
-  #failuresInARow = 0;
+  readonly #backoff = new Backoff(backoff);
   #heardAt = 0;
   #awaySince: number | undefined;
 
@@ -119,14 +117,12 @@ export class SupervisedServer implements GeneratorServer {
       this.#awaySince ??= performance.now();
       const livedMs = Math.round(performance.now() - startedAt);
       this.#options.log.warn({ reason, livedMs }, "vLLM is not running");
-      if (livedMs >= provenAfterMs) this.#failuresInARow = 0;
-      if (++this.#failuresInARow >= mostFirstStarts) {
+      this.#backoff.ended(livedMs);
+      const waitMs = this.#backoff.nextMs();
+      if (this.#backoff.inARow >= mostFirstStarts) {
         this.#first.reject(new Error(`vLLM does not start: ${reason}. What it says is in the log.`));
       }
-      await pause(
-        Math.min(maxBackoffMs, firstBackoffMs * 2 ** Math.min(this.#failuresInARow - 1, 16)),
-        this.#closing.signal,
-      );
+      await pause(waitMs, this.#closing.signal);
     }
   }
 

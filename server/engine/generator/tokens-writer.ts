@@ -1,4 +1,3 @@
-import { toInt16 } from "../neural/int16.ts";
 import type { CodecPool } from "./codec-pool.ts";
 import { Completions } from "./completion.ts";
 import type { GeneratorCounts } from "./counts.ts";
@@ -137,11 +136,11 @@ export class TokensWriter implements SpeechWriter {
       if (signal.aborted) return;
       const window = plan.next(store.length, store.isWhole);
       if (!window) return;
-      const frames = store.slice(window.from, window.to);
-      const audio = await this.#options.codec.decode(frames, driesAtMs ?? dueAtMs);
+      const job = { frames: store.slice(window.from, window.to), wanted: seam.needs(window) };
+      const audio = await this.#options.codec.decode(job, driesAtMs ?? dueAtMs);
       driesAtMs =
         (driesAtMs ?? performance.now()) + ((window.end - window.begin) * frameSamples * 1000) / rate;
-      yield toInt16(seam.join(audio, window));
+      yield seam.join(audio, window);
     }
   }
 }

@@ -44,9 +44,12 @@ export class EdgeFinder {
 
   push(samples: Int16Array): void {
     this.#samples += samples.length;
-    for (const sample of samples) {
-      this.#open += sample * sample;
-      if (++this.#openSamples === this.#stepSamples) this.#closeStep();
+    for (let at = 0; at < samples.length; ) {
+      const end = Math.min(samples.length, at + this.#stepSamples - this.#openSamples);
+      this.#open += energy(samples, at, end);
+      this.#openSamples += end - at;
+      at = end;
+      if (this.#openSamples === this.#stepSamples) this.#closeStep();
     }
   }
 
@@ -67,6 +70,16 @@ export class EdgeFinder {
     this.#open = 0;
     this.#openSamples = 0;
   }
+}
+
+/** In a loop of its own, with nothing in it but numbers: every sample goes through it. */
+function energy(samples: Int16Array, begin: number, end: number): number {
+  let sum = 0;
+  for (let i = begin; i < end; i++) {
+    const sample = samples[i] ?? 0;
+    sum += sample * sample;
+  }
+  return sum;
 }
 
 /** Times of another reading, drawn out or together so that the first token begins and the last one ends with the speech. */

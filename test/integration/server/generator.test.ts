@@ -6,6 +6,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { EngineLog } from "../../../server/engine/engine.ts";
+import { Engines, type MountSettings } from "../../../server/engine/engines.ts";
 import { GeneratorEngine } from "../../../server/engine/generator/engine.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
 import type { Invocation } from "../../../server/speech.ts";
@@ -293,6 +294,21 @@ describe("the vLLM that is run here", () => {
     await engine.close();
     expect(lines.some(({ message }) => message.includes("Shutting down"))).toBe(true);
     expect(processGone(pid)).toBe(true);
+    own.delete();
+  });
+
+  test("is told to end when what is opened after it cannot be opened", async () => {
+    const own = await ScriptedVllm.create();
+    const model = { ...own.settings, maxStreams: 4, host: "127.0.0.1" };
+    const broken = {
+      get folder(): string {
+        throw new Error("nobody knows the folder");
+      },
+    } as MountSettings;
+    const before = childrenWith("generator/main.ts");
+    await expect(Engines.open({ processes: 1, log, model }, broken)).rejects.toThrow("nobody knows");
+    expect(childrenWith(own.model.path)).toEqual([]);
+    expect(childrenWith("generator/main.ts")).toEqual(before);
     own.delete();
   });
 

@@ -6,6 +6,7 @@ import { Decoder } from "../../../../server/engine/generator/decoder.ts";
 import { type Frame, FrameReader } from "../../../../server/engine/generator/frame-reader.ts";
 import { Seam } from "../../../../server/engine/generator/seam.ts";
 import { WindowPlan } from "../../../../server/engine/generator/windows.ts";
+import { toInt16 } from "../../../../server/engine/neural/int16.ts";
 import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-codec.ts";
 import { seamError as largestError } from "../../../support/generator/whole-decoding.ts";
 
@@ -60,7 +61,7 @@ describe("decoding window by window", () => {
   async function streamed(
     frames: readonly Frame[],
     context: { left: number; right: number },
-  ): Promise<Float32Array> {
+  ): Promise<Int16Array> {
     const codec = { ...tinyCodec, ...context };
     const plan = new WindowPlan(codec);
     const seam = new Seam(codec);
@@ -71,9 +72,10 @@ describe("decoding window by window", () => {
       const window = plan.next(there, isWhole);
       if (!window) break;
       const [audio = new Float32Array()] = await decoder.decode([frames.slice(window.from, window.to)]);
-      for (const sample of seam.join(audio, window)) pieces.push(sample);
+      const { first, end } = seam.needs(window);
+      for (const sample of seam.join(toInt16(audio.subarray(first, end)), window)) pieces.push(sample);
     }
-    return Float32Array.from(pieces);
+    return Int16Array.from(pieces);
   }
 
   /** Against decoding all at once. */

@@ -1,0 +1,47 @@
+import { describe, expect, test } from "vitest";
+import { Backoff } from "../../../server/backoff.ts";
+
+const never = new AbortController().signal;
+
+describe("what ends and is started again", () => {
+  test("waits twice as long each time, up to the most, and the first wait again once one was fine", () => {
+    const backoff = new Backoff({ firstMs: 100, mostMs: 1_000, provenAfterMs: 10_000 });
+    const waits = (times: number) =>
+      Array.from({ length: times }, () => {
+        backoff.ended(9_999);
+        return backoff.nextMs();
+      });
+    expect(waits(6)).toEqual([100, 200, 400, 800, 1_000, 1_000]);
+    expect(backoff.inARow).toBe(6);
+    backoff.ended(10_000);
+    expect(backoff.inARow).toBe(0);
+    expect(waits(2)).toEqual([100, 200]);
+    expect(waits(2_000).at(-1)).toBe(1_000); // however often
+  });
+
+  test("is tried until it starts, and each failure is told", async () => {
+    const backoff = new Backoff({ firstMs: 1, mostMs: 1, provenAfterMs: 10_000 });
+    const told: unknown[] = [];
+    let tries = 0;
+    const start = async () => {
+      if (++tries < 3) throw new Error(`try ${tries}`);
+    };
+    await backoff.restart(start, never, (error) => told.push((error as Error).message));
+    expect(tries).toBe(3);
+    expect(told).toEqual(["try 1", "try 2"]);
+  });
+
+  test("is not tried after its owner has closed, though it waited", async () => {
+    const backoff = new Backoff({ firstMs: 60_000, mostMs: 60_000, provenAfterMs: 0 });
+    const closing = new AbortController();
+    let tries = 0;
+    const over = backoff.restart(
+      async () => void tries++,
+      closing.signal,
+      () => undefined,
+    );
+    closing.abort();
+    await over;
+    expect(tries).toBe(0);
+  });
+});
