@@ -129,8 +129,8 @@ bench: node_modules/.installed deps ## how fast it is here, side by side with wh
 	@$(NODE) test/bench/main.ts
 
 .PHONY: bench-operator
-bench-operator: node_modules/.installed ## the operator beside its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (half an hour; COUNT=50 REST=30: minutes)
-	@COUNT=$(COUNT) REST=$(REST) PAGE=$(PAGE) $(NODE) test/bench/operator/main.ts
+bench-operator: node_modules/.installed ## the operator beside its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes; SIZES=20,40 REST=30: minutes)
+	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) PAGE=$(PAGE) FROM=$(FROM) $(NODE) test/bench/operator/main.ts
 
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)

@@ -9,18 +9,18 @@ import { inParallel } from "./parallel.ts";
 /** One license and one set of API keys for all, as a platform team has them. */
 const licenseSecret = "license";
 const keysSecret = "keys";
-const pollMs = 2_000;
+const pollMs = 250;
 
 export class Fleet {
   readonly namespace: string;
   readonly #admin: ClusterClient;
-  readonly #say: (line: string) => void;
   #size = 0;
+  /** Made or changed, and not seen ready since. */
+  readonly #unsettled = new Set<string>();
 
-  constructor(admin: ClusterClient, namespace: string, say: (line: string) => void) {
+  constructor(admin: ClusterClient, namespace: string) {
     this.#admin = admin;
     this.namespace = namespace;
-    this.#say = say;
   }
 
   get size(): number {
@@ -37,30 +37,28 @@ export class Fleet {
   /** Makes more until there are `size`, and waits until every one serves; the operator has to run. */
   async growTo(size: number): Promise<void> {
     const names = Array.from({ length: size }, (_, index) => nameOf(index)).slice(this.#size);
-    await inParallel(names, async (name) => {
-      await this.#admin.apply(ttsDeployment(this.namespace, name, 0), { manager: "kubectl" });
-    });
+    await inParallel(names, (name) => this.#write(name, 0));
     this.#size = size;
     await this.untilReady();
   }
 
   /** Until every TtsDeployment is ready in its newest generation. */
-  async untilReady(withinMs = 1_800_000): Promise<void> {
+  async untilReady(withinMs = 600_000): Promise<void> {
     const deadline = Date.now() + withinMs;
-    for (let said = -1; ; ) {
-      const ready = (await this.#all()).filter(isReady).length;
-      if (ready !== said) this.#say(`${this.namespace}: ${ready} of ${this.#size} are ready`);
-      said = ready;
-      if (ready === this.#size) return;
-      if (Date.now() > deadline) throw new Error(`${this.namespace}: ${await this.#whyNot()}`);
-      await sleep(pollMs);
+    for (const name of this.#unsettled) {
+      for (let found = await this.#read(name); !isReady(found); found = await this.#read(name)) {
+        if (Date.now() > deadline)
+          throw new Error(`${this.namespace}: ${name} is not ready: ${JSON.stringify(found?.status)}`);
+        await sleep(pollMs);
+      }
+      this.#unsettled.delete(name);
     }
   }
 
   /** Another image for every pod of one TtsDeployment: five children have to change. */
   async change(index: number, version: number): Promise<{ name: string; children: readonly string[] }> {
     const name = nameOf(index % this.#size);
-    await this.#admin.apply(ttsDeployment(this.namespace, name, version), { manager: "kubectl" });
+    await this.#write(name, version);
     const pools = ["mist", "arcana"].map((pool) => children.pool(name, pool));
     return {
       name,
@@ -71,13 +69,14 @@ export class Fleet {
     };
   }
 
-  #all(): Promise<Manifest[]> {
-    return this.#admin.list("TtsDeployment", { namespace: this.namespace });
+  async #write(name: string, version: number): Promise<void> {
+    this.#unsettled.add(name);
+    await this.#admin.apply(ttsDeployment(this.namespace, name, version), { manager: "kubectl" });
   }
 
-  async #whyNot(): Promise<string> {
-    const late = (await this.#all()).find((one) => !isReady(one));
-    return `${late?.metadata.name} is not ready: ${JSON.stringify(late?.status)}`;
+  #read(name: string): Promise<Manifest | undefined> {
+    const { apiVersion } = api;
+    return this.#admin.get({ apiVersion, kind: "TtsDeployment", namespace: this.namespace, name });
   }
 
   async #secret(name: string, stringData: Record<string, string>): Promise<void> {
@@ -98,10 +97,10 @@ interface Status {
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
 }
 
-function isReady({ metadata, status }: Manifest): boolean {
-  const { observedGeneration, conditions } = (status ?? {}) as Status;
+function isReady(found: Manifest | undefined): boolean {
+  const { observedGeneration, conditions } = (found?.status ?? {}) as Status;
   const ready = conditions?.find(({ type }) => type === "Ready");
-  return observedGeneration === metadata.generation && ready?.status === "True";
+  return observedGeneration === found?.metadata.generation && ready?.status === "True";
 }
 
 function ttsDeployment(namespace: string, name: string, version: number): Manifest {

@@ -6,40 +6,57 @@ import { licenseIssuer } from "../../support/licenses.ts";
 import { describeMachine } from "../machine.ts";
 import { targetsTable } from "../page.ts";
 import { namespaces, openField, openPlot } from "./field.ts";
-import { fullCount, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
+import { fullSizes, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
+import { type Result, ResultsFile, readResults } from "./results.ts";
 import { type Contender, measureOperators, type Plan } from "./run.ts";
 
 /** What the image's options come to under the chart's memory limit of 256Mi. */
 const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";
 const root = join(import.meta.dirname, "../../..");
-const count = numberOf("COUNT", fullCount);
-const plan: Plan = {
-  sizes: [...new Set([0.1, 0.25, 0.5, 1].map((share) => Math.max(1, Math.round(count * share))))],
-  changes: numberOf("CHANGES", Math.min(200, 2 * count)),
-  restSeconds: numberOf("REST", 300),
-};
-
-const machine = describeMachine();
 const startedMs = performance.now();
-const twin = execFileSync(join(root, "test/bench/operator-twin/build.sh"), { encoding: "utf8" }).trim();
-const result = await measure();
-const rows = operatorTargets(result);
-console.log(`\n${targetsTable(rows)}\n`);
-if (count === fullCount || process.env.PAGE === "1") {
-  writeFileSync(join(root, "docs/benchmarks/operator-scale.svg"), scalePlot(result.contenders));
-  writeFileSync(join(root, "docs/benchmarks-operator.md"), operatorPage(machine, plan, result));
-  say("docs/benchmarks-operator.md is written");
-} else console.log(operatorPage(machine, plan, result));
 
-async function measure() {
-  const nodes = nodesFor(count);
-  say(`a control plane with ${nodes} nodes, and two fleets of ${count} TtsDeployments`);
-  await using field = await openField(nodes);
+if (process.env.FROM) show(readResults(process.env.FROM), true);
+else await measure(planned());
+
+function planned(): Plan {
+  const sizes = process.env.SIZES
+    ? process.env.SIZES.split(",").map((text) => wholeNumber("SIZES", text))
+    : fullSizes;
+  const largest = Math.max(...sizes);
+  return {
+    sizes: sizes.toSorted((a, b) => a - b),
+    changes: numberOf("CHANGES", Math.min(200, 2 * largest)),
+    restSeconds: numberOf("REST", 300),
+    minutes: numberOf("MINUTES", 35),
+  };
+}
+
+/** Every finding is kept as it comes; however the run ends, what it found until then is shown. */
+async function measure(plan: Plan): Promise<void> {
+  const results = new ResultsFile(join(root, ".run/bench-operator.jsonl"));
+  results.add({ kind: "run", machine: describeMachine(), plan });
+  say(`what is measured is kept in ${results.path}`);
   const stop = () => {
+    show(results.result, false);
     // the kernel ends every program with this one, and the next control plane removes what files are left
     process.exit(130);
   };
   process.once("SIGINT", stop).once("SIGTERM", stop);
+  try {
+    await run(plan, results);
+  } catch (error) {
+    show(results.result, false);
+    throw error;
+  }
+  show(results.result, process.env.PAGE === "1" || plan.sizes.join() === fullSizes.join());
+}
+
+async function run(plan: Plan, results: ResultsFile): Promise<void> {
+  const twin = execFileSync(join(root, "test/bench/operator-twin/build.sh"), { encoding: "utf8" }).trim();
+  const largest = Math.max(...plan.sizes);
+  const nodes = nodesFor(largest);
+  say(`a control plane with ${nodes} nodes, and two fleets of ${largest} TtsDeployments`);
+  await using field = await openField(nodes);
   const issuer = await licenseIssuer();
   const keysFile = join(field.address.directory, "jwks.json");
   writeFileSync(keysFile, JSON.stringify(issuer.keys));
@@ -61,16 +78,29 @@ async function measure() {
       program: { name: "twin", command: [twin], environment },
     },
   ];
-  // the field stands until then
-  return await measureOperators(field, contenders, issuer, plan, say);
+  await measureOperators({ field, issuer, plan, tell: results.add, say }, contenders);
+}
+
+function show(result: Result, onPage: boolean): void {
+  console.log(`\n${targetsTable(operatorTargets(result))}\n`);
+  if (!onPage) {
+    console.log(operatorPage(result));
+    return;
+  }
+  writeFileSync(join(root, "docs/benchmarks/operator-scale.svg"), scalePlot(result.contenders));
+  writeFileSync(join(root, "docs/benchmarks-operator.md"), operatorPage(result));
+  say("docs/benchmarks-operator.md is written");
 }
 
 function numberOf(name: string, otherwise: number): number {
   const text = process.env[name];
-  if (text === undefined || text === "") return otherwise;
+  return text === undefined || text === "" ? otherwise : wholeNumber(name, text);
+}
+
+function wholeNumber(name: string, text: string): number {
   const value = Number(text);
   if (Number.isInteger(value) && value > 0) return value;
-  console.error(`${name} is ${text}; it must be a whole number above zero`);
+  console.error(`${name} is ${process.env[name]}; it takes whole numbers above zero`);
   process.exit(2);
 }
 

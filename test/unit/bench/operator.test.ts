@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { AuditLog } from "../../bench/operator/audit.ts";
-import { operatorTargets } from "../../bench/operator/page.ts";
+import { operatorPage, operatorTargets } from "../../bench/operator/page.ts";
 import { linesPlot } from "../../bench/operator/plot.ts";
 import { countRequests } from "../../bench/operator/rest.ts";
-import type { Figures } from "../../bench/operator/run.ts";
+import { type Figures, type Finding, ResultsFile, readResults } from "../../bench/operator/results.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "svc-tts-audit-"));
 const path = join(directory, "audit.log");
@@ -61,6 +61,48 @@ describe("the audit log", () => {
   });
 });
 
+const run = {
+  kind: "run",
+  machine: { processor: "p", cores: 2, memoryBytes: 1, node: "24", kernel: "6", loadBefore: 0 },
+  plan: { sizes: [100, 500, 1_000], changes: 2, restSeconds: 300, minutes: 35 },
+} as const satisfies Finding;
+
+describe("the results", () => {
+  const at = { processorSeconds: 1, residentBytes: 2 ** 27 };
+  const findings: Finding[] = [
+    run,
+    { kind: "size", name: "ours", size: 100, syncMs: 900, ...at },
+    { kind: "size", name: "twin", size: 100, syncMs: 800, ...at },
+    { kind: "change", name: "ours", latencyMs: 100 },
+    { kind: "change", name: "twin", latencyMs: 90 },
+  ];
+
+  it("of a run that was killed in the middle of a line are those before it, and what is missing is said", () => {
+    const file = new ResultsFile(join(directory, "kept/results.jsonl"));
+    for (const finding of findings) file.add(finding);
+    appendFileSync(file.path, '{"kind":"change","na');
+    const kept = readResults(file.path);
+    expect(kept).toEqual(file.result);
+    expect(kept.contenders.map(({ name, latenciesMs }) => [name, latenciesMs])).toEqual([
+      ["ours", [100]],
+      ["twin", [90]],
+    ]);
+    const page = operatorPage(kept);
+    expect(page).toContain("came to 100 TtsDeployments each, not 1000");
+    expect(page).toContain("| failover after the leader was killed | under 20 s | not measured | no |");
+    expect(page).toContain("| start → in sync | 0.9 s | 0.8 s |");
+  });
+
+  it("of a run that had measured nothing make a page too", () => {
+    const file = new ResultsFile(join(directory, "kept/nothing.jsonl"));
+    file.add(run);
+    expect(operatorTargets(file.result).map(({ measured }) => measured)).toEqual(
+      Array(7).fill("not measured"),
+    );
+    expect(operatorPage(file.result)).not.toMatch(/NaN|undefined/);
+  });
+});
+
 describe("the targets", () => {
   const rest = { seconds: 300, writes: 0, leaseWrites: 150, gets: 0, watches: 3, unwanted: [] };
   const sizes = [100, 500, 1_000].map((size) => ({
@@ -73,13 +115,17 @@ describe("the targets", () => {
     name: "ours",
     sizes,
     latenciesMs: [100, 200],
-    rest,
-    residentBytes: 2 ** 27,
+    rest: { rest, residentBytes: 2 ** 27 },
     failoverMs: 17_000,
   };
-  const likeness = { children: 17, different: [] };
   const met = (ours: Figures) =>
-    operatorTargets({ contenders: [ours, { ...good, name: "twin" }], likeness }).map(({ met }) => met);
+    operatorTargets({
+      machine: run.machine,
+      plan: run.plan,
+      contenders: [ours, { ...good, name: "twin" }],
+      likeness: { children: 17, different: [] },
+      changesPerSecond: 2,
+    }).map(({ met }) => met);
 
   it("are met by figures within them", () => {
     expect(met(good)).toEqual(Array(7).fill(true));
@@ -89,9 +135,9 @@ describe("the targets", () => {
     ["a late change", { latenciesMs: [100, 501] }, [0, 1]],
     ["changes that are late against the twin", { latenciesMs: [130, 200] }, [1]],
     ["a slow start", { sizes: sizes.map((size) => ({ ...size, syncMs: 10_001 })) }, [2]],
-    ["one write at rest", { rest: { ...rest, writes: 1 } }, [3]],
-    ["one read at rest", { rest: { ...rest, gets: 1 } }, [3]],
-    ["too much memory", { residentBytes: 200 * 2 ** 20 }, [4]],
+    ["one write at rest", { rest: { rest: { ...rest, writes: 1 }, residentBytes: 2 ** 27 } }, [3]],
+    ["one read at rest", { rest: { rest: { ...rest, gets: 1 }, residentBytes: 2 ** 27 } }, [3]],
+    ["too much memory", { rest: { rest, residentBytes: 200 * 2 ** 20 } }, [4]],
     ["a late heir", { failoverMs: 20_000 }, [5]],
     [
       "cost that grows with the square",
