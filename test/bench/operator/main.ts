@@ -13,6 +13,7 @@ import { type Contender, measureOperators, type Plan } from "./run.ts";
 /** What the image's options come to under the chart's memory limit of 256Mi. */
 const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";
 const root = join(import.meta.dirname, "../../..");
+const ours = join(root, "operator/main.ts");
 const startedMs = performance.now();
 
 if (process.env.FROM) show(readResults(process.env.FROM), true);
@@ -69,8 +70,8 @@ async function run(plan: Plan, results: ResultsFile): Promise<void> {
       plot: await openPlot(field, namespaces.ours),
       program: {
         name: "ours",
-        command: [process.execPath, join(root, "operator/main.ts"), "run"],
-        environment: { ...environment, NODE_OPTIONS: asInPod, NODE_ENV: "production" },
+        command: [process.execPath, ours, "run"],
+        environment: { ...environment, ...compiled(join(field.address.directory, "compiled")) },
       },
     },
     {
@@ -79,6 +80,13 @@ async function run(plan: Plan, results: ResultsFile): Promise<void> {
     },
   ];
   await measureOperators({ field, issuer, plan, tell: results.add, say }, contenders);
+}
+
+/** As in the image: its modules are compiled already. */
+function compiled(cache: string): Record<string, string> {
+  const environment = { NODE_ENV: "production", NODE_OPTIONS: asInPod, NODE_COMPILE_CACHE: cache };
+  execFileSync(process.execPath, [ours, "--version"], { env: { ...process.env, ...environment } });
+  return environment;
 }
 
 function show(result: Result, onPage: boolean): void {
