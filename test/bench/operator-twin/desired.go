@@ -221,7 +221,7 @@ func apiDeployment(owner *TtsDeployment, meta metav1.ObjectMeta) client.Object {
 		},
 		StartupProbe:    probe("/livez", Probe{PeriodSeconds: 1, FailureThreshold: 120, TimeoutSeconds: 2}, nil),
 		ReadinessProbe:  probe("/ready", Probe{PeriodSeconds: 3, FailureThreshold: 2, TimeoutSeconds: 3}, nil),
-		LivenessProbe:   probe("/livez", Probe{PeriodSeconds: 10, FailureThreshold: 3, TimeoutSeconds: 5}, ptr.To(int64(10))),
+		LivenessProbe:   probe("/livez", Probe{PeriodSeconds: 10, FailureThreshold: 6, TimeoutSeconds: 5}, ptr.To(int64(10))),
 		Lifecycle:       drainHook(spec.API.Drain),
 		SecurityContext: containerSecurity(),
 	}
@@ -263,7 +263,6 @@ func modelDeployment(pool *TtsModelPool, meta metav1.ObjectMeta, selector map[st
 	var tolerations []corev1.Toleration
 	if spec.Kind == "arcana" {
 		alive = "/readyz"
-		container.Ports = append(container.Ports, port("vllm", 8001))
 		container.Env = append(container.Env, corev1.EnvVar{Name: "GENERATOR_VLLM_PORT", Value: "8001"})
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "shared-memory", MountPath: "/dev/shm"})
 		volumes = append(volumes, emptyDir("shared-memory", corev1.StorageMediumMemory, "2Gi"))
