@@ -7,8 +7,9 @@ import { describeMachine } from "../machine.ts";
 import { targetsTable } from "../page.ts";
 import { namespaces, openField, openPlot } from "./field.ts";
 import { fullSizes, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
+import type { Plan } from "./plan.ts";
 import { type Result, ResultsFile, readResults } from "./results.ts";
-import { type Contender, measureOperators, type Plan } from "./run.ts";
+import { type Contender, measureOperators } from "./run.ts";
 
 /** What the image's options come to under the chart's memory limit of 256Mi. */
 const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";

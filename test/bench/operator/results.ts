@@ -3,8 +3,8 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path";
 import type { Machine } from "../page.ts";
 import type { Likeness } from "./likeness.ts";
+import type { Plan } from "./plan.ts";
 import type { Rest } from "./rest.ts";
-import type { Plan } from "./run.ts";
 
 export interface SizeFigures {
   readonly size: number;

@@ -5,19 +5,10 @@ import type { Field, Plot } from "./field.ts";
 import { Fleet } from "./fleet.ts";
 import { Stopwatch } from "./latency.ts";
 import { compareChildren } from "./likeness.ts";
+import type { Plan } from "./plan.ts";
 import { countRequests } from "./rest.ts";
 import type { Finding } from "./results.ts";
 import { type Program, Subject } from "./subject.ts";
-
-export interface Plan {
-  /** TtsDeployments, ascending; the last is where everything else is measured. */
-  readonly sizes: readonly number[];
-  /** Changes of a spec for each operator. */
-  readonly changes: number;
-  readonly restSeconds: number;
-  /** For the whole run. Fleets that have not grown by then stay as large as they are, and fewer specs are changed. */
-  readonly minutes: number;
-}
 
 export interface Contender {
   readonly program: Program;
