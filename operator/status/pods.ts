@@ -34,6 +34,21 @@ export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
   return undefined;
 }
 
+/** What keeps a pod from being placed at all, and from being told so: the scheduler does not look at it before its claims are made. */
+export function unclaimedPod(pods: readonly Pod[]): string | undefined {
+  for (const { metadata, spec, status } of pods) {
+    if (metadata.deletionTimestamp !== undefined) continue;
+    const made = new Set(status?.resourceClaimStatuses?.map(({ name }) => name));
+    const claim = spec?.resourceClaims?.find(
+      ({ name, resourceClaimTemplateName }) => resourceClaimTemplateName !== undefined && !made.has(name),
+    );
+    if (claim !== undefined) {
+      return `Pod ${metadata.name} waits for its claim, which is made from ResourceClaimTemplate ${claim.resourceClaimTemplateName} of its namespace.`;
+    }
+  }
+  return undefined;
+}
+
 function containersOf(pod: Pod) {
   return [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
 }

@@ -1,7 +1,7 @@
 import { isRenderedFrom } from "../desired/pinned.ts";
 import type { Deployment, Grant, Workload } from "../observed.ts";
 import { admissionProblem } from "./obstacles.ts";
-import { type Diagnosis, diagnosePods, fetchingPod } from "./pods.ts";
+import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./pods.ts";
 
 /** Where the pods of one Deployment stand. `problem` says why they are not all serving the current template. */
 export type WorkloadState =
@@ -27,15 +27,22 @@ export function workloadState({ deployment, pods }: Workload, grant: Grant, wish
   const diagnosis = diagnosePods(pods);
   const expired = condition(deployment, "Progressing");
   if (expired?.status === "False" && expired.reason === "ProgressDeadlineExceeded") {
-    return { kind: "stalled", problem: { ...(diagnosis ?? deadline(deployment)) } };
+    return { kind: "stalled", problem: diagnosis ?? withClaim(deadline(deployment), pods) };
   }
   const refused = condition(deployment, "ReplicaFailure");
   if (refused?.status === "True") return { kind: "failing", problem: replicaFailure(refused.message) };
   const unfinished = rolloutStep(deployment, leastOf(wish, diagnosis), wish.rolledOut === true);
   if (unfinished !== undefined && diagnosis !== undefined) return { kind: "failing", problem: diagnosis };
-  if (unfinished !== undefined) return { kind: "progressing", problem: fetchingPod(pods) ?? unfinished };
+  if (unfinished !== undefined) {
+    return { kind: "progressing", problem: fetchingPod(pods) ?? withClaim(unfinished, pods) };
+  }
   const held = heldBack(deployment, grant, wish);
   return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
+}
+
+/** A sentence more, and no other reason: every pod waits for its claim, mostly for a moment. */
+function withClaim({ reason, message }: Diagnosis, pods: Workload["pods"]): Diagnosis {
+  return { reason, message: [message, unclaimedPod(pods)].filter((words) => words !== undefined).join(" ") };
 }
 
 function missing(grant: Grant): WorkloadState {

@@ -94,6 +94,12 @@ async function readyPods(): Promise<string[]> {
 
 it("each pod has a device of its own that satisfies its claim; what is not there is told, and what is given back is free", async () => {
   await house.putLicense(await house.issuer.issue());
+  await house.putDeployment({}, arcana(1));
+  await house.until(
+    async () => (await house.condition("ModelsReady")).includes(`ResourceClaimTemplate ${template}`),
+    "the word of the missing ResourceClaimTemplate",
+    30_000,
+  );
   const exactly = {
     deviceClassName: driver,
     selectors: [
