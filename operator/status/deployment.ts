@@ -134,24 +134,44 @@ function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadS
   const { deployment, api, apiReplicas } = observed;
   const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
   const state = workloadState(api, judgement.api, wish);
-  const problem = state.kind === "ready" ? missingSecret(observed) : undefined;
-  return problem ? { kind: "stalled", problem } : state;
+  if (state.kind === "ready") {
+    const problem = missingKeys(observed) ?? missingPassword(observed);
+    return problem ? { kind: "stalled", problem } : state;
+  }
+  if (!mayAwaitDatabase(deployment, state.problem)) return state;
+  const problem = missingPassword(observed);
+  if (problem) return { kind: "stalled", problem };
+  if (state.problem.reason === "RollingOut") return state;
+  const message = `${state.problem.message} An API pod is ready once it has read the API keys of its database; its log says what is in the way of that.`;
+  return { ...state, problem: { ...state.problem, message } };
 }
 
-function missingSecret({
+const unreadyReasons = new Set(["PodsNotReady", "RollingOut", "ProgressDeadlineExceeded"]);
+
+/** Pods with no keys but those of a database are not ready before they have read it. */
+function mayAwaitDatabase({ spec }: TtsDeployment, { reason }: Pick<Problem, "reason">): boolean {
+  const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
+  return unreadyReasons.has(reason) && secretRef === undefined && (postgres ?? sqlite) !== undefined;
+}
+
+function missingKeys({
   deployment: { metadata, spec },
   keysSecretExists,
+}: ObservedDeployment): Pick<Problem, "reason" | "message"> | undefined {
+  if (keysSecretExists !== false) return undefined;
+  const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
+  const who = postgres || sqlite ? "Some cannot call" : "Nobody can call";
+  const message = `${who}: Secret ${metadata.namespace}/${secretRef?.name} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
+  return { reason: "KeysSecretMissing", message };
+}
+
+function missingPassword({
+  deployment: { metadata, spec },
   databaseSecretExists,
 }: ObservedDeployment): Pick<Problem, "reason" | "message"> | undefined {
-  const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
-  const secret = (name: string | undefined) => `Secret ${metadata.namespace}/${name}`;
-  if (keysSecretExists === false) {
-    const who = postgres || sqlite ? "Some cannot call" : "Nobody can call";
-    const message = `${who}: ${secret(secretRef?.name)} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
-    return { reason: "KeysSecretMissing", message };
-  }
   if (databaseSecretExists !== false) return undefined;
-  const message = `The API keys' database is not read: ${secret(postgres?.secretRef?.name)} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
+  const name = spec.api.keys?.postgres?.secretRef?.name;
+  const message = `The API keys' database is not read: Secret ${metadata.namespace}/${name} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
   return { reason: "DatabaseSecretMissing", message };
 }
 

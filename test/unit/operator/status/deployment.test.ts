@@ -105,6 +105,30 @@ describe("the status of a TtsDeployment", () => {
     expect(conditions).toMatchObject(expected);
   });
 
+  describe("whose API pods are not ready", () => {
+    const postgres = { url: "postgres://tts@db/tts", secretRef: { name: "database" } };
+    const unready = { api: { deployment: running(1, { availableReplicas: 0 }), pods: [] }, pools: [pool()] };
+    const apiReady = (keys: object, more: object = {}) => {
+      const facts = observed(ttsDeployment({ api: { keys } }), { ...unready, ...more });
+      return deploymentStatus(facts, good, undefined).conditions.find(({ type }) => type === "ApiReady");
+    };
+
+    it("is told that its database has no password", () => {
+      const found = apiReady({ postgres }, { databaseSecretExists: false });
+      expect(found).toMatchObject({ status: "False", reason: "DatabaseSecretMissing" });
+    });
+
+    it("is told to look at the database where the keys are in nothing else", () => {
+      const found = apiReady({ postgres }, { databaseSecretExists: true });
+      expect(found).toMatchObject({
+        reason: "PodsNotReady",
+        message: expect.stringMatching(/0 of 1 pods.*database/),
+      });
+      const both = { postgres, secretRef: { name: "keys" } };
+      expect(apiReady(both, { databaseSecretExists: true })?.message).toMatch(/0 of 1 pods are ready\.$/);
+    });
+  });
+
   it("does not believe a pool that has not seen its current generation", () => {
     const late = pool();
     late.pool.metadata.generation = 2;
