@@ -16,6 +16,7 @@ import { addKeyPages } from "./pages/keys.ts";
 import { addLanguageSwitch } from "./pages/language.ts";
 import { addPeoplePages } from "./pages/people.ts";
 import { addPlayground } from "./pages/playground.ts";
+import { addSessionsPage } from "./pages/sessions.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
 import { addSingleSignOn } from "./pages/single-sign-on.ts";
 import { addUsagePages } from "./pages/usage.ts";
@@ -65,6 +66,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     addLanguageSwitch(scope, parts);
     addSignInPages(scope, parts);
     addSingleSignOn(scope, parts);
+    addSessionsPage(scope, parts);
     addKeyPages(scope, parts);
     addPlayground(scope, parts, api);
     addWordPages(scope, parts, api);

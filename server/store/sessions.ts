@@ -7,6 +7,26 @@ export interface Sessions {
   begin(personId: string): Promise<string>;
   find(secret: string): Promise<Person | undefined>;
   end(secret: string): Promise<void>;
+  /** Those of a person that are good, the one used last first. */
+  list(personId: string): Promise<readonly ListedSession[]>;
+  /** Ends one of a person's, by its id; nothing where it is not theirs. */
+  endOne(personId: string, id: string): Promise<void>;
+  /** Ends all of a person's but the one of this secret. */
+  endOthers(personId: string, secret: string): Promise<void>;
+}
+
+export interface ListedSession {
+  /** The digest of its secret, which nobody gets in by. */
+  readonly id: string;
+  /** Milliseconds since the epoch. */
+  readonly begunAt: number;
+  /** To the minute. */
+  readonly seenAt: number;
+}
+
+/** The id of the session of this secret. */
+export function sessionId(secret: string): string {
+  return digestSecret(secret);
 }
 
 /** Longest time of a session, and longest time that nobody uses it. */
@@ -58,6 +78,35 @@ export function createSessions(database: Database, now: () => number): Sessions 
     end: (secret) =>
       database.run(async (db) => {
         await db.deleteFrom("sessions").where("sha256", "=", digestSecret(secret)).execute();
+      }),
+    list: (personId) =>
+      database.run(async (db) => {
+        const rows = await db
+          .selectFrom("sessions")
+          .select(["sha256", "created_at", "seen_at"])
+          .where("user_id", "=", personId)
+          .where("created_at", ">", now() - longestMs)
+          .where("seen_at", ">", now() - idleMs)
+          .orderBy("seen_at", "desc")
+          .orderBy("sha256")
+          .execute();
+        return rows.map(({ sha256, created_at, seen_at }) => ({
+          id: sha256,
+          begunAt: Number(created_at),
+          seenAt: Number(seen_at),
+        }));
+      }),
+    endOne: (personId, id) =>
+      database.run(async (db) => {
+        await db.deleteFrom("sessions").where("user_id", "=", personId).where("sha256", "=", id).execute();
+      }),
+    endOthers: (personId, secret) =>
+      database.run(async (db) => {
+        await db
+          .deleteFrom("sessions")
+          .where("user_id", "=", personId)
+          .where("sha256", "!=", digestSecret(secret))
+          .execute();
       }),
   };
 }

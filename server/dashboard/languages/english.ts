@@ -76,6 +76,7 @@ export const english = {
     skip: "Skip to the content",
     pages: "Pages",
     signOut: "Sign out",
+    sessions: "Sessions",
     keys: "Keys",
     playground: "Playground",
     words: "Words",
@@ -114,6 +115,17 @@ export const english = {
     manySignIns: "Many people are signing in at once; try again in a moment.",
     manyTries: (minutes: number) =>
       `Too many tries; wait ${minutes === 1 ? "a minute" : `${minutes} minutes`} and try again.`,
+  },
+  sessions: {
+    title: "Your sessions",
+    caption:
+      "Where you are signed in. Times are UTC. A session ends after a day without use and after a week.",
+    begun: "Signed in",
+    seen: "Last used",
+    ending: "End",
+    thisOne: "this one",
+    end: (begun: string) => `End that of ${begun}`,
+    endOthers: "End all others",
   },
   provider: {
     notBegunHere:

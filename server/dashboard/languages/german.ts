@@ -182,6 +182,7 @@ export const german: Words = {
     skip: "Zum Inhalt springen",
     pages: "Seiten",
     signOut: "Abmelden",
+    sessions: "Sitzungen",
     keys: "Schlüssel",
     playground: "Sprechprobe",
     words: "Wörter",
@@ -220,6 +221,17 @@ export const german: Words = {
     manySignIns: "Gerade melden sich viele Personen gleichzeitig an; versuchen Sie es gleich noch einmal.",
     manyTries: (minutes) =>
       `Zu viele Versuche; warten Sie ${minutes === 1 ? "eine Minute" : `${minutes} Minuten`} und versuchen Sie es noch einmal.`,
+  },
+  sessions: {
+    title: "Ihre Sitzungen",
+    caption:
+      "Wo Sie angemeldet sind. Zeiten in UTC. Eine Sitzung endet, wenn sie einen Tag lang nicht benutzt wurde, und nach einer Woche.",
+    begun: "Angemeldet",
+    seen: "Zuletzt benutzt",
+    ending: "Beenden",
+    thisOne: "diese hier",
+    end: (begun) => `Sitzung vom ${begun} beenden`,
+    endOthers: "Alle anderen beenden",
   },
   provider: {
     notBegunHere:

@@ -132,6 +132,21 @@ describe("a sign-in", () => {
     expect((await owner.get("/dashboard/keys")).status).toBe(200);
   });
 
+  it("is seen among one's sessions, from each of which the others can be ended", async () => {
+    const [one, other] = [new Visitor(api.url), new Visitor(api.url)];
+    for (const visitor of [one, other]) await visitor.post("/dashboard/login", { name: "ada", password });
+    const { text } = await owner.get("/dashboard/sessions");
+    expect(text.match(/this one/g)).toHaveLength(1);
+    const ids = Array.from(text.matchAll(/name="id" value="([0-9a-f]{64})"/g), ([, id]) => id ?? "");
+    expect(ids).toHaveLength(2);
+    await owner.post("/dashboard/sessions/end", { id: ids[0] ?? "" });
+    const isIn = async (visitor: Visitor) => (await visitor.get("/dashboard/keys")).status === 200;
+    expect([await isIn(one), await isIn(other)].toSorted()).toEqual([false, true]);
+    await owner.get("/dashboard/sessions");
+    await owner.post("/dashboard/sessions/end-others", {});
+    expect([await isIn(one), await isIn(other), await isIn(owner)]).toEqual([false, false, true]);
+  });
+
   it("does nothing for other sites: not for their forms, and not without the session's own token", async () => {
     await owner.get("/dashboard/keys");
     const form = { name: "stolen", scopes: "tts:write" };

@@ -13,7 +13,7 @@ import { KeyIndex } from "../../../server/store/key-store.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
 import { createLexiconTable, LexiconError } from "../../../server/store/lexicon.ts";
 import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts";
-import { createSessions } from "../../../server/store/sessions.ts";
+import { createSessions, sessionId } from "../../../server/store/sessions.ts";
 import { createSentenceSetting } from "../../../server/store/team-settings.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
 import { eventually } from "../../support/api-tier.ts";
@@ -283,6 +283,30 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     const last = await sessions.begin(ada.id);
     await sessions.end(last);
     expect(await sessions.find(last)).toBeUndefined();
+  });
+
+  it("have sessions that are listed, and ended one by one or all but one, by whom they are of alone", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
+    const old = await sessions.begin(ada.id);
+    clock += 25 * hour;
+    const [first = "", second = "", third = ""] = [
+      await sessions.begin(ada.id),
+      await sessions.begin(ada.id),
+      await sessions.begin(ada.id),
+    ];
+    const eves = await sessions.begin(eve.id);
+    const ids = (await sessions.list(ada.id)).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual([first, second, third].map(sessionId).toSorted());
+    expect(ids).not.toContain(sessionId(old));
+    await sessions.endOne(eve.id, sessionId(first));
+    expect(await sessions.find(first)).toEqual(ada);
+    await sessions.endOne(ada.id, sessionId(first));
+    expect(await sessions.find(first)).toBeUndefined();
+    await sessions.endOthers(ada.id, third);
+    expect((await sessions.list(ada.id)).map(({ id }) => id)).toEqual([sessionId(third)]);
+    expect(await sessions.find(eves)).toEqual(eve);
   });
 
   it("have what keys are used for counted by the day, and what cannot be written waits", async () => {
