@@ -83,7 +83,7 @@ function navigation({ person, csrf }: Visitor, current: string | undefined, { wo
 <form method="post" action="${base}/logout" class="who">
 ${csrfField(csrf)}
 <span>${person.name} <span class="quiet">(${frame.role(person.role, person.team)})</span></span>
-<a href="${base}/sessions"${current === `${base}/sessions` && html` aria-current="page"`}>${frame.sessions}</a>
+<a href="${base}/account"${current === `${base}/account` && html` aria-current="page"`}>${frame.account}</a>
 <button class="plain">${frame.signOut}</button>
 </form>`;
 }

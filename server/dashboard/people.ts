@@ -35,8 +35,8 @@ export async function choosePassword(passwords: Passwords, name: string, given: 
   return passwords.hash(given);
 }
 
-export function newPasswordField({ signIn }: Words): Html {
-  return html`<label for="password">${signIn.password}</label>
+export function newPasswordField({ signIn }: Words, label = signIn.password): Html {
+  return html`<label for="password">${label}</label>
 <input id="password" name="password" type="password" required minlength="${shortest}" maxlength="${longest}" autocomplete="new-password" aria-describedby="password-help">
 <p class="help" id="password-help">${signIn.passwordHelp(shortest)}</p>`;
 }

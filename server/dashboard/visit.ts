@@ -97,8 +97,8 @@ export function field({ body }: FastifyRequest, name: string): string {
 }
 
 /** As it was typed. */
-export function password({ body }: FastifyRequest): string {
-  return untrimmed(body, "password");
+export function password({ body }: FastifyRequest, name = "password"): string {
+  return untrimmed(body, name);
 }
 
 function untrimmed(body: unknown, name: string): string {

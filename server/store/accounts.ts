@@ -53,6 +53,8 @@ export interface Accounts {
   invited(secret: string): Promise<Person | undefined>;
   /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
   join(secret: string, password: string): Promise<Person>;
+  /** A new password in place of the one there is; ends what sessions there were. @throws AccountError when there is nobody. */
+  changePassword(id: string, password: string): Promise<void>;
   /** Who signs in by this name, and the password as it is kept. */
   find(name: string): Promise<{ readonly person: Person; readonly password: string | undefined } | undefined>;
   /** Writes down a sign-in, or a refused one. */
@@ -178,6 +180,13 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         const person = await require(trx, link.user_id);
         await audit(trx, { actor: person.name, action: "password chosen", subject: person.name });
         return person;
+      }),
+    changePassword: (id, password) =>
+      change(async (trx) => {
+        const { name } = await require(trx, id);
+        await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
+        await trx.updateTable("users").set({ password }).where("id", "=", id).execute();
+        await audit(trx, { actor: name, action: "password chosen", subject: name });
       }),
     find: (name) =>
       database.run(async (db) => {

@@ -51,7 +51,7 @@ afterAll(async () => {
 });
 
 it("every page keeps to what it may cost", async () => {
-  const pages = ["login", "keys", "playground", "words", "usage", "people", "changes", "sessions"];
+  const pages = ["login", "keys", "playground", "words", "usage", "people", "changes", "account"];
   const costs: [string, PageCost][] = [];
   for (const name of pages) costs.push([name, await costOf(browser.context, `${url}/${name}`)]);
   console.table(Object.fromEntries(costs.map(([name, cost]) => [name, shown(cost)])));

@@ -203,9 +203,9 @@ it("has unknown words, the lexicon and its files in German", async () => {
 });
 
 it("has the other pages in German, and the error of a page", async () => {
-  await page.getByRole("link", { name: "Sitzungen" }).click();
+  await page.getByRole("link", { name: "Konto" }).click();
   await page.getByText("diese hier").waitFor();
-  await lookAt("sessions");
+  await lookAt("account");
   await page.getByRole("link", { name: "Nutzung" }).click();
   await page.getByRole("cell", { name: "alan" }).first().waitFor();
   await lookAt("usage");

@@ -76,7 +76,7 @@ export const english = {
     skip: "Skip to the content",
     pages: "Pages",
     signOut: "Sign out",
-    sessions: "Sessions",
+    account: "Account",
     keys: "Keys",
     playground: "Playground",
     words: "Words",
@@ -116,8 +116,9 @@ export const english = {
     manyTries: (minutes: number) =>
       `Too many tries; wait ${minutes === 1 ? "a minute" : `${minutes} minutes`} and try again.`,
   },
-  sessions: {
-    title: "Your sessions",
+  account: {
+    title: "Your account",
+    sessions: "Sessions",
     caption:
       "Where you are signed in. Times are UTC. A session ends after a day without use and after a week.",
     begun: "Signed in",
@@ -126,6 +127,14 @@ export const english = {
     thisOne: "this one",
     end: (begun: string) => `End that of ${begun}`,
     endOthers: "End all others",
+    password: "Password",
+    byProvider: "You sign in by the provider; there is no password here.",
+    current: "Present password",
+    next: "New password",
+    change: "Change the password",
+    changeHelp: "It ends your other sessions.",
+    changed: "The password is changed, and your other sessions have ended.",
+    wrong: "The present password is not right.",
   },
   provider: {
     notBegunHere:

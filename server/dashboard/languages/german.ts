@@ -182,7 +182,7 @@ export const german: Words = {
     skip: "Zum Inhalt springen",
     pages: "Seiten",
     signOut: "Abmelden",
-    sessions: "Sitzungen",
+    account: "Konto",
     keys: "Schlüssel",
     playground: "Sprechprobe",
     words: "Wörter",
@@ -222,8 +222,9 @@ export const german: Words = {
     manyTries: (minutes) =>
       `Zu viele Versuche; warten Sie ${minutes === 1 ? "eine Minute" : `${minutes} Minuten`} und versuchen Sie es noch einmal.`,
   },
-  sessions: {
-    title: "Ihre Sitzungen",
+  account: {
+    title: "Ihr Konto",
+    sessions: "Sitzungen",
     caption:
       "Wo Sie angemeldet sind. Zeiten in UTC. Eine Sitzung endet, wenn sie einen Tag lang nicht benutzt wurde, und nach einer Woche.",
     begun: "Angemeldet",
@@ -232,6 +233,14 @@ export const german: Words = {
     thisOne: "diese hier",
     end: (begun) => `Sitzung vom ${begun} beenden`,
     endOthers: "Alle anderen beenden",
+    password: "Passwort",
+    byProvider: "Sie melden sich über den Anbieter an; hier gibt es kein Passwort.",
+    current: "Bisheriges Passwort",
+    next: "Neues Passwort",
+    change: "Passwort ändern",
+    changeHelp: "Ihre anderen Sitzungen werden dadurch beendet.",
+    changed: "Das Passwort ist geändert, und Ihre anderen Sitzungen sind beendet.",
+    wrong: "Das bisherige Passwort ist falsch.",
   },
   provider: {
     notBegunHere:

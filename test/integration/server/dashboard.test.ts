@@ -135,16 +135,39 @@ describe("a sign-in", () => {
   it("is seen among one's sessions, from each of which the others can be ended", async () => {
     const [one, other] = [new Visitor(api.url), new Visitor(api.url)];
     for (const visitor of [one, other]) await visitor.post("/dashboard/login", { name: "ada", password });
-    const { text } = await owner.get("/dashboard/sessions");
+    const { text } = await owner.get("/dashboard/account");
     expect(text.match(/this one/g)).toHaveLength(1);
     const ids = Array.from(text.matchAll(/name="id" value="([0-9a-f]{64})"/g), ([, id]) => id ?? "");
     expect(ids).toHaveLength(2);
-    await owner.post("/dashboard/sessions/end", { id: ids[0] ?? "" });
+    await owner.post("/dashboard/account/end", { id: ids[0] ?? "" });
     const isIn = async (visitor: Visitor) => (await visitor.get("/dashboard/keys")).status === 200;
     expect([await isIn(one), await isIn(other)].toSorted()).toEqual([false, true]);
-    await owner.get("/dashboard/sessions");
-    await owner.post("/dashboard/sessions/end-others", {});
+    await owner.get("/dashboard/account");
+    await owner.post("/dashboard/account/end-others", {});
     expect([await isIn(one), await isIn(other), await isIn(owner)]).toEqual([false, false, true]);
+  });
+
+  it("has a new password by who knows the present one, which ends every other session", async () => {
+    const other = new Visitor(api.url);
+    await other.post("/dashboard/login", { name: "ada", password });
+    await owner.get("/dashboard/account");
+    const next = "another four plain words";
+    const change = (current: string, chosen: string) =>
+      owner.post("/dashboard/account/password", { current, password: chosen });
+    const guessed = await change("not the password", next);
+    expect([guessed.status, guessed.text]).toEqual([400, expect.stringContaining("password is not right")]);
+    expect((await change(password, "short")).text).toContain("A password has 12 to 256 characters");
+    const { cookie } = owner;
+    const changed = await change(password, next);
+    expect(changed.headers.get("location")).toBe("/dashboard/account?changed");
+    expect((await owner.get("/dashboard/account?changed")).text).toContain("The password is changed");
+    expect(owner.cookie).not.toBe(cookie);
+    for (const visitor of [other, Object.assign(new Visitor(api.url), { cookie })]) {
+      expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+    }
+    expect((await other.post("/dashboard/login", { name: "ada", password })).status).toBe(401);
+    expect((await other.post("/dashboard/login", { name: "ada", password: next })).status).toBe(303);
+    expect((await owner.get("/dashboard/changes")).text).toContain("<td>password chosen</td>");
   });
 
   it("does nothing for other sites: not for their forms, and not without the session's own token", async () => {
@@ -170,6 +193,10 @@ describe("a sign-in", () => {
     expect(headers.get("content-security-policy")).toContain("default-src 'none'; script-src 'self'");
     expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
     expect(headers.get("cache-control")).toBe("no-store");
+    expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(headers.get("x-content-type-options")).toBe("nosniff");
+    expect(headers.get("referrer-policy")).toBe("same-origin");
+    expect(headers.get("access-control-allow-origin")).toBeNull();
     expect(text).not.toContain("<script>");
     expect(text).not.toMatch(/(src|href|action)="https?:/);
   });

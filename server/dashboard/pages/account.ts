@@ -1,0 +1,92 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type ListedSession, sessionId } from "../../store/sessions.ts";
+import { type Content, type Html, html } from "../html.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import { problemIn, Refusal } from "../languages/refusal.ts";
+import { alert, base, csrfField, sendPage, time } from "../layout.ts";
+import type { DashboardParts } from "../parts.ts";
+import { choosePassword, newPasswordField } from "../people.ts";
+import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "../visit.ts";
+
+const place = `${base}/account`;
+
+/** Where somebody is signed in, and the end of it, for who lost a machine or forgot to sign out; and another password. */
+export function addAccountPage(scope: FastifyInstance, parts: DashboardParts): void {
+  const { accounts, sessions } = parts;
+  const guard = { onRequest: requireVisit(parts, "owner", "member", "viewer"), preHandler: requireCsrf };
+  const show = async (request: FastifyRequest, reply: FastifyReply, above: Content) => {
+    const { person, secret, csrf } = visitOf(request);
+    const locale = localeOf(request);
+    const [listed, found] = await Promise.all([sessions.list(person.id), accounts.find(person.name)]);
+    const content = html`${above}
+${sessionTable(listed, sessionId(secret), csrf, locale)}
+${passwordForm(found?.password !== undefined, csrf, locale)}`;
+    return sendPage(reply, { title: locale.words.account.title, place, content });
+  };
+
+  scope.get("/account", guard, (request, reply) => {
+    const { changed } = request.query as { readonly changed?: unknown };
+    const note = html`<p class="done" role="status">${localeOf(request).words.account.changed}</p>`;
+    return show(request, reply, changed !== undefined && note);
+  });
+  scope.post("/account/end", guard, async (request, reply) => {
+    await sessions.endOne(visitOf(request).person.id, field(request, "id"));
+    return reply.redirect(place, 303);
+  });
+  scope.post("/account/end-others", guard, async (request, reply) => {
+    const { person, secret } = visitOf(request);
+    await sessions.endOthers(person.id, secret);
+    return reply.redirect(place, 303);
+  });
+  scope.post("/account/password", guard, async (request, reply) => {
+    const { person } = visitOf(request);
+    try {
+      await changePassword(parts, request);
+    } catch (error) {
+      const problem = problemIn(error, localeOf(request).words);
+      if (problem === undefined) throw error;
+      return show(request, reply.code(400), alert(problem));
+    }
+    const { name, options } = sessionCookie(parts);
+    return reply.setCookie(name, await sessions.begin(person.id), options).redirect(`${place}?changed`, 303);
+  });
+}
+
+/** Who only found the browser open does not get the account by it. @throws Refusal */
+async function changePassword(parts: DashboardParts, request: FastifyRequest): Promise<void> {
+  const { accounts, passwords, throttle } = parts;
+  const { id, name } = visitOf(request).person;
+  await throttle.enter(name, request.ip);
+  const kept = (await accounts.find(name))?.password;
+  if (!(await passwords.verify(password(request, "current"), kept))) {
+    throw new Refusal("invalid_request", ({ account }) => account.wrong);
+  }
+  await accounts.changePassword(id, await choosePassword(passwords, name, password(request)));
+  await throttle.passed(name);
+}
+
+function sessionTable(listed: readonly ListedSession[], own: string, csrf: string, locale: Locale): Html {
+  const { account } = locale.words;
+  const rows = listed.map(({ id, begunAt, seenAt }) => {
+    const end = html`<form method="post" action="${place}/end">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">${account.end(locale.time(begunAt))}</button></form>`;
+    return html`<tr><th scope="row">${time(begunAt, locale)}</th><td>${time(seenAt, locale)}</td><td>${id === own ? account.thisOne : end}</td></tr>`;
+  });
+  return html`<h2>${account.sessions}</h2>
+<div class="scroll" tabindex="0" role="region" aria-label="${account.sessions}"><table>
+<caption>${account.caption}</caption>
+<thead><tr><th scope="col">${account.begun}</th><th scope="col">${account.seen}</th><th scope="col">${account.ending}</th></tr></thead>
+<tbody>${rows}</tbody></table></div>
+${listed.length > 1 && html`<form method="post" action="${place}/end-others">${csrfField(csrf)}<p class="row"><button class="danger">${account.endOthers}</button></p></form>`}`;
+}
+
+function passwordForm(hasPassword: boolean, csrf: string, { words }: Locale): Html {
+  const { account } = words;
+  if (!hasPassword) return html`<h2>${account.password}</h2><p>${account.byProvider}</p>`;
+  return html`<h2>${account.password}</h2>
+<form method="post" action="${place}/password" class="card narrow">${csrfField(csrf)}
+<label for="current">${account.current}</label>
+<input id="current" name="current" type="password" required autocomplete="current-password">
+${newPasswordField(words, account.next)}
+<p class="row"><button>${account.change}</button> <span class="quiet">${account.changeHelp}</span></p>
+</form>`;
+}
