@@ -176,10 +176,11 @@ base_arguments() {
 }
 
 build_role() { # BUILDER ROLE IMAGE ARCHIVE
-  local builder=$1 role=$2 image=$3 archive=$4 secrets common base
+  local builder=$1 role=$2 image=$3 archive=$4 secrets common lines base=()
   secrets=$(mktemp -d "$IMAGES/secrets.XXXXXX")
   write_secrets "$secrets"
-  mapfile -t base < <(base_arguments "$builder")
+  lines=$(base_arguments "$builder") || exit 1
+  [ -z "$lines" ] || mapfile -t base <<<"$lines"
   common=(--target "$role" --tag "$image" --file "$REPO_DIR/Containerfile" --build-arg "VERSION=$(version)" "${base[@]}"
     --secret "id=npmrc,src=$secrets/npmrc" --secret "id=ca,src=$secrets/ca.pem")
   case $builder in

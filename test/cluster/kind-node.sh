@@ -76,7 +76,7 @@ main() {
   [ -d "$final" ] || build "$final" "$programs"
   "$engine" image inspect "$image" >/dev/null 2>&1 ||
     with_progress "giving the node image to $engine" "$NODE_LOG" "$engine" import --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' \
-      --change 'STOPSIGNAL SIGRTMIN+3' --change "ENV container=$engine" "$final/node.tar" "$image" ||
+      --change "ENV container=$engine" "$final/node.tar" "$image" ||
     { show_log "$NODE_LOG" && fail "$engine did not take the node image" "the log is $NODE_LOG"; }
   # shellcheck disable=SC2016
   printf 'export PATH=%q:$PATH SVC_TTS_CLUSTER=kind SVC_TTS_KIND_IMAGE=%q\n' "$final" "$image"

@@ -20,7 +20,11 @@ const program = (name: string, lines: string): void => {
 };
 
 /** Runs images.sh; Podman has the images whose names `has` matches, and what it was asked is returned. */
-function askedOfPodman(has: string, environment: NodeJS.ProcessEnv): string[] {
+function askedOfPodman(
+  has: string,
+  environment: NodeJS.ProcessEnv,
+  mmdebstrap = `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`,
+): string[] {
   const asked = join(folder, "asked");
   program(
     "podman",
@@ -31,7 +35,7 @@ function askedOfPodman(has: string, environment: NodeJS.ProcessEnv): string[] {
       "save "*) touch "$6" ;;
     esac`,
   );
-  program("mmdebstrap", `while [ "$#" -gt 1 ]; do shift; done; touch "$1"`);
+  program("mmdebstrap", mmdebstrap);
   program(
     "npm",
     `[ "$1" = pack ] || exit 0; mkdir -p package/bin; touch package/bin/node; tar -cf packed.$$ package; rm -r package; echo packed.$$`,
@@ -74,4 +78,11 @@ test("the base of the Containerfile is taken where the engine has it", () => {
   const asked = askedOfPodman("library/node", {});
   expect(asked.filter((line) => line.startsWith("build --layers"))).toHaveLength(2);
   expect(asked.filter((line) => debian.test(line))).toEqual([]);
+});
+
+test("a base that cannot be made stops it before anything is built", () => {
+  expect(() => askedOfPodman("none", { SVC_TTS_BASE: "debian" }, "exit 1")).toThrow(
+    /could not be assembled into a base image/,
+  );
+  expect(readFileSync(join(folder, "asked"), "utf8")).not.toContain("build");
 });
