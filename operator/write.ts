@@ -19,6 +19,9 @@ import type { ClusterView } from "./view.ts";
 /** What pods run by: none may start on what is somebody else's. */
 const footing = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
 
+/** What pods come from: one of them needs no other, and a change of the spec reaches them all. */
+const standAlone = new Set(["TtsModelPool", "Deployment"]);
+
 /** A feature of the API server changes with a restart of it. */
 const askZeroMs = 600_000;
 /** CRDs are upgraded by hand: a field that they had not is offered again after so long. */
@@ -65,7 +68,10 @@ export class Writer {
     this.#applier = new Applier(client);
   }
 
-  /** In order. A child that cannot be ours keeps the others from coming only where pods would run by it. */
+  /**
+   * In order, and those that stand by themselves at once. A child that cannot be ours keeps the others from coming only where pods would run
+   * by it.
+   */
   async ensureAll(
     owner: Manifest,
     desired: readonly Manifest[],
@@ -73,28 +79,37 @@ export class Writer {
   ): Promise<WriteResult> {
     const applied: Manifest[] = [];
     let problem: Problem | undefined;
-    for (const child of desired) {
-      try {
-        const result = await (child.kind === "Secret"
-          ? this.#ensureSecret(owner, child, secret)
-          : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
+    for (const step of stepsOf(desired)) {
+      const results = await Promise.all(step.map((child) => this.#ensureOne(owner, child, secret)));
+      for (const result of results) {
         if ("manifest" in result) {
           applied.push(result.manifest);
           onDone?.(result.manifest);
-        } else {
-          problem ??= result.problem;
-          if (footing.has(child.kind)) break;
-        }
-      } catch (failure) {
-        if (failure instanceof OwnerGone) throw failure;
-        if (isMissingKind(child, failure)) {
-          problem ??= problemOf(child, failure);
-          continue;
-        }
-        return { applied, problem: problemOf(child, failure), failure };
+        } else problem ??= result.problem;
       }
+      const failures = results.filter((result) => "failure" in result);
+      for (const { failure } of failures) if (failure instanceof OwnerGone) throw failure;
+      const [first] = failures;
+      if (first !== undefined) return { applied, problem: first.problem, failure: first.failure };
+      if (step.some(({ kind }, i) => footing.has(kind) && "problem" in (results[i] ?? {}))) break;
     }
     return { applied, problem, failure: undefined };
+  }
+
+  /** Never throws: what is written beside it must have ended when the pass does. */
+  async #ensureOne(
+    owner: Manifest,
+    child: Manifest,
+    secret: Manifest | undefined,
+  ): Promise<Ensured | { readonly problem: Problem; readonly failure: unknown }> {
+    try {
+      return await (child.kind === "Secret"
+        ? this.#ensureSecret(owner, child, secret)
+        : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
+    } catch (failure) {
+      const problem = problemOf(child, failure);
+      return isMissingKind(child, failure) ? { problem } : { problem, failure };
+    }
   }
 
   /**
@@ -255,6 +270,18 @@ export class Writer {
       throw new OwnerGone(`${owner.kind} ${owner.metadata.name} is being deleted`);
     }
   }
+}
+
+/** One after the other, but neighbours that stand by themselves in one step. */
+function stepsOf(desired: readonly Manifest[]): Manifest[][] {
+  const steps: Manifest[][] = [];
+  for (const child of desired) {
+    const last = steps.at(-1);
+    if (last?.[0] !== undefined && standAlone.has(last[0].kind) && standAlone.has(child.kind))
+      last.push(child);
+    else steps.push([child]);
+  }
+  return steps;
 }
 
 function refOf({ apiVersion, kind, metadata }: Manifest): Ref {
