@@ -154,6 +154,24 @@ describe("a key with a rate", () => {
   });
 });
 
+describe("a Valkey that answers", () => {
+  it("is not taken for away by a process that was held up itself", async () => {
+    const log = { info: () => undefined, error: () => undefined, warn: () => undefined };
+    const shared = connectSharedLimits({
+      ...{ url: valkey.url, password: () => "a password", authority: undefined, prefix: "test:", log },
+      ...{ windowSeconds: 60, points: 1_000_000, onAway: () => undefined },
+    });
+    try {
+      await expect.poll(() => shared.count("id"), { timeout: 20_000, interval: 1_100 }).toBeDefined();
+      const counted = shared.count("id");
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300); // nothing of this process runs
+      expect(await counted).toBeDefined();
+    } finally {
+      await shared.close();
+    }
+  });
+});
+
 describe("a Valkey that lets nobody in", () => {
   it("is told of once, with its reason", async () => {
     const told: { err?: Error }[] = [];
