@@ -75,7 +75,7 @@ export class GeneratorEngine implements Engine {
   static async open(options: GeneratorOptions): Promise<GeneratorEngine> {
     const parts = await openParts(options);
     try {
-      await speakOnce(parts);
+      await speakFirst(parts);
       const streams = options.capacity ?? (await measured(parts, options));
       return new GeneratorEngine(parts, Math.min(streams, options.maxStreams));
     } catch (error) {
@@ -280,6 +280,16 @@ function openServer(
 async function closeParts({ server, writer }: Pick<Parts, "server" | "writer">): Promise<void> {
   await server.close();
   await writer.close();
+}
+
+/** What is drawn may be an end at once: as a request, the first phrase is tried once more. */
+async function speakFirst(parts: Parts): Promise<void> {
+  try {
+    await speakOnce(parts);
+  } catch (error) {
+    if (!(error instanceof GeneratorTrouble) || error.kind !== "nonsense") throw error;
+    await speakOnce(parts);
+  }
 }
 
 /** All of the way is gone once before anybody is let in. @throws Error when it makes no sound. */

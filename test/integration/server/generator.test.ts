@@ -345,6 +345,17 @@ describe("the vLLM that is run here", () => {
     own.delete();
   });
 
+  test("one whose first phrase is silent is asked once more, and no oftener", async () => {
+    const own = await ScriptedVllm.create();
+    const silent = (times: number) => {
+      const script: Script = { does: "no speech", times };
+      return { server: { ...own.settings.server, environment: { SCRIPT: JSON.stringify(script) } } };
+    };
+    await (await open(own, silent(1))).close();
+    await expect(open(own, silent(2))).rejects.toThrow("no speech");
+    own.delete();
+  });
+
   test("one that has no memory for its model is tried thrice, and what it said is in the log", async () => {
     const own = await ScriptedVllm.create();
     const said = "torch.OutOfMemoryError: CUDA out of memory.";

@@ -48,7 +48,7 @@ const { values } = parseArgs({
   options: { port: { type: "string" }, host: { type: "string" } },
 });
 let script = JSON.parse(process.env.SCRIPT ?? '{"does":"speak"}') as Script;
-let left = Number.POSITIVE_INFINITY;
+let left = script.times ?? Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
 const hungUpAtMs: number[] = [];
