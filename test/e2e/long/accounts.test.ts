@@ -325,6 +325,7 @@ describe("PostgreSQL", () => {
       return found && answer && { ...found, reason: await answer.text() };
     });
     await sleep(10_000);
+    await world.condition(name, "ApiReady", "False", 30_000, /1 of 2 pods.*database/);
     const direct = await speak(fresh.url, key);
     const { isReady } = (await apiPods()).find(({ pod }) => pod === fresh.pod) ?? fresh;
     const { answers } = await load.stop();
