@@ -112,9 +112,19 @@ async function sweep(): Promise<void> {
   await house.until(isGone, "an empty namespace", patienceMs);
 }
 
-/** The end that an uninterrupted run comes to: what is there once two looks in a row are the same. */
+/** Nothing is left to the garbage collector. */
+async function isCollected(): Promise<boolean> {
+  const [owner, found] = await Promise.all([house.get("TtsDeployment", "demo"), family()]);
+  const standing = new Set([owner, ...found].map((one) => one?.metadata.uid));
+  return found.every(
+    ({ metadata }) => metadata.ownerReferences?.every(({ uid }) => standing.has(uid)) ?? true,
+  );
+}
+
+/** The end that an uninterrupted run comes to: what is there once nothing more is written or collected. */
 async function theEnd(): Promise<Record<string, unknown>> {
   await house.until(isSettled, "Ready", patienceMs);
+  await house.until(isCollected, "what the garbage collector takes", patienceMs);
   await house.settled();
   return look();
 }
