@@ -9,7 +9,6 @@ import {
   poolsScaledByOthers,
   poolsToPrune,
   type Settings,
-  scalerKinds,
 } from "./desired/children.ts";
 import { tokenSecret } from "./desired/secret.ts";
 import { judge } from "./judge.ts";
@@ -172,8 +171,6 @@ export async function reconcilePool(hands: Hands, key: string): Promise<Outcome>
   };
   await markVictims(hands.writer, facts.observed, grant, scaling);
   const { children, plan, ...rendered } = poolChildren(facts, hands.settings, cluster);
-  // the old scaler before the new one
-  await hands.writer.retire(pool, deployment.metadata.name, children, scalerKinds);
   const result = await hands.writer.ensureAll(pool, children);
   if (result.failure === undefined) await hands.writer.retire(pool, deployment.metadata.name, children);
   if (plan?.dropCanary && facts.canary) await hands.writer.remove(facts.canary.pool);

@@ -139,6 +139,8 @@ export class ClusterView {
       this.#tell({ kind, key, object: known, gone: true });
       return;
     }
+    // one that lost its label and has it again was told as deleted
+    if (held.uid !== undefined) this.#gone.delete(held.uid);
     const known = this.#objects.held(id);
     if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody

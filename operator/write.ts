@@ -6,7 +6,7 @@ import type { ClusterClient } from "./cluster/client.ts";
 import { ownedFields } from "./cluster/owned.ts";
 import { keyOf } from "./cluster/watch.ts";
 import { autoscaler } from "./desired/autoscaler.ts";
-import { foreignKinds, optionalKinds } from "./desired/children.ts";
+import { foreignKinds, optionalKinds, scalerKinds } from "./desired/children.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 import { controllerOf, isOwnedBy } from "./observe.ts";
 import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "./observed.ts";
@@ -103,6 +103,7 @@ export class Writer {
     secret: Manifest | undefined,
   ): Promise<Ensured | { readonly problem: Problem; readonly failure: unknown }> {
     try {
+      if (scalerKinds.includes(child.kind)) await this.#removeOtherScaler(owner, child);
       return await (child.kind === "Secret"
         ? this.#ensureSecret(owner, child, secret)
         : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
@@ -221,15 +222,18 @@ export class Writer {
     }
   }
 
+  async #removeOtherScaler(owner: Manifest, scaler: Manifest): Promise<void> {
+    for (const kind of scalerKinds) {
+      const found = kind === scaler.kind ? undefined : this.#view.get(kind, keyOf(scaler));
+      if (found === undefined || found.metadata.deletionTimestamp) continue;
+      if (isOwnedBy(found, owner)) await this.remove(found);
+    }
+  }
+
   /** Removes what the owner had and, by what is now desired, has no more. */
-  async retire(
-    owner: Manifest,
-    deployment: string,
-    desired: readonly Manifest[],
-    kinds: readonly string[] = [...optionalKinds, ...foreignKinds],
-  ): Promise<void> {
+  async retire(owner: Manifest, deployment: string, desired: readonly Manifest[]): Promise<void> {
     const wanted = new Set(desired.map(({ kind, metadata }) => `${kind}/${metadata.name}`));
-    for (const kind of kinds) {
+    for (const kind of [...optionalKinds, ...foreignKinds]) {
       for (const child of this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`)) {
         if (wanted.has(`${kind}/${child.metadata.name}`) || child.metadata.deletionTimestamp) continue;
         if (isOwnedBy(child, owner)) await this.remove(child);

@@ -134,13 +134,10 @@ function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadS
   const { deployment, api, apiReplicas } = observed;
   const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
   const state = workloadState(api, judgement.api, wish);
-  if (state.kind === "ready") {
-    const problem = missingKeys(observed) ?? missingPassword(observed);
-    return problem ? { kind: "stalled", problem } : state;
-  }
-  if (!mayAwaitDatabase(deployment, state.problem)) return state;
-  const problem = missingPassword(observed);
+  if (state.kind !== "ready" && !mayAwaitDatabase(observed, state.problem)) return state;
+  const problem = missingKeys(observed) ?? missingPassword(observed);
   if (problem) return { kind: "stalled", problem };
+  if (state.kind === "ready") return state;
   if (state.problem.reason === "RollingOut") return state;
   const message = `${state.problem.message} An API pod is ready once it has read the API keys of its database; its log says what is in the way of that.`;
   return { ...state, problem: { ...state.problem, message } };
@@ -149,9 +146,13 @@ function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadS
 const unreadyReasons = new Set(["PodsNotReady", "RollingOut", "ProgressDeadlineExceeded"]);
 
 /** Pods with no keys but those of a database are not ready before they have read it. */
-function mayAwaitDatabase({ spec }: TtsDeployment, { reason }: Pick<Problem, "reason">): boolean {
+function mayAwaitDatabase(
+  { deployment: { spec }, keysSecretExists }: ObservedDeployment,
+  { reason }: Pick<Problem, "reason">,
+): boolean {
   const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
-  return unreadyReasons.has(reason) && secretRef === undefined && (postgres ?? sqlite) !== undefined;
+  const hasNoOther = secretRef === undefined || keysSecretExists === false;
+  return unreadyReasons.has(reason) && hasNoOther && (postgres ?? sqlite) !== undefined;
 }
 
 function missingKeys({

@@ -126,6 +126,9 @@ describe("the status of a TtsDeployment", () => {
       });
       const both = { postgres, secretRef: { name: "keys" } };
       expect(apiReady(both, { databaseSecretExists: true })?.message).toMatch(/0 of 1 pods are ready\.$/);
+      // a Secret that is not there holds none
+      const neither = { keysSecretExists: false, databaseSecretExists: false };
+      expect(apiReady(both, neither)).toMatchObject({ reason: "KeysSecretMissing" });
     });
   });
 
