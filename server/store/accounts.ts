@@ -53,8 +53,12 @@ export interface Accounts {
   invited(secret: string): Promise<Person | undefined>;
   /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
   join(secret: string, password: string): Promise<Person>;
-  /** A new password in place of the one there is; ends what sessions there were. @throws AccountError when there is nobody. */
-  changePassword(id: string, password: string): Promise<void>;
+  /**
+   * A new password in place of the one there is; ends what sessions and links there were.
+   * @param verified the present one, as it was kept when the person gave it.
+   * @throws AccountError when there is nobody, or another was chosen since.
+   */
+  changePassword(id: string, verified: string, password: string): Promise<void>;
   /** Who signs in by this name, and the password as it is kept. */
   find(name: string): Promise<{ readonly person: Person; readonly password: string | undefined } | undefined>;
   /** Writes down a sign-in, or a refused one. */
@@ -72,7 +76,7 @@ export class AccountError extends Error {
   }
 }
 
-export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner";
+export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner" | "other-password";
 
 /** How long a link is good. */
 const invitationMs = 7 * 86_400_000;
@@ -181,11 +185,23 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         await audit(trx, { actor: person.name, action: "password chosen", subject: person.name });
         return person;
       }),
-    changePassword: (id, password) =>
+    changePassword: (id, verified, password) =>
       change(async (trx) => {
         const { name } = await require(trx, id);
+        const { numUpdatedRows } = await trx
+          .updateTable("users")
+          .set({ password })
+          .where("id", "=", id)
+          .where("password", "=", verified)
+          .executeTakeFirstOrThrow();
+        if (numUpdatedRows === 0n) {
+          throw new AccountError(
+            "other-password",
+            "Another password was chosen a moment ago; sign in by it.",
+          );
+        }
         await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
-        await trx.updateTable("users").set({ password }).where("id", "=", id).execute();
+        await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
         await audit(trx, { actor: name, action: "password chosen", subject: name });
       }),
     find: (name) =>

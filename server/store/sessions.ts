@@ -7,7 +7,7 @@ export interface Sessions {
   begin(personId: string): Promise<string>;
   find(secret: string): Promise<Person | undefined>;
   end(secret: string): Promise<void>;
-  /** Those of a person that are good, the one used last first. */
+  /** Those of a person that are good, the one used last first; a hundred at most. */
   list(personId: string): Promise<readonly ListedSession[]>;
   /** Ends one of a person's, by its id; nothing where it is not theirs. */
   endOne(personId: string, id: string): Promise<void>;
@@ -34,6 +34,7 @@ const longestMs = 7 * 86_400_000;
 const idleMs = 86_400_000;
 /** A use is written down to the minute. */
 const grainMs = 60_000;
+const mostListed = 100;
 
 /** @param now milliseconds since the epoch. */
 export function createSessions(database: Database, now: () => number): Sessions {
@@ -88,7 +89,9 @@ export function createSessions(database: Database, now: () => number): Sessions 
           .where("created_at", ">", now() - longestMs)
           .where("seen_at", ">", now() - idleMs)
           .orderBy("seen_at", "desc")
+          .orderBy("created_at", "desc")
           .orderBy("sha256")
+          .limit(mostListed)
           .execute();
         return rows.map(({ sha256, created_at, seen_at }) => ({
           id: sha256,

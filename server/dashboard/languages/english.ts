@@ -429,7 +429,7 @@ export const english = {
     firstOwner: "the first owner",
     byGroup: (role: string) => `${role}, by a group`,
     scopesOf: (scopes: string, team: string) => `${scopes} of ${team}`,
-    wordCount: (count: number, shown: string) => (count === 1 ? "1 words" : `${shown} words`),
+    wordCount: (count: number, shown: string) => (count === 1 ? "1 word" : `${shown} words`),
     by: (provider: string, reason: Content) => html`by ${provider}${reason}`,
   },
   failures: {

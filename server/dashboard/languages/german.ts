@@ -25,6 +25,7 @@ const accountProblems: Record<AccountProblem, string> = {
   gone: "Diese Person gibt es nicht mehr; laden Sie die Seite neu.",
   "last-owner":
     "Dies ist der einzige Eigentümer; ernennen Sie erst einen weiteren, der sich schon angemeldet hat.",
+  "other-password": "Gerade eben wurde ein anderes Passwort gewählt; melden Sie sich damit an.",
 };
 
 const admissionProblems: Record<AdmissionProblem, string> = {

@@ -58,11 +58,13 @@ async function changePassword(parts: DashboardParts, request: FastifyRequest): P
   const { id, name } = visitOf(request).person;
   await throttle.enter(name, request.ip);
   const kept = (await accounts.find(name))?.password;
-  if (!(await passwords.verify(password(request, "current"), kept))) {
+  const isRight = await passwords.verify(password(request, "current"), kept);
+  if (!isRight || kept === undefined) {
+    await accounts.note({ actor: name, action: "sign-in refused", subject: name });
     throw new Refusal("invalid_request", ({ account }) => account.wrong);
   }
-  await accounts.changePassword(id, await choosePassword(passwords, name, password(request)));
   await throttle.passed(name);
+  await accounts.changePassword(id, kept, await choosePassword(passwords, name, password(request)));
 }
 
 function sessionTable(listed: readonly ListedSession[], own: string, csrf: string, locale: Locale): Html {

@@ -42,7 +42,12 @@ function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
     } catch (error) {
       const { words } = localeOf(request);
       const form = setupForm(words, { token, name, problem: problemOf(error, words) });
-      return page(reply.code(400), words.signIn.makeOwner, form);
+      return page(
+        reply.code(400),
+        words.signIn.makeOwner,
+        form,
+        `${base}/setup?${new URLSearchParams({ token })}`,
+      );
     }
   });
 }
@@ -109,7 +114,8 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
     } catch (error) {
       const { words } = localeOf(request);
       const form = joinForm(parts, words, { link, name: person.name, problem: problemOf(error, words) });
-      return page(reply.code(400), words.signIn.choosePassword, form);
+      const place = `${base}/join?${new URLSearchParams({ link })}`;
+      return page(reply.code(400), words.signIn.choosePassword, form, place);
     }
   });
 }
@@ -140,8 +146,9 @@ export function showSignIn(
   return page(reply, words.signIn.signIn, loginForm(parts, words, { name: "", problem }));
 }
 
-function page(reply: FastifyReply, title: string, content: Html): FastifyReply {
-  return sendPage(reply, { title, content: html`<div class="narrow">${content}</div>` });
+/** @param place where a page that answers a form is found again. */
+function page(reply: FastifyReply, title: string, content: Html, place = base): FastifyReply {
+  return sendPage(reply, { title, place, content: html`<div class="narrow">${content}</div>` });
 }
 
 function showDeadLink(reply: FastifyReply): FastifyReply {

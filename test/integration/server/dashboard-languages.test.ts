@@ -39,6 +39,11 @@ function alertOf({ text }: Page): string | undefined {
   return /role="alert">([^<]*)</.exec(text)?.[1];
 }
 
+/** Where the switch of the language leads. */
+function backOf({ text }: Page): string | undefined {
+  return /name="back" value="([^"]*)"/.exec(text)?.[1];
+}
+
 describe("the language of a page", () => {
   it("is the browser's, until somebody chooses another, signed in or not", async () => {
     const visitor = new Visitor(api.url);
@@ -68,6 +73,18 @@ describe("the language of a page", () => {
   ])("is changed on the page itself: %j leads to %s", async (back, location) => {
     const changed = await new Visitor(api.url).post("/dashboard/language", { language: "de", back });
     expect([changed.headers.get("location"), changed.headers.get("a")]).toEqual([location, null]);
+  });
+
+  it("is changed by who has a link and whose form was refused, and the link is kept", async () => {
+    const fields = { token: "a&b", name: "ada", password };
+    const first = await new Visitor(api.url).post("/dashboard/setup", fields);
+    expect([first.status, backOf(first)]).toEqual([400, "/dashboard/setup?token=a%26b"]);
+    await owner.get("/dashboard/people");
+    const { text } = await owner.post("/dashboard/people", { name: "joe", role: "viewer", team: "red" });
+    const link = /join\?link=([\w-]+)/.exec(text)?.[1] ?? "";
+    const visitor = new Visitor(api.url);
+    const refused = await visitor.post("/dashboard/join", { link, password: "short" });
+    expect([refused.status, backOf(refused)]).toEqual([400, `/dashboard/join?link=${link}`]);
   });
 
   it("is none that there is not, and not another site's to choose", async () => {

@@ -156,7 +156,12 @@ describe("a sign-in", () => {
       owner.post("/dashboard/account/password", { current, password: chosen });
     const guessed = await change("not the password", next);
     expect([guessed.status, guessed.text]).toEqual([400, expect.stringContaining("password is not right")]);
-    expect((await change(password, "short")).text).toContain("A password has 12 to 256 characters");
+    const refusedOnes = (await owner.get("/dashboard/changes")).text.match(/<td>sign-in refused<\/td>/g);
+    expect(refusedOnes).toHaveLength(1);
+    await owner.get("/dashboard/account");
+    for (let i = 0; i < 11; i++) {
+      expect((await change(password, "short")).text).toContain("A password has 12 to 256 characters");
+    }
     const { cookie } = owner;
     const changed = await change(password, next);
     expect(changed.headers.get("location")).toBe("/dashboard/account?changed");

@@ -78,6 +78,7 @@ describe("a lexicon's file", () => {
     const chief = await joined(owner, api.url, { name: "cleo", role: "owner", team: "blue", password });
     const taken = await importBy(chief, pls(["teamless", "t1Im"]), "");
     expect((await chief.get(taken.headers.get("location") ?? "")).text).toContain('value="t1Im"');
+    expect((await owner.get("/dashboard/changes")).text).toContain("<td>1 word</td>");
   });
 
   it("is of the member's own team, whatever the form says, and nothing for viewers", async () => {

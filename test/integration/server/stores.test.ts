@@ -260,6 +260,20 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     ]);
   });
 
+  it("change the password that was verified alone, which ends sessions and links", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const secret = await sessions.begin(ada.id);
+    const link = await accounts.invite("ada", ada.id);
+    const late = accounts.changePassword(ada.id, "kept before", "stolen");
+    await expect(late).rejects.toThrow("Another password was chosen a moment ago");
+    expect(await accounts.find("ada")).toMatchObject({ password: "kept" });
+    expect([await sessions.find(secret), await accounts.invited(link)]).toEqual([ada, ada]);
+    await accounts.changePassword(ada.id, "kept", "next");
+    expect(await accounts.find("ada")).toMatchObject({ password: "next" });
+    expect([await sessions.find(secret), await accounts.invited(link)]).toEqual([undefined, undefined]);
+  });
+
   it("have sessions that end after a day without use, a week, a sign-out and with the person", async () => {
     const { accounts, sessions } = await people();
     const ada = await accounts.setUp("ada", "kept");
@@ -307,6 +321,20 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     await sessions.endOthers(ada.id, third);
     expect((await sessions.list(ada.id)).map(({ id }) => id)).toEqual([sessionId(third)]);
     expect(await sessions.find(eves)).toEqual(eve);
+  });
+
+  it("have a hundred sessions listed at most, the newest, and all of them ended at once", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const oldest = await sessions.begin(ada.id);
+    clock += 60_000;
+    for (let i = 0; i < 99; i++) await sessions.begin(ada.id);
+    clock += 60_000;
+    const own = await sessions.begin(ada.id);
+    const ids = (await sessions.list(ada.id)).map(({ id }) => id);
+    expect([ids.length, ids[0], ids.includes(sessionId(oldest))]).toEqual([100, sessionId(own), false]);
+    await sessions.endOthers(ada.id, own);
+    expect([await sessions.find(oldest), await sessions.find(own)]).toEqual([undefined, ada]);
   });
 
   it("have what keys are used for counted by the day, and what cannot be written waits", async () => {
