@@ -59,7 +59,8 @@ describe.each([
     page.on("console", (message) => {
       if (
         message.type() === "error" &&
-        !message.text().includes("the server responded with a status of 400")
+        !message.text().includes("the server responded with a status of 400") &&
+        !message.text().includes("net::ERR_FAILED") // a request that a test ends itself
       ) {
         problems.push(message.text());
       }
@@ -193,6 +194,21 @@ describe.each([
       .waitFor();
     await page.getByRole("button", { name: /^alan: Hello there/ }).click();
     expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
+  });
+
+  it("is told by the playground why speech broke off, and of a server out of reach", async () => {
+    const speech = "**/dashboard/playground/speech";
+    const alert = page.getByRole("alert");
+    const body = `event: error\ndata: ${JSON.stringify({ detail: "The model went away." })}\n\n`;
+    const headers = { "content-type": "text/event-stream", "x-sampling-rate": "22050" };
+    await page.route(speech, (route) => route.fulfill({ headers, body }));
+    await page.getByRole("button", { name: "Speak" }).click();
+    await alert.getByText("The model went away.").waitFor();
+    await page.unroute(speech);
+    await page.route(speech, (route) => route.abort());
+    await page.getByRole("button", { name: "Speak" }).click();
+    await alert.getByText("The server cannot be reached").waitFor();
+    await page.unroute(speech);
   });
 
   it("plays a sample of the chosen voice, and leaves what is written alone", async () => {

@@ -175,6 +175,12 @@ it("says in German what the playground does, with numbers as Germans write them"
   await page.getByRole("button", { name: "Sprechen" }).click();
   await page.getByRole("alert").getByText("Pausen dauern höchstens").waitFor();
   await lookAt("playground-refused");
+  const body = `event: error\ndata: ${JSON.stringify({ detail: "The model went away." })}\n\n`;
+  const headers = { "content-type": "text/event-stream", "x-sampling-rate": "22050" };
+  await page.route("**/dashboard/playground/speech", (route) => route.fulfill({ headers, body }));
+  await page.getByRole("button", { name: "Sprechen" }).click();
+  await page.getByRole("alert").getByText(german.client.brokeOff).waitFor();
+  await page.unroute("**/dashboard/playground/speech");
 });
 
 it("has unknown words, the lexicon and its files in German", async () => {

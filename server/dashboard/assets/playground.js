@@ -1,7 +1,7 @@
 import { asCode } from "./copy.js";
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
-import { asTold, client, fill, Told, tenths, whole } from "./says.js";
+import { asTold, brokenOff, client, fill, send, Told, tenths, whole } from "./says.js";
 import { chart } from "./waveform.js";
 
 /** The playground: speaks what is written, draws it as it arrives, and lights each word as it is heard. */
@@ -77,7 +77,7 @@ async function ask(fields, accept, signal) {
   if (length > limit) {
     throw new Told(fill(client.tooLong, { model, length: whole(length), limit: whole(limit) }));
   }
-  return fetch(endpoint, {
+  return send(endpoint, {
     method: "POST",
     headers: { "content-type": "application/json", accept, "x-csrf-token": csrf },
     body: JSON.stringify(fields),
@@ -133,7 +133,7 @@ async function speak(asked, keep) {
 }
 
 function hear(run, { name, data }) {
-  if (name === "error") throw new Told(client.brokeOff);
+  if (name === "error") throw new Told(brokenOff(data.detail));
   if (name === "timestamps") showWords(data.word_timestamps);
   if (name !== "chunk") return;
   const samples = player.add(data.data);

@@ -15,9 +15,22 @@ export function fill(text, values) {
 /** An error whose message is in the language of the page. */
 export class Told extends Error {}
 
-/** Browsers word their own errors in English: that of a request without an answer, most of all. */
+/** As `fetch`, which has a TypeError where there is no answer. */
+export async function send(url, init) {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    throw error instanceof TypeError ? new Told(client.unreachable) : error;
+  }
+}
+
+/** The server words what breaks off in English, and browsers their own errors: only a page in English repeats it. */
+export function brokenOff(message) {
+  return (lang.startsWith("en") && message) || client.brokeOff;
+}
+
 export function asTold(error) {
   if (error instanceof Told) return error.message;
   console.error(error);
-  return client.unreachable;
+  return brokenOff(error.message);
 }

@@ -1,6 +1,6 @@
 import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
-import { asTold, client, fill, Told, tenths } from "./says.js";
+import { asTold, brokenOff, client, fill, send, Told, tenths } from "./says.js";
 
 /** Lets each pronunciation be heard before it is saved. */
 const player = createPlayer();
@@ -9,7 +9,7 @@ async function listen(form) {
   const status = form.querySelector("[role=status]");
   const sounds = form.elements.phonemes.value.replace(/^\{|\}$/g, "");
   status.textContent = "";
-  const answer = await fetch(form.dataset.speech, {
+  const answer = await send(form.dataset.speech, {
     method: "POST",
     headers: {
       "content-type": "application/json",
@@ -32,7 +32,7 @@ async function listen(form) {
   player.start(Number(answer.headers.get("x-sampling-rate")));
   for await (const { name, data } of readEvents(answer.body)) {
     if (name === "chunk") player.add(data.data);
-    if (name === "error") throw new Told(client.brokeOff);
+    if (name === "error") throw new Told(brokenOff(data.detail));
   }
   status.textContent = fill(client.seconds, { seconds: tenths(player.seconds()) });
 }
