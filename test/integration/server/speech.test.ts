@@ -88,6 +88,7 @@ describe("a spoken answer", () => {
       "x-voice": "luna",
       "x-request-id": "mine-1",
       vary: "Accept",
+      "cache-control": "no-store",
       "server-timing": expect.stringMatching(/^first-audio;dur=\d+\.\d$/),
     });
     expect(model.calls[0]?.headers).toMatchObject({
