@@ -24,7 +24,9 @@ export async function chartsRole(
   const text = await render(address, clusterWide);
   const manifest = text
     .replaceAll(placeholder, namespace)
-    .replaceAll(`name: ${release}-`, `name: ${namespace}-`);
+    .replaceAll(`name: ${release}-`, `name: ${namespace}-`)
+    // a test of the chart looks for, and deletes, whatever releases have beyond their namespaces
+    .replaceAll("app.kubernetes.io/name: tts-operator", "app.kubernetes.io/name: operator-of-a-test");
   await kubectlOrThrow(address, ["apply", "-n", namespace, "-f", "-"], manifest);
   const account = `${namespace}-tts-operator`;
   return (await kubectlOrThrow(address, ["create", "token", account, "-n", namespace])).trim();
