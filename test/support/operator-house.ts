@@ -192,7 +192,7 @@ export class OperatorHouse implements AsyncDisposable {
   /** As the Deployment controller would, once all pods run. */
   async serve(...names: string[]): Promise<void> {
     for (const name of names) {
-      const live = await vi.waitFor(() => this.workload(name), { timeout: 10_000 });
+      const live = await vi.waitFor(() => this.workload(name), { timeout: 30_000 });
       await this.setStatus(live, served(live));
     }
   }
