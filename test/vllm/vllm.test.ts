@@ -246,9 +246,9 @@ describe("a vLLM that runs elsewhere", () => {
       const leave = new AbortController();
       const response = await invoke(other.url, { ...arcana, sampling }, leave.signal);
       expect(response.status).toBe(200);
-      expect(await ofVllm("vllm:num_requests_running")).toBe(1);
       const leftAt = performance.now();
       leave.abort();
+      // of a request that had ended by itself the connection was closed before
       const ours = () => relay.hangups.find(({ path, atMs }) => path === "/v1/completions" && atMs > leftAt);
       await eventually("its connection is closed", () => ours() !== undefined);
       const soon = await tokensWritten(200);
@@ -315,11 +315,14 @@ describe("a vLLM that runs elsewhere", () => {
     const streams = await capacityOf(other);
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 60 * slots.length };
     const ask = (i: number) => invoke(other.url, { ...arcana, sampling, text: `Number ${i} speaks.` });
-    const listeners = await Promise.all(Array.from({ length: streams }, (_, i) => ask(i)));
-    expect(listeners.map(({ status }) => status)).toEqual(listeners.map(() => 200));
+    const answers = await Promise.all(Array.from({ length: streams + 1 }, (_, i) => ask(i)));
+    const listeners = answers.filter(({ status }) => status === 200);
     const listening = listeners.map((response) => listen(response));
-    const oneMore = await ask(streams);
-    expect([oneMore.status, oneMore.headers.has("retry-after")]).toEqual([503, true]);
+    const refused = answers.filter(({ status }) => status === 503);
+    expect([listeners.length, ...refused.map(({ headers }) => headers.has("retry-after"))]).toEqual([
+      streams,
+      true,
+    ]);
     const heard = await Promise.all(listening);
     tellWaits(heard);
     for (const { samples, starvedMs } of heard) {
