@@ -3,6 +3,12 @@ import { defineConfig } from "vitest/config";
 // `make test` counts what ran by this file
 const report = process.env.VITEST_JSON;
 
+const patience = Number(process.env.PATIENCE ?? 1);
+// Limits bound a test that hangs; they say nothing about speed, and are longer than the limit of `eventually`.
+const TEST_LIMIT_MS = 300_000 * patience;
+const HOOK_LIMIT_MS = 600_000 * patience;
+const expect = { poll: { timeout: 120_000 * patience, interval: 50 } };
+
 export default defineConfig({
   test: {
     ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
@@ -12,8 +18,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
-          testTimeout: 30_000,
-          expect: { poll: { timeout: 15_000 } },
+          testTimeout: TEST_LIMIT_MS,
+          expect,
         },
       },
       {
@@ -23,8 +29,9 @@ export default defineConfig({
           // time and memory are looked at: one after the other
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
@@ -33,8 +40,9 @@ export default defineConfig({
           include: ["test/integration/{server,contract}/**/*.test.ts"],
           maxWorkers: 2,
           sequence: { groupOrder: 2 },
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
@@ -45,24 +53,27 @@ export default defineConfig({
           // each file has namespaces of its own and waits for the API server most of the time
           maxWorkers: 3,
           sequence: { groupOrder: 3 },
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
         test: {
           name: "speech",
           include: ["test/speech/**/*.test.ts"],
-          testTimeout: 600_000,
-          hookTimeout: 120_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
         test: {
           name: "browser",
           include: ["test/browser/**/*.test.ts"],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
@@ -70,9 +81,9 @@ export default defineConfig({
           name: "vllm",
           include: ["test/vllm/**/*.test.ts"],
           maxWorkers: 1,
-          testTimeout: 120_000,
-          // vLLM takes a minute to start, several on a busy machine
-          hookTimeout: 900_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
@@ -81,8 +92,9 @@ export default defineConfig({
           include: ["test/e2e/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
-          testTimeout: 180_000,
-          hookTimeout: 600_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
@@ -91,8 +103,9 @@ export default defineConfig({
           include: ["test/e2e/long/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
-          testTimeout: 180_000,
-          hookTimeout: 600_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
       {
@@ -101,8 +114,9 @@ export default defineConfig({
           include: ["test/e2e/keda/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
-          testTimeout: 180_000,
-          hookTimeout: 600_000,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
         },
       },
     ],

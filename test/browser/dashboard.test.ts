@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventually } from "../support/api-tier.ts";
 import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
+import { eventually } from "../support/eventually.ts";
 import { startPostgres, type TestPostgres } from "../support/postgres.ts";
 import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
 
@@ -161,7 +161,7 @@ describe.each([
     await lookAt("keys");
     await page.getByRole("button", { name: "Revoke now" }).click();
     await page.getByText("There are no keys yet.").waitFor();
-    await eventually("curl is refused", async () => (await curl()).status === "401", 5_000);
+    await eventually("curl is refused", async () => (await curl()).status === "401");
   });
 
   it("hears the playground speak, sees its words lit, and is told what is too long", async () => {
@@ -243,14 +243,10 @@ describe.each([
     const team = { saveOovs: true, modelId: "mist", speaker: "alan", text: "Hello. Say Zorblax to me." };
     await server.api.post(team, { accept: "audio/pcm" }); // of a key without a team
     const word = page.getByRole("heading", { name: "Zorblax" });
-    await eventually(
-      "the word appears",
-      async () => {
-        await page.goto(`${url}/dashboard/words`);
-        return word.isVisible();
-      },
-      60_000,
-    );
+    await eventually("the word appears", async () => {
+      await page.goto(`${url}/dashboard/words`);
+      return word.isVisible();
+    });
     await page.getByText("Say Zorblax to me.").waitFor();
     await page.getByLabel("Say Zorblax as").fill("z1Orbl2@ks");
     await page.getByRole("button", { name: "Listen to Zorblax" }).click();

@@ -5,8 +5,8 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { english } from "../../server/dashboard/languages/english.ts";
 import { german } from "../../server/dashboard/languages/german.ts";
-import { eventually } from "../support/api-tier.ts";
 import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
+import { eventually } from "../support/eventually.ts";
 import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
 
 const password = "vier einfache Wörter hier";
@@ -184,14 +184,10 @@ it("says in German what the playground does, with numbers as Germans write them"
 });
 
 it("has unknown words, the lexicon and its files in German", async () => {
-  await eventually(
-    "the word appears",
-    async () => {
-      await page.goto(`${url}/words`);
-      return page.getByRole("heading", { name: "Zorblax" }).isVisible();
-    },
-    60_000,
-  );
+  await eventually("the word appears", async () => {
+    await page.goto(`${url}/words`);
+    return page.getByRole("heading", { name: "Zorblax" }).isVisible();
+  });
   await page.getByLabel("Aussprache von Zorblax").fill("z1Orbl2@ks");
   await page.getByRole("button", { name: "Zorblax anhören" }).click();
   await page.getByText(/^\d,\d s$/).waitFor();

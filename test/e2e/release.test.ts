@@ -1,6 +1,7 @@
 /** What the chart brings and takes: `helm test`, `helm uninstall`, and installing again. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { eventually, Kubectl, run } from "../support/real-cluster.ts";
+import { eventually } from "../support/eventually.ts";
+import { Kubectl, run } from "../support/real-cluster.ts";
 import { ttsDeployment, World } from "../support/world.ts";
 
 const world = new World({ cluster: inject("cluster"), namespace: "e2e-release" });
@@ -12,7 +13,7 @@ beforeAll(async () => {
   await world.open();
   await world.license(30);
   await world.kubectl.apply(ttsDeployment("voice"));
-  await world.condition("voice", "Ready", "True", 180_000);
+  await world.condition("voice", "Ready", "True");
 });
 
 afterAll(async () => {
@@ -69,7 +70,7 @@ describe("the chart", () => {
       values,
     );
     expect(again).toMatchObject({ code: 0 });
-    await world.condition("voice", "Ready", "True", 60_000);
+    await world.condition("voice", "Ready", "True");
     expect(await pods()).toEqual(before);
   });
 });

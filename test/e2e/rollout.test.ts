@@ -2,7 +2,8 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { eventually, Kubectl, run } from "../support/real-cluster.ts";
+import { eventually } from "../support/eventually.ts";
+import { Kubectl, run } from "../support/real-cluster.ts";
 import { arcana, mist, ttsDeployment, World } from "../support/world.ts";
 
 const name = "roll";
@@ -21,7 +22,7 @@ beforeAll(async () => {
   await world.open();
   await world.license(30);
   await kubectl.apply(ttsDeployment(name, { models: [mist({ replicas: 2 })] }));
-  await world.condition(name, "Ready", "True", 180_000);
+  await world.condition(name, "Ready", "True");
 });
 afterAll(async () => {
   if (cluster.isLocal) execFileSync(gpusScript, ["4"]);
@@ -50,7 +51,7 @@ async function allNew(pool: string, before: readonly string[], count: number): P
       const ready = (await kubectl.get("ttsmp", `${name}-${pool}`))?.status?.readyReplicas;
       return now.length === count && ready === count && now.every((pod) => !before.includes(pod));
     },
-    { withinMs: 150_000, seen: async () => (await kubectl.get("ttsmp", `${name}-${pool}`))?.status },
+    { seen: async () => (await kubectl.get("ttsmp", `${name}-${pool}`))?.status },
   );
 }
 
@@ -87,15 +88,11 @@ describe("under 16 streams nothing is cut or fails", () => {
       for (const pod of before) {
         const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: pod } };
         const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}/eviction`;
-        await eventually(
-          `the eviction of ${pod}`,
-          async () => {
-            const ran = await run("kubectl", ["create", "--raw", path, "-f", "-"], JSON.stringify(eviction));
-            if (ran.code !== 0 && !ran.stderr.includes("disruption budget")) throw new Error(ran.stderr);
-            return ran.code === 0;
-          },
-          { withinMs: 90_000, everyMs: 1_000 },
-        );
+        await eventually(`the eviction of ${pod}`, async () => {
+          const ran = await run("kubectl", ["create", "--raw", path, "-f", "-"], JSON.stringify(eviction));
+          if (ran.code !== 0 && !ran.stderr.includes("disruption budget")) throw new Error(ran.stderr);
+          return ran.code === 0;
+        });
       }
       await allNew("mist", before, 2);
     });
@@ -108,7 +105,7 @@ describe("under 16 streams nothing is cut or fails", () => {
       const operator = `deployment/${deployment?.metadata.name}`;
       await system.do("rollout", "restart", operator);
       await system.do("rollout", "status", operator, "--timeout=120s");
-      await world.condition(name, "Ready", "True", 60_000);
+      await world.condition(name, "Ready", "True");
     });
     expect((await pods("mist")).sort()).toEqual(before);
   });
@@ -119,7 +116,7 @@ describe("under 16 streams nothing is cut or fails", () => {
       await eventually("one pod", async () => (await everyPod("mist")).length === 1);
     });
     await setModels(mist({ replicas: 2 }));
-    await world.condition(name, "Ready", "True", 90_000);
+    await world.condition(name, "Ready", "True");
   });
 });
 
@@ -159,16 +156,15 @@ describe("a canary under load", () => {
 
   it("that is bad is rolled back, and no caller hears of it", async () => {
     await setModels(canaried());
-    await world.condition(name, "Ready", "True", 90_000);
+    await world.condition(name, "Ready", "True");
     const before = (await pods("mist")).sort();
     await uncut("bad canary", async () => {
       await setModels(canaried(broken));
       await eventually("its end", async () => (await phase()) === "RolledBack", {
-        withinMs: 120_000,
         seen: async () => (await kubectl.get("ttsmp", `${name}-mist`))?.status,
       });
     });
-    const found = await world.condition(name, "RolloutHealthy", "False", 30_000);
+    const found = await world.condition(name, "RolloutHealthy", "False");
     expect(found).toMatchObject({
       reason: "CanaryErrors",
       message: expect.stringContaining("streams failed"),
@@ -181,10 +177,10 @@ describe("a canary under load", () => {
     const before = await pods("mist");
     await uncut("good canary", async () => {
       await setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
-      await eventually("its share", async () => (await phase()) === "Analysing", { withinMs: 90_000 });
+      await eventually("its share", async () => (await phase()) === "Analysing");
       await allNew("mist", before, 2);
     });
-    await world.condition(name, "Ready", "True", 120_000);
+    await world.condition(name, "Ready", "True");
     await eventually("its pods to be gone", async () => (await pods("mist-canary")).length === 0);
   });
 });
@@ -197,10 +193,10 @@ describe("a rollout where every GPU is taken", () => {
   it("without the trade does not end", async () => {
     execFileSync(gpusScript, ["2"]);
     await setModels(one("Wait"));
-    await world.condition(name, "Ready", "True", 180_000);
+    await world.condition(name, "Ready", "True");
     const before = await pods("arcana");
     await setModels(one("Wait", debug));
-    await world.condition(name, "ModelsReady", "False", 60_000, /Insufficient nvidia\.com\/gpu/);
+    await world.condition(name, "ModelsReady", "False", /Insufficient nvidia\.com\/gpu/);
     await new Promise((resolve) => setTimeout(resolve, 30_000));
     expect((await pods("arcana")).filter((pod) => before.includes(pod)).sort()).toEqual(before.sort());
   });
@@ -217,7 +213,7 @@ describe("a rollout where every GPU is taken", () => {
         const ready = (await kubectl.get("ttsmp", `${name}-arcana`))?.status?.readyReplicas;
         return now.length === 2 && ready === 2 && env.split('"debug"').length === 3;
       },
-      { withinMs: 150_000, seen: async () => (await kubectl.get("ttsmp", `${name}-arcana`))?.status },
+      { seen: async () => (await kubectl.get("ttsmp", `${name}-arcana`))?.status },
     );
     const { ok, failures } = await report.stop();
     console.info(

@@ -141,15 +141,3 @@ export function rawRequest(url: string, bytes: string): Promise<RawAnswer> {
     socket.on("close", () => resolve({ reads, text: Buffer.concat(reads).toString("latin1") }));
   });
 }
-
-export async function eventually(
-  what: string,
-  holds: () => boolean | Promise<boolean>,
-  withinMs = 5000,
-): Promise<void> {
-  const until = performance.now() + withinMs;
-  while (!(await holds())) {
-    if (performance.now() > until) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}

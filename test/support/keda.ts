@@ -3,8 +3,9 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseAllDocuments, stringify } from "yaml";
+import { eventually } from "./eventually.ts";
 import { giveNodeImage } from "./node-images.ts";
-import { eventually, Kubectl, type KubeObject, run } from "./real-cluster.ts";
+import { Kubectl, type KubeObject, run } from "./real-cluster.ts";
 
 const execute = promisify(execFile);
 const build = join(import.meta.dirname, "../keda/build.sh");

@@ -1,4 +1,4 @@
-import { inject, vi } from "vitest";
+import { inject } from "vitest";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import { ApiError } from "../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../operator/cluster/client.ts";
@@ -9,6 +9,7 @@ import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/obs
 import { type Operator, startOperator } from "../../operator/start.ts";
 import { chartsRole } from "./charts-role.ts";
 import { adminClient, freshNamespace } from "./cluster-namespace.ts";
+import { eventually } from "./eventually.ts";
 import { FaultProxy } from "./fault-proxy.ts";
 import { type Issuer, licenseIssuer } from "./licenses.ts";
 
@@ -192,7 +193,7 @@ export class OperatorHouse implements AsyncDisposable {
   /** As the Deployment controller would, once all pods run. */
   async serve(...names: string[]): Promise<void> {
     for (const name of names) {
-      const live = await vi.waitFor(() => this.workload(name), { timeout: 30_000 });
+      const live = await eventually(`Deployment ${name}`, () => this.workload(name));
       await this.setStatus(live, served(live));
     }
   }
@@ -240,12 +241,8 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /** Waits for a fact; fails with the conditions as they stand. */
-  async until(fact: () => Promise<boolean>, what: string, timeout = 30_000): Promise<void> {
-    const deadline = Date.now() + timeout;
-    while (!(await fact())) {
-      if (Date.now() > deadline) throw new Error(`${what} did not come about: ${await this.#report()}`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+  async until(fact: () => Promise<boolean>, what: string): Promise<void> {
+    await eventually(what, fact, { seen: () => this.#report() });
   }
 
   /** Waits until passes and watches have nothing more to do: no write for `quietMs`. */

@@ -1,6 +1,5 @@
 /** kubectl as a person uses it, for tests against a real cluster (`KUBECONFIG` says which). */
 import { execFile, spawn } from "node:child_process";
-import { setTimeout as sleep } from "node:timers/promises";
 import { stringify } from "yaml";
 
 export interface Condition {
@@ -106,31 +105,6 @@ export class Kubectl {
     });
     const ended = new Promise<string>((resolve) => child.once("close", () => resolve(output)));
     return { ended, output: () => output, stop: () => child.kill() };
-  }
-}
-
-/**
- * Asks until the answer is something.
- * @throws Error naming what was waited for and what was seen last.
- */
-export async function eventually<T>(
-  what: string,
-  ask: () => Promise<T | undefined | false>,
-  {
-    withinMs = 60_000,
-    everyMs = 250,
-    seen,
-  }: { withinMs?: number; everyMs?: number; seen?: () => Promise<unknown> } = {},
-): Promise<T> {
-  const end = Date.now() + withinMs;
-  for (;;) {
-    const answer = await ask();
-    if (answer !== undefined && answer !== false) return answer;
-    if (Date.now() > end) {
-      const last = seen ? `; last seen: ${JSON.stringify(await seen(), null, 1)}` : "";
-      throw new Error(`waited ${withinMs / 1000} s in vain for ${what}${last}`);
-    }
-    await sleep(everyMs);
   }
 }
 

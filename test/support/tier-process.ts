@@ -10,10 +10,9 @@ import type { Tier } from "../../config/contract/models.ts";
 import { env as names } from "../../config/contract/names.ts";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import { prepareRunFiles, type RunFiles } from "../../server/cli/run-files.ts";
-import { eventually } from "./api-tier.ts";
+import { eventually } from "./eventually.ts";
 
 const main = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
-const readyWithinMs = 60_000;
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -61,7 +60,7 @@ export async function startTierProcess(
   const said = () => Buffer.concat(pieces).toString();
   const url = `http://127.0.0.1:${port}`;
   try {
-    await eventually(`${tier} is ready; it said: ${said()}`, () => isReady(url, child), readyWithinMs);
+    await eventually(`${tier} is ready; it said: ${said()}`, () => isReady(url, child));
   } catch (error) {
     await end(child, "SIGKILL");
     throw error;

@@ -7,7 +7,8 @@ import { api, children, keysKey, labels, ports } from "../../config/contract/nam
 import { createKey } from "../../server/store/key.ts";
 import { toFileEntry } from "../../server/store/key-file.ts";
 import type { ClusterFacts } from "./e2e-setup.ts";
-import { condition, eventually, Kubectl, type KubeObject } from "./real-cluster.ts";
+import { eventually } from "./eventually.ts";
+import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
 
 export interface WorldOptions {
   readonly namespace: string;
@@ -113,13 +114,7 @@ export class World {
   }
 
   /** Waits until a condition of the current generation is as wanted; on the way there others may be told. */
-  async condition(
-    name: string,
-    type: string,
-    status: "True" | "False",
-    withinMs = 90_000,
-    message: RegExp = /./,
-  ) {
+  async condition(name: string, type: string, status: "True" | "False", message: RegExp = /./) {
     return eventually(
       `${type}=${status} of ${name}`,
       async () => {
@@ -128,7 +123,7 @@ export class World {
         const current = object?.status?.observedGeneration === object?.metadata.generation;
         return current && found?.status === status && message.test(found.message) ? found : undefined;
       },
-      { withinMs, seen: async () => (await this.deployment(name))?.status?.conditions },
+      { seen: async () => (await this.deployment(name))?.status?.conditions },
     );
   }
 

@@ -17,7 +17,7 @@ import type { ModelTierOptions } from "../../server/model/settings.ts";
 import type { RunningTier } from "../../server/model/tier.ts";
 import { pause } from "../../server/pause.ts";
 import { childrenOf, processorSeconds } from "../bench/process-figures.ts";
-import { eventually } from "../support/api-tier.ts";
+import { eventually } from "../support/eventually.ts";
 import { TinyModelFolder } from "../support/generator/model-folder.ts";
 import { tinyCodec } from "../support/generator/tiny-codec.ts";
 import { decodedAtOnce, seamError } from "../support/generator/whole-decoding.ts";
@@ -381,7 +381,7 @@ describe("a vLLM that is killed under load", () => {
     for (const end of ends) expect(["model_failed", "end"]).toContain(end);
     await eventually("it is not ready", async () => !(await isReady()));
     expect((await invoke(tier.url, arcana)).status).toBe(503);
-    await eventually("it is ready again", isReady, 1000 * startSeconds);
+    await eventually("it is ready again", isReady);
     tell("vLLM was back", killedAt);
     expect((await say({})).samples.length).toBeGreaterThan(frameSamples);
   }, 850_000);

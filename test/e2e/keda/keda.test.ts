@@ -1,8 +1,9 @@
 /** Pools that KEDA itself scales, with real pods: from zero and back, up and down, and what is told when it cannot. */
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { eventually } from "../../support/eventually.ts";
 import { installKeda } from "../../support/keda.ts";
-import { condition, eventually, type KubeObject } from "../../support/real-cluster.ts";
+import { condition, type KubeObject } from "../../support/real-cluster.ts";
 import { mist, ttsDeployment, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
@@ -33,7 +34,7 @@ beforeAll(async () => {
   await world.open();
   await world.license(30);
   await kubectl.apply(ttsDeployment(name, { models: [elastic(fromZero)] }));
-  await world.condition(name, "Ready", "True", 180_000);
+  await world.condition(name, "Ready", "True");
 }, 3_600_000);
 
 afterAll(async () => {
@@ -53,7 +54,7 @@ describe("a pool that KEDA has at zero", () => {
       const { status, firstAudioMs } = await world.timeFirstAudio(name, short);
       expect(status).toBe(200);
       times.push(firstAudioMs);
-      await eventually("the pool to sleep", async () => (await pods()).length === 0, { withinMs: 120_000 });
+      await eventually("the pool to sleep", async () => (await pods()).length === 0);
     }
     console.info(`from zero: first audio after ${times.join(", ")} ms`);
   }, 400_000);
@@ -62,20 +63,20 @@ describe("a pool that KEDA has at zero", () => {
 describe("a pool that KEDA has under load", () => {
   beforeAll(async () => {
     await setScaling(fromOne);
-    await eventually("one ready replica", async () => (await ready()) === 1, { withinMs: 120_000 });
+    await eventually("one ready replica", async () => (await ready()) === 1);
     await following();
   });
 
   it("goes from one replica to two and back to one, and every request succeeds", async () => {
     const beganMs = Date.now();
     const load = world.load(name, long, { streams: 6, limitSeconds: 240 });
-    await eventually("two wanted", async () => (await wanted()) === 2, { withinMs: 120_000 });
+    await eventually("two wanted", async () => (await wanted()) === 2);
     const wantedMs = Date.now() - beganMs;
-    await eventually("two ready replicas", async () => (await ready()) === 2, { withinMs: 120_000 });
+    await eventually("two ready replicas", async () => (await ready()) === 2);
     const readyMs = Date.now() - beganMs;
     const report = await load.stop();
     const overMs = Date.now();
-    await eventually("one replica", async () => (await pods()).length === 1, { withinMs: 180_000 });
+    await eventually("one replica", async () => (await pods()).length === 1);
     console.info(
       `1 to 2: wanted after ${wantedMs} ms, ready after ${readyMs} ms, ${report.ok} requests answered, ` +
         `${report.failures.length} failed; back to 1 after ${Date.now() - overMs} ms`,
@@ -93,7 +94,7 @@ describe("a pool that KEDA has under load", () => {
         await new Promise((resolve) => setTimeout(resolve, 15_000));
         return isDeepStrictEqual(await versions(), before);
       },
-      { withinMs: 120_000, seen: versions },
+      { seen: versions },
     );
   });
 });
@@ -130,17 +131,11 @@ describe("a TtsDeployment with the longest names", () => {
     const absent = ttsDeployment(longest, { models: [model] }) as { spec: { api: object } };
     absent.spec.api = { ...absent.spec.api, replicas: 1, podTemplate: nowhere };
     await kubectl.apply(absent);
-    const { reason, message } = await world.condition(
-      longest,
-      "ScalingReady",
-      "False",
-      120_000,
-      /KEDA|Triggers/,
-    );
+    const { reason, message } = await world.condition(longest, "ScalingReady", "False", /KEDA|Triggers/);
     console.info(`without an API pod: ${reason}: ${message}`);
     absent.spec.api = { ...absent.spec.api, podTemplate: {} };
     await kubectl.apply(absent);
-    await world.condition(longest, "ScalingReady", "True", 180_000);
+    await world.condition(longest, "ScalingReady", "True");
   }, 400_000);
 });
 

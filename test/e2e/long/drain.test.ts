@@ -1,7 +1,8 @@
 /** A node of two is drained as a person drains it, while 16 listeners hear speech from both: nothing is cut and nothing fails. */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { eventually, run } from "../../support/real-cluster.ts";
+import { eventually } from "../../support/eventually.ts";
+import { run } from "../../support/real-cluster.ts";
 import { ttsDeployment, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
@@ -35,7 +36,7 @@ beforeAll(async () => {
   const env = [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "flite" }];
   const models = [{ name: "arcana", kind: "arcana", replicas: 2, maxConcurrentStreams: 32, drain, env }];
   await kubectl.apply(ttsDeployment(name, { models, availability: { topologySpread: apart } }));
-  await world.condition(name, "Ready", "True", 180_000);
+  await world.condition(name, "Ready", "True");
 }, 300_000);
 
 afterAll(async () => {
@@ -102,7 +103,7 @@ describe("two real nodes", () => {
       },
       { seen: placed },
     );
-    await world.condition(name, "Ready", "True", 120_000);
+    await world.condition(name, "Ready", "True");
     const { ok, failures } = await load.stop();
     console.info(`drain of a node: ${ok} streams heard, ${failures.length} cut or failed`);
     expect(await world.restarts(name)).toEqual([]);

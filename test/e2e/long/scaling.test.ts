@@ -1,6 +1,6 @@
 /** Pools that scale themselves, with real pods: from zero and back, up and down, and no stream is cut on the way. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { eventually } from "../../support/real-cluster.ts";
+import { eventually } from "../../support/eventually.ts";
 import { mist, ttsDeployment, World } from "../../support/world.ts";
 
 const name = "elastic";
@@ -23,7 +23,7 @@ beforeAll(async () => {
   await world.open();
   await world.license(30);
   await kubectl.apply(ttsDeployment(name, { models: [elastic({ minReplicas: 0, maxReplicas: 2 })] }));
-  await world.condition(name, "Ready", "True", 180_000);
+  await world.condition(name, "Ready", "True");
 });
 
 afterAll(() => world.close());
@@ -46,7 +46,7 @@ describe("a pool at zero", () => {
   });
 
   it("sleeps again once nobody calls, and wakes once more", async () => {
-    await eventually("the pool to sleep", async () => (await pods()).length === 0, { withinMs: 120_000 });
+    await eventually("the pool to sleep", async () => (await pods()).length === 0);
     expect(await world.timeFirstAudio(name, short)).toMatchObject({ status: 200 });
   });
 });
@@ -54,16 +54,16 @@ describe("a pool at zero", () => {
 describe("a pool under load", () => {
   beforeAll(async () => {
     await setScaling({ minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3 } });
-    await eventually("one ready replica", async () => (await ready()) === 1, { withinMs: 120_000 });
+    await eventually("one ready replica", async () => (await ready()) === 1);
   });
 
   it("goes from one replica to two and back to one, and every request succeeds", async () => {
     const load = world.load(name, long, { streams: 6 });
-    await eventually("two ready replicas", async () => (await ready()) === 2, { withinMs: 120_000 });
-    await eventually("the streams in the status", async () => (await used()) > 0, { withinMs: 60_000 });
+    await eventually("two ready replicas", async () => (await ready()) === 2);
+    await eventually("the streams in the status", async () => (await used()) > 0);
     const report = await load.stop();
     console.info(`1 to 2: ${report.ok} requests answered, ${report.failures.length} failed`);
-    await eventually("one replica", async () => (await pods()).length === 1, { withinMs: 120_000 });
+    await eventually("one replica", async () => (await pods()).length === 1);
     expect(report.failures).toEqual([]);
     expect(report.ok).toBeGreaterThan(6);
     await world.condition(name, "ScalingReady", "True");
@@ -71,9 +71,9 @@ describe("a pool under load", () => {
 
   it("shrinks under 16 live streams and cuts none", async () => {
     const load = world.load(name, long, { streams: 16 });
-    await eventually("two ready replicas", async () => (await ready()) === 2, { withinMs: 120_000 });
+    await eventually("two ready replicas", async () => (await ready()) === 2);
     await setScaling({ minReplicas: 1, maxReplicas: 1, target: { streamsPerReplica: 3 } });
-    await eventually("one pod", async () => (await pods()).length === 1, { withinMs: 120_000 });
+    await eventually("one pod", async () => (await pods()).length === 1);
     const report = await load.stop();
     console.info(`2 to 1 under 16 streams: ${report.ok} requests answered, ${report.failures.length} failed`);
     expect(report.failures).toEqual([]);

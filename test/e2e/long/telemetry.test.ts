@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { collectorProgram } from "../../support/collector.ts";
+import { eventually } from "../../support/eventually.ts";
 import { giveNodeImage } from "../../support/node-images.ts";
-import { eventually, type KubeObject } from "../../support/real-cluster.ts";
+import type { KubeObject } from "../../support/real-cluster.ts";
 import { arcana, ttsDeployment, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
@@ -84,7 +85,7 @@ beforeAll(async () => {
   await kubectl.apply(
     ttsDeployment(name, { models: [arcana({ replicas: 2, drain })], telemetry: { collector } }),
   );
-  await world.condition(name, "Ready", "True", 180_000);
+  await world.condition(name, "Ready", "True");
 }, 1_500_000);
 
 afterAll(() => world.close());
@@ -96,7 +97,7 @@ async function arcanaPods(): Promise<KubeObject[]> {
 
 describe("a collector beside arcana", () => {
   it("sends nothing without its token, and arcana speaks all the same", async () => {
-    await world.condition(name, "TelemetryReady", "False", 30_000, /no Secret e2e-telemetry\/otlp-token/);
+    await world.condition(name, "TelemetryReady", "False", /no Secret e2e-telemetry\/otlp-token/);
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
     const log = () => kubectl.do("logs", pod, "-c", "collector");
@@ -145,10 +146,7 @@ describe("a collector beside arcana", () => {
     const ended = await eventually(
       "both containers' end",
       async () => endsOf(await kubectl.get("pod", pod)),
-      {
-        withinMs: 120_000,
-        seen: async () => (await kubectl.get("pod", pod))?.status,
-      },
+      { seen: async () => (await kubectl.get("pod", pod))?.status },
     );
     await patchFinalizers(pod, []);
     const { ok, failures } = await load.stop();

@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parse } from "yaml";
+import { eventually } from "../../support/eventually.ts";
 import { giveNodeImage } from "../../support/node-images.ts";
-import { eventually, Kubectl, run } from "../../support/real-cluster.ts";
+import { Kubectl, run } from "../../support/real-cluster.ts";
 import { mist, ttsDeployment, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
@@ -59,7 +60,7 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     await world.kubectl.apply(
       ttsDeployment("voice", { models: [mist({ replicas: 2, maxConcurrentStreams: 16 })] }),
     );
-    await world.condition("voice", "Ready", "True", 180_000);
+    await world.condition("voice", "Ready", "True");
   }, 400_000);
 
   it("rolls no pod and cuts no stream", async () => {
@@ -72,7 +73,7 @@ describe("an upgrade from the previous release, with its CRDs", () => {
     await eventually("the present operator's first pass", async () => {
       return (await world.kubectl.list("pdb", "tts.svc.dev/deployment=voice")).length > 0;
     });
-    await world.condition("voice", "Ready", "True", 60_000);
+    await world.condition("voice", "Ready", "True");
     const { ok, failures } = await load.stop();
     console.info(`operator and CRDs upgraded: ${ok} streams spoken, ${failures.length} cut or failed`);
     expect(failures).toEqual([]);
@@ -89,7 +90,7 @@ describe("an upgrade from the previous release, with its CRDs", () => {
       );
       return pods.length === 1;
     });
-    await world.condition("voice", "Ready", "True", 60_000);
+    await world.condition("voice", "Ready", "True");
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { languages, voices, voicesOf } from "../../../config/contract/voices.ts";
-import { eventually } from "../../support/api-tier.ts";
 import { joinChunks, parseEvents } from "../../support/events.ts";
+import { eventually } from "../../support/eventually.ts";
 import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
 import {
   accepted,

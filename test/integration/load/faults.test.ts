@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { childrenOf } from "../../bench/process-figures.ts";
-import { eventually } from "../../support/api-tier.ts";
 import { parseEvents } from "../../support/events.ts";
+import { eventually } from "../../support/eventually.ts";
 import {
   descriptorsOf,
   makeTierFiles,
@@ -52,7 +52,7 @@ async function useReplicas(...tiers: readonly TierProcess[]): Promise<void> {
   files.route({});
   await eventually("the old table is gone", async () => (await routedModels()) === 0);
   files.route({ arcana: routeTo(...tiers.map(({ url }) => url)) });
-  await eventually("the API speaks through them", async () => (await say("Hello.")).status === 200, 60_000);
+  await eventually("the API speaks through them", async () => (await say("Hello.")).status === 200);
 }
 
 /** A replica that was killed is started anew, elsewhere. */
@@ -158,7 +158,7 @@ describe("a model tier that is killed", () => {
         retryAfter: expect.stringMatching(/^\d+$/),
       });
     }
-    await eventually("health tells", async () => (await fetch(`${api.url}/health`)).status === 503, 10_000);
+    await eventually("health tells", async () => (await fetch(`${api.url}/health`)).status === 503);
     await useReplicas(other);
     await replace(victim);
   });
@@ -186,7 +186,7 @@ describe("an engine process that is killed", () => {
       hangUp.abort();
       await over;
       expect(["goes on", accept === "audio/wav" ? "broken off" : "error model_failed"]).toContain(seen);
-      await eventually("nothing is in flight", async () => (await spokenByApi()) === 0, 20_000);
+      await eventually("nothing is in flight", async () => (await spokenByApi()) === 0);
       expect((await say("Hello.")).status).toBe(200);
     },
   );
@@ -207,10 +207,8 @@ describe("a thousand callers who hang up", () => {
     const wave = async () => {
       await Promise.all(Array.from({ length: 40 }, (_, i) => hangUpAfter(i % 4 === 0 ? "audio" : i * 5, i)));
       const tiers = [spokenByApi, ...replicas.map((tier) => () => spokenBy(tier))];
-      await eventually(
-        "nothing is in flight",
-        async () => (await Promise.all(tiers.map((ask) => ask()))).every((n) => n === 0),
-        20_000,
+      await eventually("nothing is in flight", async () =>
+        (await Promise.all(tiers.map((ask) => ask()))).every((n) => n === 0),
       );
     };
     await wave();
@@ -220,10 +218,8 @@ describe("a thousand callers who hang up", () => {
       children: childrenOf(pid).length,
     }));
     for (let i = 0; i < 24; i++) await wave();
-    await eventually(
-      "descriptors are as few as before",
-      () => all.every(({ pid }, i) => descriptorsOf(pid) <= (before[i]?.descriptors ?? 0) + 10),
-      15_000,
+    await eventually("descriptors are as few as before", () =>
+      all.every(({ pid }, i) => descriptorsOf(pid) <= (before[i]?.descriptors ?? 0) + 10),
     );
     expect(all.map(({ pid }) => childrenOf(pid).length)).toEqual(before.map(({ children }) => children));
     expect((await say("Hello.")).status).toBe(200);

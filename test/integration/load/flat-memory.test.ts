@@ -1,7 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
 const megabyte = 1024 * 1024;
@@ -95,7 +96,7 @@ describe("a megabyte of text", () => {
       await new Promise((resolve) => setTimeout(resolve, 300));
       return still && spokenSeconds === before;
     };
-    await eventually("the model waits for the reader", settles, 45_000);
+    await eventually("the model waits for the reader", settles);
     const waited = spokenSeconds;
     expect(waited).toBeLessThan(1800); // what sockets hold, of eighteen hours
     await readWhile(reader, () => spokenSeconds < waited + 10);

@@ -3,7 +3,8 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { residentBytes } from "../../bench/process-figures.ts";
-import { eventually, rawRequest } from "../../support/api-tier.ts";
+import { rawRequest } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import {
   descriptorsOf,
@@ -230,10 +231,8 @@ describe("many at once", () => {
       const [half, whole] = [callers.slice(0, 500), callers.slice(500)];
       for (const { socket } of half) socket.write(post().slice(0, -20));
       for (const { socket } of whole) socket.write(post(["accept: audio/pcm"]));
-      await eventually(
-        "all of the whole ones are answered",
-        () => whole.every(({ read }) => read.includes("\r\n\r\n")),
-        30_000,
+      await eventually("all of the whole ones are answered", () =>
+        whole.every(({ read }) => read.includes("\r\n\r\n")),
       );
       // on a slow machine the model may not take 500 connections in time
       for (const { read } of whole) expect(read).toMatch(/^HTTP\/1.1 (200 OK|503 .*retry-after)/s);
@@ -326,7 +325,7 @@ describe("a reader", () => {
     const sip = setInterval(() => {
       slowly += (slow.socket.read() as Buffer | null)?.length ?? 0;
     }, 150);
-    await eventually("the lazy one is cut", async () => (await inFlight()) === 1, 15_000);
+    await eventually("the lazy one is cut", async () => (await inFlight()) === 1);
     const before = slowly;
     await sleep(4000);
     expect(await inFlight()).toBe(1);

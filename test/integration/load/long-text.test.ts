@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { imageNodeOptions } from "../../support/image-options.ts";
 
 /** Away from a `make run` that someone has open, and from other tests' own. */
@@ -33,7 +33,7 @@ beforeAll(async () => {
     if (all.exitCode !== null) throw new Error(`it ended with ${all.exitCode}`);
     return Buffer.concat(said).includes("==> speaking");
   };
-  await eventually("it speaks", speaks, 90_000);
+  await eventually("it speaks", speaks);
 });
 
 afterAll(async () => {

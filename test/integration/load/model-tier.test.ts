@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { unsentBytes } from "../../../server/kernel-queues.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
@@ -209,7 +209,7 @@ describe("the mist tier", () => {
       hangUp.abort();
       await frames.next().catch(() => undefined); // the connection is gone: that is the point
     }
-    await expect.poll(() => metric(tier, "svc_tts_model_streams"), { timeout: 2_000 }).toBe(0);
+    await expect.poll(() => metric(tier, "svc_tts_model_streams")).toBe(0);
     expect((await hear(tier.url, {})).words).toHaveLength(1);
   });
 
@@ -219,7 +219,7 @@ describe("the mist tier", () => {
     expect(samples.length).toBeGreaterThan(16_000);
     expect(await metric(tier, "svc_tts_model_streams")).toBe(1); // unread, so unfinished
     await lazy.body?.cancel();
-    await expect.poll(() => metric(tier, "svc_tts_model_streams"), { timeout: 2_000 }).toBe(0);
+    await expect.poll(() => metric(tier, "svc_tts_model_streams")).toBe(0);
   });
 
   test("probes answer while every engine process is busy", async () => {
@@ -362,9 +362,9 @@ test("tokens are read again when their file changes, and an absent file opens no
     const status = async () => (await invoke(tier.url, { text: "" })).status;
     expect(await status()).toBe(401);
     await writeFile(join(folder, "accepted"), `an-older-one\n${internalToken}\n`);
-    await expect.poll(status, { timeout: 3_000 }).toBe(200);
+    await expect.poll(status).toBe(200);
     await writeFile(join(folder, "accepted"), "an-older-one\n");
-    await expect.poll(status, { timeout: 3_000 }).toBe(401);
+    await expect.poll(status).toBe(401);
   } finally {
     await tier.stop();
     await rm(folder, { recursive: true });

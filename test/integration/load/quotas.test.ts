@@ -2,7 +2,8 @@ import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { connectSharedLimits } from "../../../server/api/quota/shared-limits.ts";
 import type { ApiSettings } from "../../../server/api/settings.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import {
   type Call,
   type ScriptedModel,
@@ -162,7 +163,7 @@ describe("a Valkey that answers", () => {
       ...{ windowSeconds: 60, points: 1_000_000, onAway: () => undefined },
     });
     try {
-      await expect.poll(() => shared.count("id"), { timeout: 20_000, interval: 1_100 }).toBeDefined();
+      await expect.poll(() => shared.count("id")).toBeDefined();
       const counted = shared.count("id");
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300); // nothing of this process runs
       expect(await counted).toBeDefined();

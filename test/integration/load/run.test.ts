@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 /** Away from a `make run` that someone has open. */
@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(async () => {
   run.child.kill("SIGKILL");
   await run.ended;
-  await eventually("nothing is left", () => ourProcesses().length === 0, 15_000);
+  await eventually("nothing is left", () => ourProcesses().length === 0);
   rmSync(home, { recursive: true });
 }, 30_000);
 
@@ -38,8 +38,7 @@ function start(environment: Record<string, string> = {}): void {
   run = { child, said: () => Buffer.concat(pieces).toString(), ended };
 }
 
-const speaking = () =>
-  eventually(`it speaks: ${run.said()}`, () => run.said().includes("==> speaking"), 60_000);
+const speaking = () => eventually(`it speaks: ${run.said()}`, () => run.said().includes("==> speaking"));
 
 /** Everything whose home is this test's folder: the tiers and their engines, whoever their parent is. */
 function ourProcesses(): { pid: number; command: string }[] {
@@ -127,7 +126,7 @@ describe("svc-tts all", () => {
     start();
     await speaking();
     run.child.kill("SIGKILL");
-    await eventually("the tiers end too", () => ourProcesses().length === 0, 15_000);
+    await eventually("the tiers end too", () => ourProcesses().length === 0);
   });
 
   it("restarts the tiers on save with DEV=1, and leaves nothing behind then either", async () => {
@@ -135,16 +134,12 @@ describe("svc-tts all", () => {
     await speaking();
     const before = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
     utimesSync(main, new Date(), new Date());
-    await eventually(
-      "the API is another process",
-      () => {
-        const now = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
-        return now !== undefined && now !== before;
-      },
-      20_000,
-    );
+    await eventually("the API is another process", () => {
+      const now = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
+      return now !== undefined && now !== before;
+    });
     run.child.kill("SIGKILL");
-    await eventually("the tiers end too", () => ourProcesses().length === 0, 20_000);
+    await eventually("the tiers end too", () => ourProcesses().length === 0);
   });
 
   it("names the port that is taken, and how to shift all three", async () => {

@@ -98,7 +98,6 @@ it("each pod has a device of its own that satisfies its claim; what is not there
   await house.until(
     async () => (await house.condition("ModelsReady")).includes(`ResourceClaimTemplate ${template}`),
     "the word of the missing ResourceClaimTemplate",
-    30_000,
   );
   const exactly = {
     deviceClassName: driver,
@@ -113,7 +112,7 @@ it("each pod has a device of its own that satisfies its claim; what is not there
     spec: { spec: { devices: { requests: [{ name: "gpu", exactly }] } } },
   });
   await house.putDeployment({}, arcana(2));
-  await house.until(async () => (await readyPods()).length === 2, "two pods", 60_000);
+  await house.until(async () => (await readyPods()).length === 2, "two pods");
   const given = await allocated();
   expect(given.map(([device]) => device)).toEqual(["gpu-1", "gpu-2"]);
   expect(given.map(([, pod]) => pod).sort()).toEqual(await readyPods());
@@ -121,9 +120,8 @@ it("each pod has a device of its own that satisfies its claim; what is not there
   await house.until(
     async () => /^False NoGpu: .*claim.*claimTemplateName/.test(await house.condition("ModelsReady")),
     "the word of the third device",
-    30_000,
   );
   expect(await readyPods()).toHaveLength(2);
   await house.putDeployment({}, arcana(1));
-  await house.until(async () => (await allocated()).length === 1, "a device given back", 30_000);
+  await house.until(async () => (await allocated()).length === 1, "a device given back");
 }, 150_000);

@@ -3,11 +3,12 @@ import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createSecureServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { collectorSidecar } from "../../../operator/desired/telemetry.ts";
 import type { V1Container } from "../../../operator/manifest.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { CollectorPod } from "../../support/collector.ts";
+import { eventuallyPasses } from "../../support/eventually.ts";
 import { ttsModelPool } from "../../support/observed.ts";
 
 /** The operator's own configuration, started by the real collector, and a backend that lets in only who makes himself known. */
@@ -80,7 +81,7 @@ async function push(port: number, name = "svc.engine.initial_latency"): Promise<
   return answer.status;
 }
 
-const until = (fact: () => void) => vi.waitFor(fact, { timeout: 20_000, interval: 100 });
+const until = (fact: () => void) => eventuallyPasses(fact);
 
 const ways: [
   string,

@@ -13,8 +13,6 @@ import { OperatorHouse } from "../../support/operator-house.ts";
 
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
-/** A machine that has much else to do takes its time for forty writes. */
-const patienceMs = 60_000;
 
 let house: OperatorHouse;
 let endPlay: () => Promise<void>;
@@ -109,7 +107,7 @@ async function sweep(): Promise<void> {
     await Promise.all(left.map(({ kind, metadata }) => house.remove(kind, metadata.name)));
     return left.length === 0;
   };
-  await house.until(isGone, "an empty namespace", patienceMs);
+  await house.until(isGone, "an empty namespace");
 }
 
 /** Nothing is left to the garbage collector. */
@@ -123,8 +121,8 @@ async function isCollected(): Promise<boolean> {
 
 /** The end that an uninterrupted run comes to: what is there once nothing more is written or collected. */
 async function theEnd(): Promise<Record<string, unknown>> {
-  await house.until(isSettled, "Ready", patienceMs);
-  await house.until(isCollected, "what the garbage collector takes", patienceMs);
+  await house.until(isSettled, "Ready");
+  await house.until(isCollected, "what the garbage collector takes");
   await house.settled();
   return look();
 }
@@ -132,15 +130,11 @@ async function theEnd(): Promise<Record<string, unknown>> {
 async function reach(end: Record<string, unknown>, what: string): Promise<void> {
   let last: Record<string, unknown> = {};
   try {
-    await house.until(
-      async () => {
-        if (!(await isSettled())) return false;
-        last = await look();
-        return JSON.stringify(last) === JSON.stringify(end);
-      },
-      what,
-      patienceMs,
-    );
+    await house.until(async () => {
+      if (!(await isSettled())) return false;
+      last = await look();
+      return JSON.stringify(last) === JSON.stringify(end);
+    }, what);
   } catch (error) {
     expect(last, what).toEqual(end);
     throw error;
@@ -196,7 +190,7 @@ const stories: Record<string, Story> = {
     prepare: async () => {
       await life();
       await create();
-      await house.until(isSettled, "the state before", patienceMs);
+      await house.until(isSettled, "the state before");
       await house.stopOperator();
     },
     act: update,
@@ -209,7 +203,6 @@ async function fateOf(facts: { dead: boolean }, end: Record<string, unknown>): P
   await house.until(
     async () => facts.dead || ((await isSettled()) && JSON.stringify(await look()) === goal),
     "death, or the end",
-    patienceMs,
   );
   return outcome(facts);
 }
@@ -255,7 +248,7 @@ describe.each(Object.entries(stories))("an operator that dies in %s", (_name, { 
 async function allIsGone(): Promise<void> {
   const isGone = async () =>
     (await house.get("TtsDeployment", "demo")) === undefined && (await family()).length === 0;
-  await house.until(isGone, "an empty namespace", patienceMs);
+  await house.until(isGone, "an empty namespace");
 }
 
 /** Writes that a create takes: after more of them there is nothing to interrupt. */
@@ -263,7 +256,7 @@ async function interruptedCreate(n: number): Promise<"died" | "survived"> {
   const facts = dieAfter(n);
   await life();
   await create();
-  await house.until(async () => facts.dead || (await isSettled()), "death, or the end", patienceMs);
+  await house.until(async () => facts.dead || (await isSettled()), "death, or the end");
   return outcome(facts);
 }
 
@@ -294,11 +287,7 @@ describe("a TtsDeployment that is deleted", () => {
       };
       await life();
       await create();
-      await house.until(
-        async () => writes >= n || (await isSettled()),
-        "the deletion, or the end",
-        patienceMs,
-      );
+      await house.until(async () => writes >= n || (await isSettled()), "the deletion, or the end");
       wasMade = writes < n;
       if (wasMade) await house.remove("TtsDeployment", "demo");
       else await removal;

@@ -60,11 +60,7 @@ async function serves(plural: string, isSo: (text: string) => boolean): Promise<
       : { kind: "TtsModelPool", spec: { deployment: "d", pool: "p", kind: "mist", sharedMemory: "1Gi" } };
   const probe = JSON.stringify({ apiVersion: "tts.svc.dev/v1alpha1", metadata, ...content });
   const ask = ["create", "--dry-run=server", "--validate=false", "-o", "json", "-f", "-"];
-  await house.until(
-    async () => isSo((await kubectl(address, ask, probe)).stdout),
-    `the schema of ${plural}`,
-    30_000,
-  );
+  await house.until(async () => isSo((await kubectl(address, ask, probe)).stdout), `the schema of ${plural}`);
 }
 
 /** A watch that was open before a schema changed goes on with the old one for a while. */
@@ -74,7 +70,7 @@ async function begunAnew(): Promise<void> {
 }
 
 const says = (type: string, what: RegExp) =>
-  house.until(async () => what.test(await house.condition(type)), `${type} ${what}`, 30_000);
+  house.until(async () => what.test(await house.condition(type)), `${type} ${what}`);
 
 describe("a CRD that is newer than the operator", () => {
   it(
@@ -124,11 +120,7 @@ describe("a CRD that is older than the operator", () => {
       await says("Ready", /^False CrdMismatch/);
       expect(writes()).toBe(before);
       await restore();
-      await house.until(
-        async () => (await house.workload("demo-api")).spec?.replicas === 3,
-        "the change",
-        120_000,
-      );
+      await house.until(async () => (await house.workload("demo-api")).spec?.replicas === 3, "the change");
       await house.serve("demo-api");
       await says("Ready", /^True/);
     },
@@ -147,7 +139,6 @@ describe("a CRD that is older than the operator", () => {
       await house.until(
         async () => !(await kubectlOrThrow(address, schema)).includes('"licensee"'),
         "the schema",
-        30_000,
       );
       await house.ready();
       await says("SchemaMatches", /^False FieldsLost: .*\.status\.license\.licensee.*Install the CRDs/);

@@ -84,29 +84,21 @@ async function revisions(): Promise<string[]> {
 it("does not end where every GPU is taken and pods wait for room; it ends by the trade, one pod at a time, across restarts", async () => {
   await house.putLicense(await house.issuer.issue());
   await house.putDeployment({}, arcana("Wait", 4));
-  await house.until(async () => (await revisions()).length === 2, "two pods", 60_000);
+  await house.until(async () => (await revisions()).length === 2, "two pods");
   const [before] = await revisions();
   await house.putDeployment({}, arcana("Wait", 5));
-  await house.until(async () => (await pods()).length === 3, "the new pod", 30_000);
+  await house.until(async () => (await pods()).length === 3, "the new pod");
   await new Promise((resolve) => setTimeout(resolve, 14_000));
   expect(await revisions()).toEqual([before, before]);
   expect(await house.condition("ModelsReady")).toMatch(/^False NoGpu/);
   await house.putDeployment({}, arcana("Trade", 5));
-  await house.until(
-    async () => (await revisions()).some((revision) => revision !== before),
-    "the first",
-    30_000,
-  );
+  await house.until(async () => (await revisions()).some((revision) => revision !== before), "the first");
   await house.stopOperator();
   await house.startOperator();
-  await house.until(
-    async () => {
-      const now = await revisions();
-      return now.length === 2 && !now.includes(before ?? "") && (await pods()).length === 2;
-    },
-    "the last",
-    30_000,
-  );
+  await house.until(async () => {
+    const now = await revisions();
+    return now.length === 2 && !now.includes(before ?? "") && (await pods()).length === 2;
+  }, "the last");
   expect(fewestServing).toBeGreaterThanOrEqual(1);
   await house.until(
     async () => (await house.workload("demo-arcana")).spec?.strategy?.rollingUpdate?.maxUnavailable === 0,

@@ -192,7 +192,7 @@ describe("one TtsDeployment", () => {
       const now = await house.get(kind, name);
       return now !== undefined && now.metadata.uid !== before.metadata.uid;
     };
-    await house.until(isBack, "the child", 10_000);
+    await house.until(isBack, "the child");
   });
 
   it("keeps its internal token when the Secret is deleted and when the operator starts again", async () => {

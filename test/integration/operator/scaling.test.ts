@@ -294,7 +294,6 @@ describe("who scales", () => {
     await house.until(
       async () => (await house.condition("ScalingReady")).startsWith("True Following"),
       "ScalingReady",
-      30_000,
     );
     expect(await replicas()).toBe(1);
     streams = 8;
@@ -333,7 +332,6 @@ describe("who scales", () => {
     await house.until(
       async () => (await house.get("ScaledObject", "demo-mist")) !== undefined,
       "a ScaledObject",
-      30_000,
     );
     const made = await house.mustGet("ScaledObject", "demo-mist");
     expect(made.spec).toMatchObject({

@@ -42,11 +42,7 @@ describe("monitors for the Prometheus operator", () => {
     expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
     expect(await house.condition("Ready")).toMatch(/^True/);
     await monitors.install();
-    await house.until(
-      async () => (await monitorOf(house, "ServiceMonitor")) !== undefined,
-      "the monitor",
-      45_000,
-    );
+    await house.until(async () => (await monitorOf(house, "ServiceMonitor")) !== undefined, "the monitor");
     await house.until(
       async () => (await house.condition("TelemetryReady")).startsWith("True"),
       "the condition",

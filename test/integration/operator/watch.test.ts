@@ -1,9 +1,10 @@
 /** Each fault that a watch meets, on a real API server behind a proxy that misbehaves; afterwards the copy equals the cluster. */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import { Reflector, type ReflectorOptions, watchOne } from "../../../operator/cluster/watch.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { eventuallyPasses } from "../../support/eventually.ts";
 import { type Fault, FaultProxy, type ProxiedRequest } from "../../support/fault-proxy.ts";
 
 let admin: ClusterClient;
@@ -77,21 +78,18 @@ function valuesOf(objects: Iterable<Manifest>): Record<string, unknown> {
   );
 }
 
-/** Within `withinMs` the copy, and what the listener knows by being told, are what the cluster is. */
-async function expectInStep(withinMs = 5_000): Promise<void> {
+/** Waits until the copy, and what the listener knows by being told, are what the cluster is. */
+async function expectInStep(): Promise<void> {
   const cluster = await inCluster();
-  await vi.waitFor(
-    () => {
-      expect(valuesOf(held())).toEqual(cluster);
-      expect(valuesOf([...told.values()].filter((object) => object !== undefined))).toEqual(cluster);
-    },
-    { timeout: withinMs, interval: 20 },
-  );
+  await eventuallyPasses(() => {
+    expect(valuesOf(held())).toEqual(cluster);
+    expect(valuesOf([...told.values()].filter((object) => object !== undefined))).toEqual(cluster);
+  });
 }
 
 async function untilWatching(): Promise<void> {
   await reflector.synced();
-  await vi.waitFor(() => expect(proxy.openWatches).toBe(1), { timeout: 5_000, interval: 10 });
+  await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
 }
 
 /** Adds, changes and deletes one of each. */
@@ -125,7 +123,7 @@ describe("a reflector on a sound connection", () => {
   test("goes on when the server ends the watch because its time is up", async () => {
     follow({ watchSeconds: 1 });
     await untilWatching();
-    await vi.waitFor(() => expect(proxy.count("watch")).toBeGreaterThan(1), { timeout: 5_000 });
+    await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(1));
     await change("one");
     await expectInStep();
     expect(proxy.count("list")).toBe(1);
@@ -135,7 +133,7 @@ describe("a reflector on a sound connection", () => {
     follow();
     await untilWatching();
     await reflector.stop();
-    await vi.waitFor(() => expect(proxy.openWatches).toBe(0));
+    await eventuallyPasses(() => expect(proxy.openWatches).toBe(0));
     const before = tellings;
     await change("one");
     expect(tellings).toBe(before);
@@ -170,7 +168,7 @@ describe("no update is lost", () => {
     follow();
     await untilWatching();
     for (let round = 0; round < 10; round += 1) {
-      await vi.waitFor(() => expect(proxy.count("watch")).toBeGreaterThan(round), { timeout: 5_000 });
+      await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(round));
       await untilWatching();
       await change(`${round}-seen`);
       proxy.cutWatches();
@@ -193,7 +191,7 @@ describe("no update is lost", () => {
     follow();
     await reflector.synced();
     await change("one");
-    await expectInStep(8_000);
+    await expectInStep();
     expect(hung).toBeGreaterThan(1);
   });
 
@@ -209,7 +207,7 @@ describe("no update is lost", () => {
     await expectInStep();
     expect(told.has(`${namespace}/vanishes`)).toBe(true);
     expect(told.get(`${namespace}/vanishes`)).toBeUndefined();
-    await vi.waitFor(() => expect(proxy.openWatches).toBe(1));
+    await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
     expect(proxy.count("list")).toBe(3);
   });
 
@@ -277,9 +275,9 @@ describe("no update is lost", () => {
     const busy = { kind: "answer", status: 429, headers: { "retry-after": "1" } } as const;
     proxy.rule = ({ watch }) => (watch && refused++ < 1 ? busy : undefined);
     proxy.cutWatches();
-    await vi.waitFor(() => expect(refused).toBe(1));
+    await eventuallyPasses(() => expect(refused).toBe(1));
     const startMs = Date.now();
-    await vi.waitFor(() => expect(refused).toBe(2), { timeout: 5_000, interval: 10 });
+    await eventuallyPasses(() => expect(refused).toBe(2));
     expect(Date.now() - startMs).toBeGreaterThan(950);
     await change("one");
     await expectInStep();
@@ -370,7 +368,7 @@ describe("no update is lost", () => {
     }
     // a list of more pages than there are faults would have one of them each time
     proxy.rule = () => undefined;
-    await expectInStep(10_000);
+    await expectInStep();
     expect(turn).toBeGreaterThan(10);
   });
 });
@@ -393,7 +391,7 @@ describe("watching one Secret", () => {
   async function expectNoticed(): Promise<void> {
     const version = await versionInCluster();
     const known = () => reflector.get(`${namespace}/license`)?.metadata.resourceVersion;
-    await vi.waitFor(() => expect(known()).toBe(version), { timeout: 5_000, interval: 10 });
+    await eventuallyPasses(() => expect(known()).toBe(version));
   }
 
   test("notices that it appears, changes and goes, and never fetches its content nor lists", async () => {

@@ -3,7 +3,7 @@ import type { Route } from "../../../config/contract/routing.ts";
 import { createClusterDirectory } from "../../../server/api/kubernetes/directory.ts";
 import type { Directory } from "../../../server/api/replicas.ts";
 import { type ApiServerDouble, startApiServerDouble } from "../../support/api-server-double.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 
 const route = (service: string, more: Partial<Route> = {}): Route => ({
   pool: service,
@@ -59,9 +59,9 @@ describe("the directory of a cluster", () => {
     expect(directory.table()).toBeUndefined();
     await eventually("it says that it waits", () => warnings.some((text) => text.includes("demo-routing")));
     table([route("demo-mist")]);
-    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1, 2000);
+    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
     table([route("demo-mist", { weight: 90 }), route("demo-canary", { weight: 10 })]);
-    await eventually("the change is seen", () => directory.table()?.models.mist?.length === 2, 2000);
+    await eventually("the change is seen", () => directory.table()?.models.mist?.length === 2);
   });
 
   it("follows the endpoints of just the services in the table", async () => {
@@ -69,9 +69,9 @@ describe("the directory of a cluster", () => {
     server.put("endpointslices", slice("demo-mist", ["10.0.0.1"]));
     await eventually("the first replica", sees("demo-mist", ["http://10.0.0.1:8080"]));
     server.put("endpointslices", slice("demo-mist", ["10.0.0.1", "10.0.0.2"]));
-    await eventually("the second", sees("demo-mist", ["http://10.0.0.1:8080", "http://10.0.0.2:8080"]), 2000);
+    await eventually("the second", sees("demo-mist", ["http://10.0.0.1:8080", "http://10.0.0.2:8080"]));
     server.remove("endpointslices", "demo-mist-x1");
-    await eventually("none", sees("demo-mist", []), 2000);
+    await eventually("none", sees("demo-mist", []));
     const asked = server.requests.find((request) => request.includes("endpointslices")) ?? "";
     expect(new URL(asked, "http://x").searchParams.get("labelSelector")).toBe(
       "kubernetes.io/service-name in (demo-mist)",

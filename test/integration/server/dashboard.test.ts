@@ -5,7 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { openDatabase } from "../../../server/store/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { joined as joinedBy } from "../../support/people.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { type Page, Visitor } from "../../support/visitor.ts";
@@ -221,13 +222,11 @@ describe("the token page", () => {
     )?.[1];
     await eventually("the new secret is known", async () => (await statusOf(fresh ?? "")) === 200);
     expect(await statusOf(key)).toBe(200);
-    await eventually(
-      "its use is counted",
-      async () => /\d today/.test((await owner.get("/dashboard/keys")).text),
-      30_000,
+    await eventually("its use is counted", async () =>
+      /\d today/.test((await owner.get("/dashboard/keys")).text),
     );
     await owner.post("/dashboard/keys/revoke", { key: "app" });
-    await eventually("neither counts any more", async () => (await statusOf(key)) === 401, 15_000);
+    await eventually("neither counts any more", async () => (await statusOf(key)) === 401);
     expect(await statusOf(fresh ?? "")).toBe(401);
   });
 

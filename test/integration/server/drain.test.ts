@@ -7,11 +7,10 @@ import { afterEach, describe, expect, it } from "vitest";
 import { watchForClose } from "../../../server/api/graceful-close.ts";
 import { createLifecycle, drain } from "../../../server/api/lifecycle.ts";
 import { unsentBytes } from "../../../server/kernel-queues.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 
 /** More than the kernel takes: the server has ended the answer, and holds the most of it. */
 const longBytes = 32 * 1024 * 1024;
-const withinMs = 20_000;
 const sockets: Socket[] = [];
 
 afterEach(() => {
@@ -73,9 +72,9 @@ describe("a server that drains", () => {
     const caller = await call(port);
     caller.ask("/long");
     caller.socket.pause();
-    await eventually("the kernel is full", async () => (await unsentBytes(port)) > 100_000, withinMs);
+    await eventually("the kernel is full", async () => (await unsentBytes(port)) > 100_000);
     const stopped = stop(0);
-    await eventually("new connections are refused", () => refusesConnections(port), withinMs);
+    await eventually("new connections are refused", () => refusesConnections(port));
     caller.socket.resume();
     await once(caller.socket, "end");
     expect(caller.bytes()).toBeGreaterThan(longBytes);
@@ -87,23 +86,23 @@ describe("a server that drains", () => {
     const caller = await call(port);
     caller.ask("/long");
     caller.socket.pause();
-    await eventually("the kernel is full", async () => (await unsentBytes(port)) > 100_000, withinMs);
+    await eventually("the kernel is full", async () => (await unsentBytes(port)) > 100_000);
     const stopped = stop(3_000);
-    await eventually("new connections are refused", () => refusesConnections(port), withinMs);
+    await eventually("new connections are refused", () => refusesConnections(port));
     await sleep(3_500); // longer than the pause, which does not count yet
     caller.socket.resume();
-    await eventually("it has read", () => caller.bytes() > longBytes, withinMs);
+    await eventually("it has read", () => caller.bytes() > longBytes);
     caller.ask("/short");
-    await eventually("the next answer", () => caller.heard().endsWith("short"), withinMs);
+    await eventually("the next answer", () => caller.heard().endsWith("short"));
     await stopped;
-    await eventually("the end", () => caller.socket.readableEnded, withinMs);
+    await eventually("the end", () => caller.socket.readableEnded);
   });
 
   it("ends at once what nobody uses, and waits for nobody to close the other half", async () => {
     const { port, stop } = await start();
     const idle = await call(port);
     idle.ask("/short");
-    await eventually("the answer", () => idle.heard().endsWith("short"), withinMs);
+    await eventually("the answer", () => idle.heard().endsWith("short"));
     const unused = await call(port);
     const pauseMs = 60_000;
     const ended = Promise.all([idle, unused].map(({ socket }) => once(socket, "end")));

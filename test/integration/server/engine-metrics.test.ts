@@ -9,8 +9,8 @@ import { acceptedTokensKey } from "../../../config/contract/names.ts";
 import { readTelemetry } from "../../../server/cli/telemetry-settings.ts";
 import { startTelemetry } from "../../../server/telemetry/start.ts";
 import type { Telemetry } from "../../../server/telemetry/telemetry.ts";
-import { eventually } from "../../support/api-tier.ts";
 import { CollectorPod } from "../../support/collector.ts";
+import { eventually } from "../../support/eventually.ts";
 import { hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 import { type NvidiaSmi, standInNvidiaSmi } from "../../support/nvidia-smi.ts";
 import { type OtlpReceiver, type ReceivedMetric, startOtlpReceiver } from "../../support/otlp.ts";
@@ -87,9 +87,9 @@ describe("the real collector", () => {
     try {
       const { samples, rate } = await hear(arcana.url, hello);
       expect((await invoke(arcana.url, { ...hello, speaker: "nobody" })).status).toBe(400);
-      await eventually("a reading of the GPU", () => names().includes(gpuLoad), patienceMs);
+      await eventually("a reading of the GPU", () => names().includes(gpuLoad));
       await arcana.kill("SIGTERM");
-      await eventually("the last flush", () => invocations() === 2 && streams() === 0, patienceMs);
+      await eventually("the last flush", () => invocations() === 2 && streams() === 0);
       expectAllFive(samples.length / rate);
     } finally {
       await arcana.kill("SIGKILL");
@@ -114,14 +114,10 @@ describe("the real collector", () => {
       });
       const caller = new AbortController();
       await invoke(arcana.url, { ...hello, text: `${hello.text} `.repeat(1_000) }, caller.signal);
-      await eventually(
-        "a stream and the GPU",
-        () => streams() === 1 && names().includes(gpuLoad),
-        patienceMs,
-      );
+      await eventually("a stream and the GPU", () => streams() === 1 && names().includes(gpuLoad));
       caller.abort();
       await arcana.stop();
-      await eventually("the last flush", () => streams() === 0, patienceMs);
+      await eventually("the last flush", () => streams() === 0);
       expect(names()).toEqual([...ofStreams, gpuLoad].sort());
     },
   );
@@ -133,9 +129,9 @@ describe("the real collector", () => {
     using gpu = standInNvidiaSmi(loads);
     const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` }, gpu);
     speak(telemetry);
-    await eventually("a question to the GPU", () => gpu.runs().length === loads.length, patienceMs);
+    await eventually("a question to the GPU", () => gpu.runs().length === loads.length);
     await telemetry.stop();
-    await eventually("the last flush", () => invocations() === 1, patienceMs);
+    await eventually("the last flush", () => invocations() === 1);
     expect(names()).toEqual(ofStreams);
   });
 });
@@ -207,7 +203,7 @@ describe("arcana's metrics", () => {
       { OTEL_COLLECTOR_PROTOCOL: "http/protobuf", OTEL_COLLECTOR_ENDPOINT: silent.url },
       noGpu,
     );
-    await eventually("several sends", () => silent.tries() > 3 && complaints().length > 0, patienceMs);
+    await eventually("several sends", () => silent.tries() > 3 && complaints().length > 0);
     expect(silent.open()).toBeLessThan(3);
     expect(complaints()).toHaveLength(1);
     await telemetry.stop();
@@ -217,7 +213,7 @@ describe("arcana's metrics", () => {
     const silent = await startSilent();
     await silent[Symbol.asyncDispose]();
     const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: silent.url }, noGpu);
-    await eventually("the complaint", () => complaints().length > 0, patienceMs);
+    await eventually("the complaint", () => complaints().length > 0);
     await new Promise((resolve) => setTimeout(resolve, 1_000)); // more sends
     await telemetry.stop();
     expect(complaints()).toHaveLength(1);
@@ -246,9 +242,9 @@ describe("arcana's metrics", () => {
       noGpu,
     );
     speak(telemetry);
-    await eventually("the complaint", () => complaints().length > 0, patienceMs);
+    await eventually("the complaint", () => complaints().length > 0);
     receiver.status = 200;
-    await eventually("good news", () => told.includes("metrics are sent again"), patienceMs);
+    await eventually("good news", () => told.includes("metrics are sent again"));
     await telemetry.stop();
     expect(invocations()).toBe(1);
     expect(latest("svc.engine.initial_latency")?.points[0]).toMatchObject({ count: 1, sum: 120 });

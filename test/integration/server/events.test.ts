@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import { Failure } from "../../../server/errors.ts";
-import { eventually, startTestApi } from "../../support/api-tier.ts";
+import { startTestApi } from "../../support/api-tier.ts";
 import { joinChunks, parseEvents } from "../../support/events.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
 const open: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = [];

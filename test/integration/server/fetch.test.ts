@@ -5,10 +5,11 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { paths } from "../../../config/contract/names.ts";
 import { fetchers } from "../../../operator/desired/cache.ts";
 import { type FetchOptions, fetchModel } from "../../../server/fetch/fetch.ts";
+import { eventuallyPasses } from "../../support/eventually.ts";
 import { FileServer } from "../../support/file-server.ts";
 
 let server: FileServer;
@@ -82,7 +83,7 @@ describe("a file by HTTP", () => {
     server.cuts.push(120_000);
     const stopped = new AbortController();
     const dying = run(`${server.url}/model.bin`, { signal: stopped.signal, pauseMs: 60_000 });
-    await vi.waitFor(() => expect(lines.join()).toContain("broken off"), { timeout: 15_000 });
+    await eventuallyPasses(() => expect(lines.join()).toContain("broken off"));
     stopped.abort();
     await expect(dying).rejects.toThrow();
     expect(existsSync(join(folder, "model.bin"))).toBe(false);
@@ -136,7 +137,7 @@ describe("a file by HTTP", () => {
     server.cuts.push(100_000);
     const stopped = new AbortController();
     const dying = run(`${server.url}/model.bin`, { signal: stopped.signal, pauseMs: 60_000 });
-    await vi.waitFor(() => expect(lines.join()).toContain("broken off"), { timeout: 15_000 });
+    await eventuallyPasses(() => expect(lines.join()).toContain("broken off"));
     stopped.abort();
     await expect(dying).rejects.toThrow();
     await writeFile(partial(), randomBytes((await stat(partial())).size));

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { voices, voicesOf } from "../../../config/contract/voices.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { TinyModelFolder, tinyManifest } from "../../support/generator/model-folder.ts";
 import { hear, invoke, modelTier } from "../../support/model-tier.ts";
 

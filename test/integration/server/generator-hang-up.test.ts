@@ -1,7 +1,8 @@
 import { request } from "node:http";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunningTier } from "../../../server/model/tier.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
 import { modelTier } from "../../support/model-tier.ts";
 

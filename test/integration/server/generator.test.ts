@@ -11,7 +11,7 @@ import { GeneratorEngine } from "../../../server/engine/generator/engine.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
 import type { Invocation } from "../../../server/speech.ts";
 import type { WireFrame } from "../../../server/wire.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type TinyModelFolder, tinyManifest } from "../../support/generator/model-folder.ts";
 import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
 import { tinyCodec } from "../../support/generator/tiny-codec.ts";
@@ -29,7 +29,6 @@ const arcana: Partial<Invocation> = {
   text: "Hello there.",
   sampling: usual,
 };
-const restartMs = 30_000;
 const ownerFile = fileURLToPath(new URL("../../support/generator/owner/main.ts", import.meta.url));
 
 let vllm: ScriptedVllm;
@@ -43,7 +42,7 @@ afterAll(async () => {
   vllm.delete();
 });
 beforeEach(async () => {
-  await eventually("it is ready", isReady, restartMs);
+  await eventually("it is ready", isReady);
   await vllm.script({ does: "speak" });
 });
 
@@ -224,7 +223,7 @@ describe("a generator in trouble", () => {
     for (const frames of ends)
       expect(frames.at(-1)).toMatchObject({ kind: "error", failure: { code: "model_failed" } });
     await eventually("it is seen", async () => !(await isReady()));
-    await eventually("it is back", isReady, restartMs);
+    await eventually("it is back", isReady);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
   }, 60_000);
@@ -236,7 +235,7 @@ describe("a generator in trouble", () => {
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "15"]);
     expect(await isReady()).toBe(false);
     expect((await fetch(`${tier.url}/readyz`)).status).toBe(200); // a restart of the container would take longer
-    await eventually("it is back", isReady, restartMs);
+    await eventually("it is back", isReady);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric("svc_tts_engine_restarts_total")).toBeGreaterThan(restarts);
   }, 60_000);
@@ -245,8 +244,8 @@ describe("a generator in trouble", () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
     await vllm.script({ does: "freeze" });
     expect((await invoke(tier.url, arcana)).status).toBe(503);
-    await eventually("it is seen", async () => !(await isReady()), restartMs);
-    await eventually("it is back", isReady, restartMs);
+    await eventually("it is seen", async () => !(await isReady()));
+    await eventually("it is back", isReady);
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
   }, 90_000);
 

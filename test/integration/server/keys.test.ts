@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 const run = promisify(execFile);
@@ -94,7 +95,7 @@ describe("keys of a database", () => {
     renameSync(database, `${database}.away`);
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect(await statusOf(key)).toBe(200);
-    await eventually("they are too old", async () => (await statusOf(key)) === 503, 8_000);
+    await eventually("they are too old", async () => (await statusOf(key)) === 503);
     expect(await statusOf(api.key)).toBe(200); // the file's own keys have nothing to do with it
     renameSync(`${database}.away`, database);
     await eventually("they are read again", async () => (await statusOf(key)) === 200);

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import { startApiTier } from "../../../server/api/start.ts";
-import { eventually, testVoices } from "../../support/api-tier.ts";
+import { testVoices } from "../../support/api-tier.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
 
 /** The API tier and a real HTTPS server in the place of the license's issuer. */
@@ -119,7 +120,7 @@ async function state(url: string): Promise<string> {
 }
 
 const becomes = (url: string, wanted: string) =>
-  eventually(`license ${wanted}`, async () => (await state(url)) === wanted, 10_000);
+  eventually(`license ${wanted}`, async () => (await state(url)) === wanted);
 
 async function figure(url: string, name: string): Promise<string | undefined> {
   const text = await (await fetch(`${url}/metrics`)).text();
@@ -127,14 +128,14 @@ async function figure(url: string, name: string): Promise<string | undefined> {
 }
 
 const counted = (url: string, name: string) =>
-  eventually(name, async () => / [1-9]\d*$/.test((await figure(url, name)) ?? ""), 10_000);
+  eventually(name, async () => / [1-9]\d*$/.test((await figure(url, name)) ?? ""));
 
 const failedChecks = 'svc_tts_license_checks_total{result="failed"}';
 
 describe("the license's issuer", () => {
   it("is asked by the license's id alone, again before its answer is too old, and counted", async () => {
     const url = await start({ intervalSeconds: 2 });
-    await eventually("two questions", () => asked.length >= 2, 10_000);
+    await eventually("two questions", () => asked.length >= 2);
     expect(new Set(asked)).toEqual(new Set(['POST /status {"id":"1"}']));
     expect(await state(url)).toBe("valid");
     await counted(url, 'svc_tts_license_checks_total{result="good"}');

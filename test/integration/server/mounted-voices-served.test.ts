@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { RunningTier } from "../../../server/model/tier.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { modelTier } from "../../support/model-tier.ts";
 import { VoicesFolder } from "../../support/voices/folder.ts";
 
@@ -42,7 +43,7 @@ const speak = (more: object = {}) =>
   );
 
 test("a mounted voice is listed and spoken like any other, by the replica that has it", async () => {
-  await eventually("it is listed", async () => (await listed()) !== undefined, 15_000);
+  await eventually("it is listed", async () => (await listed()) !== undefined);
   expect(await listed()).toEqual({
     id: "en_gb-nora-low",
     models: ["mist", "mistv2"],
@@ -67,7 +68,7 @@ test("the model tier tells what it has, what is wrong, and how much of each", as
   folder.write("broken.onnx", "no model");
   const tier = tiers[0]?.url;
   const list = async () => (await (await fetch(`${tier}/voices`)).json()) as { problems: unknown[] };
-  await eventually("the problem is told", async () => (await list()).problems.length > 0, 15_000);
+  await eventually("the problem is told", async () => (await list()).problems.length > 0);
   expect(await list()).toMatchObject({
     voices: [{ id: "en_gb-nora-low" }],
     problems: [{ file: "broken.onnx.json", message: expect.stringMatching(/cannot be read/) }],
@@ -81,11 +82,10 @@ test("the model tier tells what it has, what is wrong, and how much of each", as
 test("a voice that is removed is no voice any more, and one that is added is", async () => {
   folder.piper("de_DE-otto-low", { language: "de_DE", espeak: "de" });
   folder.remove("en_GB-nora-low.onnx", "en_GB-nora-low.onnx.json");
-  await eventually("it is gone", async () => (await listed()) === undefined, 15_000);
+  await eventually("it is gone", async () => (await listed()) === undefined);
   expect((await speak()).status).toBe(400);
   await eventually(
     "the other one speaks",
     async () => (await speak({ speaker: "de_de-otto-low", text: "Guten Tag." })).status === 200,
-    15_000,
   );
 });

@@ -17,7 +17,7 @@ import { NeuralEngine } from "../../../server/engine/neural/engine.ts";
 import { type MountedSpeaker, MountedVoices } from "../../../server/engine/neural/mounted-voices.ts";
 import type { ProcessPool } from "../../../server/engine/process-pool.ts";
 import type { EngineFrame, Token, TokenTime } from "../../../server/speech.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { processGone } from "../../support/processes.ts";
 import { type PiperFiles, VoicesFolder } from "../../support/voices/folder.ts";
 import { tinyPiper } from "../../support/voices/random-voices.ts";
@@ -58,12 +58,9 @@ async function mount(path: string, log: EngineLog = quiet): Promise<MountedVoice
   return mounted;
 }
 
-/** A process starts for each change, which takes many seconds where others have the processor. */
-const patientlyMs = 60_000;
-
 const ids = (mounted: MountedVoices) => mounted.voices().map(({ id }) => id);
 const served = (mounted: MountedVoices, ...wanted: readonly string[]) =>
-  eventually(`${wanted} is served`, () => ids(mounted).join() === wanted.join(), patientlyMs);
+  eventually(`${wanted} is served`, () => ids(mounted).join() === wanted.join());
 
 function manifest(sha256: string, change: object = {}): object {
   const voices = [{ id: "mona", gender: "female" }];
@@ -365,7 +362,7 @@ describe("what is wrong with a voice is told, and no other voice suffers", () =>
     folder.piper("mona");
     write(folder);
     const mounted = await mount(folder.path, { ...quiet, warn: (fields) => void logged.push(fields) });
-    await eventually("the problem is told", () => mounted.problems().length > 0, patientlyMs);
+    await eventually("the problem is told", () => mounted.problems().length > 0);
     expect(mounted.problems()).toEqual([
       { file, ...(field !== undefined && { field }), message: expect.stringMatching(says) },
     ]);
@@ -389,14 +386,14 @@ describe("the folder changes while it is served", () => {
     const before = pidsOf(first);
 
     folder.piper("mona", { seed: 2 });
-    await eventually("the new model speaks", () => pidOf(mounted, "mona") !== before[0], patientlyMs);
+    await eventually("the new model speaks", () => pidOf(mounted, "mona") !== before[0]);
     expect(mounted.modelsInMemory()).toBe(2);
     const rest = await gather(frames);
     expect(begun.done).toBe(false);
     expect(rest.times.length + (begun.value?.times.length ?? 0)).toBe(8);
     expect((await gather(speak(first, tokens("And on.")))).audio.length).toBeGreaterThan(1000); // its next phrase
     first.release();
-    await eventually("the old model is freed", () => before.every(processGone), patientlyMs);
+    await eventually("the old model is freed", () => before.every(processGone));
     await eventually("it is counted no more", () => mounted.modelsInMemory() === 1); // its owner hears of the end a moment later
 
     const last = speakerOf(mounted, "mona");
@@ -405,7 +402,7 @@ describe("the folder changes while it is served", () => {
     await served(mounted);
     expect((await gather(speak(last, tokens("Still here.")))).times).toHaveLength(2);
     last.release();
-    await eventually("the removed model is freed", () => pids.every(processGone), patientlyMs);
+    await eventually("the removed model is freed", () => pids.every(processGone));
     expect(mounted.problems()).toEqual([]);
   }, 180_000);
 
@@ -415,10 +412,10 @@ describe("the folder changes while it is served", () => {
     const mounted = await mount(folder.path);
     await served(mounted, "mona");
     folder.write("mona.onnx", Buffer.alloc(5000, "x"));
-    await eventually("it is told", () => mounted.problems().length === 1, patientlyMs);
+    await eventually("it is told", () => mounted.problems().length === 1);
     expect((await say(mounted, "mona", tokens("Hello."))).audio.length).toBeGreaterThan(1000);
     folder.piper("mona", { seed: 2 });
-    await eventually("it is mended", () => mounted.problems().length === 0, patientlyMs);
+    await eventually("it is mended", () => mounted.problems().length === 0);
     expect(ids(mounted)).toEqual(["mona"]);
   });
 
@@ -434,7 +431,7 @@ describe("the folder changes while it is served", () => {
     rewrite(Buffer.alloc(model.length, "x"));
     const logged: object[] = [];
     const mounted = await mount(folder.path, { ...quiet, warn: (fields) => void logged.push(fields) });
-    await eventually("it is told", () => mounted.problems().length === 1, patientlyMs);
+    await eventually("it is told", () => mounted.problems().length === 1);
     rewrite(model);
     await served(mounted, "mona");
     expect(mounted.problems()).toEqual([]);
@@ -452,9 +449,9 @@ describe("the folder changes while it is served", () => {
       JSON.parse(readFileSync(join(folder.path, "mona.onnx.json"), "utf8")),
     );
     const mounted = await mount(folder.path);
-    await eventually("it is told", () => mounted.problems().length === 1, patientlyMs);
+    await eventually("it is told", () => mounted.problems().length === 1);
     folder.remove("first");
-    await eventually("it is mended", () => mounted.problems().length === 0, patientlyMs);
+    await eventually("it is mended", () => mounted.problems().length === 0);
     await served(mounted, "mona");
   });
 
@@ -477,7 +474,7 @@ describe("the folder changes while it is served", () => {
     const before = digest(await say(mounted, "mona", tokens("Hello there.")));
     const pid = pidOf(mounted, "mona");
     version("..v2", 2);
-    await eventually("the new version speaks", () => pidOf(mounted, "mona") !== pid, patientlyMs);
+    await eventually("the new version speaks", () => pidOf(mounted, "mona") !== pid);
     expect(digest(await say(mounted, "mona", tokens("Hello there.")))).not.toBe(before);
   });
 

@@ -7,7 +7,8 @@ import { voices } from "../../../config/contract/voices.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
 import { createKey, type Scope } from "../../../server/store/key.ts";
 import { toFileEntry } from "../../../server/store/key-file.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { framesOf, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
@@ -124,11 +125,7 @@ describe("saveOovs", () => {
       undefined,
       undefined,
     ]);
-    await eventually(
-      "they are there",
-      async () => (await saved(running, keys.reader))[0]?.count === 6,
-      10_000,
-    );
+    await eventually("they are there", async () => (await saved(running, keys.reader))[0]?.count === 6);
     const [word] = await saved(running, keys.reader, "?language=en&limit=5");
     expect(word).toMatchObject({ word: "zorblaxian", language: "eng", count: 6 });
     expect(word).toHaveProperty("firstSeen", expect.stringMatching(/^\d{4}-.*Z$/));
@@ -172,7 +169,7 @@ describe("saveOovs", () => {
           return answer.status;
         })) === 200,
     );
-    await eventually("they are there", async () => (await saved(running, keys.loner)).length === 1, 10_000);
+    await eventually("they are there", async () => (await saved(running, keys.loner)).length === 1);
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian" }]);
   });
 });

@@ -1,6 +1,7 @@
 import { afterEach, expect, it } from "vitest";
 import { readFigures } from "../../../operator/rollout/figures.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 /** What canaries are judged by: an API tier with a good pool and a canary whose every stream fails. */

@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { ApiLoad, PoolLoad } from "../../../config/contract/load.ts";
 import type { Route } from "../../../config/contract/routing.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 /** A pool at zero over real sockets: who asks is held until it is there, within bounds. */
@@ -76,7 +77,7 @@ describe("a pool that sleeps at zero", () => {
     api.route(route({ idle: false }));
     await eventually("the table is read", async () => (await fetch(`${api.url}/metrics`)).ok);
     expect((await health()).modelReachable).toBe(true);
-    await eventually("its time is up", async () => !(await health()).modelReachable, 8_000);
+    await eventually("its time is up", async () => !(await health()).modelReachable);
   });
 
   it("sends the next away with 503 and Retry-After when as many wait as may", async () => {

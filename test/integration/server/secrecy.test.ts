@@ -7,7 +7,8 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { childrenOf, commandOf } from "../../bench/process-figures.ts";
 import { freeOffset } from "../../bench/running-server.ts";
-import { eventually, rawRequest } from "../../support/api-tier.ts";
+import { rawRequest } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../../support/otlp.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
@@ -59,7 +60,7 @@ beforeAll(async () => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${output()}`);
     return output().includes("==> speaking");
   };
-  await eventually("it speaks", speaking, 90_000);
+  await eventually("it speaks", speaking);
 });
 afterAll(async () => {
   child.kill("SIGKILL");

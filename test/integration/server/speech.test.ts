@@ -7,7 +7,8 @@ import type { ApiSettings } from "../../../server/api/settings.ts";
 import { resampledLength } from "../../../server/audio/resample.ts";
 import { Failure } from "../../../server/errors.ts";
 import { unsentBytes } from "../../../server/kernel-queues.ts";
-import { eventually, rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import {
   type Call,
   type ScriptedModel,
@@ -126,16 +127,12 @@ describe("a spoken answer", () => {
     });
     const answer = await api.post(arcana, { accept: "audio/wav" });
     let before = -1;
-    await eventually(
-      "the model waits",
-      async () => {
-        const still = sent === before;
-        before = sent;
-        await new Promise((resolve) => setTimeout(resolve, 200));
-        return still && sent === before;
-      },
-      20_000,
-    );
+    await eventually("the model waits", async () => {
+      const still = sent === before;
+      before = sent;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      return still && sent === before;
+    });
     expect(sent).toBeLessThan(500);
     await answer.body?.cancel();
   });

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openDatabase } from "../../../server/store/database.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 import {
@@ -94,17 +94,17 @@ describe("unknown words", { timeout: 240_000 }, () => {
   it("are kept while PostgreSQL is away, and by the process that comes after one that was killed", async () => {
     api = await start();
     expect(await speak("before")).toBe(200);
-    await eventually("the first is there", async () => (await kept()).length === 1, 30_000);
+    await eventually("the first is there", async () => (await kept()).length === 1);
     await postgres.kill();
     for (let i = 0; i < 3; i++) expect(await speak("zorblax")).toBe(200);
-    await eventually("they are on the disk", async () => spooled() === 3, 10_000);
+    await eventually("they are on the disk", async () => spooled() === 3);
     await api.kill("SIGKILL");
     api = await start();
     expect(await speak("quux")).toBe(200);
     await postgres.restart();
-    await eventually("all are there", async () => (await kept()).length === 3, 45_000);
+    await eventually("all are there", async () => (await kept()).length === 3);
     expect(await kept()).toEqual(["before 1", "quux 1", "zorblax 3"]);
-    await eventually("nothing waits", async () => readdirSync(spool).length === 0, 10_000);
+    await eventually("nothing waits", async () => readdirSync(spool).length === 0);
   });
 
   it("cost no speech while the disk is full, and are not lost by it", async () => {
@@ -113,7 +113,7 @@ describe("unknown words", { timeout: 240_000 }, () => {
     api = await start();
     const statuses = await Promise.all(Array.from({ length: 20 }, () => speak("zorblax")));
     expect(new Set(statuses)).toEqual(new Set([200]));
-    await eventually("they are there", async () => (await kept())[0] === "zorblax 20", 30_000);
+    await eventually("they are there", async () => (await kept())[0] === "zorblax 20");
     expect(api.said()).toContain("the spool of words cannot be written; they wait in memory");
     expect(api.said()).toContain("ENOSPC");
   });

@@ -16,7 +16,7 @@ import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts
 import { createSessions, sessionId } from "../../../server/store/sessions.ts";
 import { createSentenceSetting } from "../../../server/store/team-settings.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
 let folder: string;

@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import { startTracing } from "../../../server/tracing/start.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { modelTier } from "../../support/model-tier.ts";
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver, tracingTo } from "../../support/otlp.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { Visitor } from "../../support/visitor.ts";
 
-const withinMs = 5_000;
 const word = "zorblax";
 
 let postgres: TestPostgres;
@@ -58,7 +58,7 @@ async function statusAt(api: TestApi | undefined, key: string): Promise<number |
 /** Milliseconds until it holds. */
 async function soon(what: string, holds: () => Promise<boolean>): Promise<string> {
   const began = performance.now();
-  await eventually(what, holds, withinMs);
+  await eventually(what, holds);
   return `${what}: ${((performance.now() - began) / 1000).toFixed(1)} s`;
 }
 

@@ -6,7 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { dayOf, recordUsage } from "../../../server/store/usage.ts";
 import { listVoiceUsage, type VoiceUsage } from "../../../server/store/voice-usage.ts";
-import { eventually, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { Visitor } from "../../support/visitor.ts";
@@ -62,7 +63,7 @@ describe.each([
     model.script = (call) => call.refuse(500, {});
     await speak(api, red, { text: "Hello." });
     model.script = speakTone(0.5);
-    await eventually("it is written", async () => (await rowsOf()).length === 3, 15_000);
+    await eventually("it is written", async () => (await rowsOf()).length === 3);
     const member = await joined(api, owner, "ada", "blue");
     const page = await member.get("/dashboard/usage");
     expect(page.text).toContain("License: <strong>valid</strong>");

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openDatabase } from "../../../server/store/database.ts";
 import { createKey } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
-import { eventually } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { joined } from "../../support/people.ts";
 import { Visitor } from "../../support/visitor.ts";
 import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
@@ -54,7 +54,7 @@ describe("a word that no dictionary has", { timeout: 180_000 }, () => {
     const wanted = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
     expect(plain.equals(wanted)).toBe(false);
     await speak("blue", "Zorblax and quuxly.", { saveOovs: true });
-    await eventually("it appears", async () => (await page()).text.includes(">Zorblax</h2>"), 60_000);
+    await eventually("it appears", async () => (await page()).text.includes(">Zorblax</h2>"));
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("Zorblax");
     const form = { team: "blue", word: "Zorblax", language: "eng" };
     const wrong = await owner.post("/dashboard/words/save", { ...form, phonemes: "z1?" });
@@ -71,10 +71,10 @@ describe("a word that no dictionary has", { timeout: 180_000 }, () => {
 
   it("is dismissed, and does not come back when it is met again", async () => {
     await speak("blue", "Blorquent.", { saveOovs: true });
-    await eventually("it appears", async () => (await page()).text.includes(">Blorquent</h2>"), 60_000);
+    await eventually("it appears", async () => (await page()).text.includes(">Blorquent</h2>"));
     await owner.post("/dashboard/words/dismiss", { team: "blue", word: "Blorquent", language: "eng" });
     await speak("blue", "blorquent and wuggish.", { saveOovs: true });
-    await eventually("the other appears", async () => (await page()).text.includes(">wuggish</h2>"), 60_000);
+    await eventually("the other appears", async () => (await page()).text.includes(">wuggish</h2>"));
     expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
   });
 
@@ -83,7 +83,7 @@ describe("a word that no dictionary has", { timeout: 180_000 }, () => {
     const spoken = "First of all. That glumfrag is <new> here. Last.";
     const quoted = '<blockquote dir="auto" lang="en">That glumfrag is &#60;new&#62; here.</blockquote>';
     await speak("blue", spoken, { saveOovs: true });
-    await eventually("it appears", async () => (await page()).text.includes(">glumfrag</h2>"), 60_000);
+    await eventually("it appears", async () => (await page()).text.includes(">glumfrag</h2>"));
     expect((await page()).text).not.toContain("<blockquote");
     const member = await joined(owner, server.api.url, {
       ...{ name: "bob", role: "member", team: "blue", password },
@@ -94,7 +94,7 @@ describe("a word that no dictionary has", { timeout: 180_000 }, () => {
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
     await speak("blue", spoken, { saveOovs: true });
     await speak("red", spoken, { saveOovs: true });
-    await eventually("the sentence is there", async () => (await page()).text.includes(quoted), 60_000);
+    await eventually("the sentence is there", async () => (await page()).text.includes(quoted));
     expect((await member.get("/dashboard/words")).text).toContain(quoted);
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("<blockquote");
     await page();

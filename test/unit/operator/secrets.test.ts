@@ -1,9 +1,10 @@
 import { PassThrough } from "node:stream";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it } from "vitest";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import { systemClock } from "../../../operator/loop/clock.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { Secrets } from "../../../operator/secrets.ts";
+import { eventuallyPasses } from "../../support/eventually.ts";
 
 const ref = { apiVersion: "v1", kind: "Secret", namespace: "ns", name: "license" };
 const versionOf = (secret: Manifest | undefined) => secret?.metadata.resourceVersion;
@@ -60,7 +61,7 @@ afterEach(() => Promise.all(closing.splice(0).map((close) => close())));
 
 it("is read once, and again when the watch tells of another version", async () => {
   const { read, reads, told, tell } = opened();
-  await vi.waitFor(async () => {
+  await eventuallyPasses(async () => {
     await read("1");
     const asked = reads.length;
     await read("1");
@@ -68,7 +69,7 @@ it("is read once, and again when the watch tells of another version", async () =
   });
   const asked = reads.length;
   tell("MODIFIED", "2");
-  await vi.waitFor(() => expect(told).toEqual(["ns/license 2"]));
+  await eventuallyPasses(() => expect(told).toEqual(["ns/license 2"]));
   expect(await read("2")).toBe("2");
   expect(await read("2")).toBe("2");
   expect(reads).toHaveLength(asked + 1);
@@ -79,7 +80,7 @@ it("that changes while it is read for the first time is looked at again", async 
   const { secrets, reads, told, tell } = opened();
   const finding = secrets.read(ref, "version", versionOf);
   tell("MODIFIED", "2");
-  await vi.waitFor(() => expect(told).toContain("ns/license 2"));
+  await eventuallyPasses(() => expect(told).toContain("ns/license 2"));
   reads.at(-1)?.resolve(secret("1"));
   expect((await finding).fact).toBe("1");
   const again = secrets.read(ref, "version", versionOf);
@@ -99,7 +100,7 @@ it("that is gone is told, and read no more until it is back", async () => {
   const { secrets, read, reads, told, tell } = opened();
   await read("1");
   tell("DELETED", "3");
-  await vi.waitFor(() => expect(told).toContain("ns/license gone"));
+  await eventuallyPasses(() => expect(told).toContain("ns/license gone"));
   const gone = secrets.read(ref, "version", versionOf);
   reads.at(-1)?.resolve(undefined);
   expect((await gone).fact).toBeUndefined();

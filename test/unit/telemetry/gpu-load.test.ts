@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { GpuLoad } from "../../../server/telemetry/gpu-load.ts";
+import { eventuallyPasses } from "../../support/eventually.ts";
 import { type NvidiaSmi, standInNvidiaSmi } from "../../support/nvidia-smi.ts";
 
 const told: string[] = [];
@@ -20,7 +21,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-const until = (fact: () => void) => vi.waitFor(fact, { timeout: 15_000, interval: 20 });
+const until = (fact: () => void) => eventuallyPasses(fact);
 
 function isAlive(pid: number | undefined): boolean {
   try {
