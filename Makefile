@@ -56,6 +56,10 @@ test: node_modules/.installed test-deps ## every check and suite, in order, with
 test-unit: node_modules/.installed test-deps ## unit tests
 	@$(BIN)/vitest run --project unit
 
+.PHONY: test-repeat
+test-repeat: node_modules/.installed test-deps ## run test files repeatedly beside busy loops and print how often each test failed: N=10 FILES="…" BUSY=2
+	@N="$(N)" FILES="$(FILES)" BUSY="$(BUSY)" $(NODE) test/run/repeat/main.ts
+
 .PHONY: fuzz
 fuzz: node_modules/.installed test-deps ## ten minutes of requests that Schemathesis makes up from /openapi.json (make test sends a few)
 	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/schemathesis.test.ts

@@ -12,12 +12,14 @@ const expect = { poll: { timeout: 120_000 * patience, interval: 50 } };
 export default defineConfig({
   test: {
     ...(report && { reporters: ["default", "json"], outputFile: { json: report } }),
+    // One group each: the limits on workers differ, and test-repeat mixes files of several projects.
     projects: [
       // some start processes (tools, commands), which take their time on a busy machine
       {
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
+          sequence: { groupOrder: 0 },
           testTimeout: TEST_LIMIT_MS,
           expect,
         },
@@ -62,6 +64,7 @@ export default defineConfig({
         test: {
           name: "speech",
           include: ["test/speech/**/*.test.ts"],
+          sequence: { groupOrder: 4 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -71,6 +74,7 @@ export default defineConfig({
         test: {
           name: "browser",
           include: ["test/browser/**/*.test.ts"],
+          sequence: { groupOrder: 5 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -81,6 +85,7 @@ export default defineConfig({
           name: "vllm",
           include: ["test/vllm/**/*.test.ts"],
           maxWorkers: 1,
+          sequence: { groupOrder: 6 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -92,6 +97,7 @@ export default defineConfig({
           include: ["test/e2e/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
+          sequence: { groupOrder: 7 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -103,6 +109,7 @@ export default defineConfig({
           include: ["test/e2e/long/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
+          sequence: { groupOrder: 8 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -114,6 +121,7 @@ export default defineConfig({
           include: ["test/e2e/keda/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
+          sequence: { groupOrder: 9 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,

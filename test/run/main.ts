@@ -1,9 +1,9 @@
 /** `make test`: every suite in order, stopping at the first that is not fine; minutes and counts at the end. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { countTests, isGood, type Outcome, summary, type VitestReport } from "./report.ts";
+import { countTests, isGood, type Outcome, readReport, summary } from "./report.ts";
 
 const suites = ["check", "test-unit", "test-integration", "test-e2e"];
 const reports = mkdtempSync(join(tmpdir(), "svc-tts-reports-"));
@@ -37,13 +37,4 @@ function run(suite: string): Outcome {
   const exitCode = status ?? 1;
   if (suite === "check") return { suite, passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, tookMs };
   return { suite, ...countTests(readReport(reportFile), exitCode), tookMs };
-}
-
-function readReport(path: string): VitestReport | undefined {
-  try {
-    return JSON.parse(readFileSync(path, "utf8")) as VitestReport;
-  } catch (error) {
-    console.error(`no report of this suite's tests could be read: ${(error as Error).message}`);
-    return undefined;
-  }
 }

@@ -1,3 +1,6 @@
+import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+
 /** What one suite came to. */
 export interface Outcome {
   readonly suite: string;
@@ -7,12 +10,48 @@ export interface Outcome {
   readonly tookMs: number;
 }
 
-/** The numbers of vitest's JSON report that we count by. */
+/** What we use of vitest's JSON report. */
 export interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly numPendingTests: number;
   readonly numTodoTests: number;
+  readonly testResults: readonly FileReport[];
+}
+
+interface FileReport {
+  /** Absolute path of the file. */
+  readonly name: string;
+  readonly status: string;
+  /** Why the file could not be loaded; empty where its tests ran. */
+  readonly message: string;
+  readonly assertionResults: readonly TestReport[];
+}
+
+interface TestReport {
+  readonly ancestorTitles: readonly string[];
+  readonly title: string;
+  readonly status: string;
+  /** Milliseconds; absent for a test that did not run. */
+  readonly duration?: number | undefined;
+  readonly failureMessages: readonly string[];
+}
+
+export interface Failure {
+  /** Relative to the repository; empty for a failure of the whole suite. */
+  readonly file: string;
+  readonly title: string;
+  readonly message: string;
+}
+
+/** @returns undefined, and says why, where the suite ended before it could write a report. */
+export function readReport(path: string): VitestReport | undefined {
+  try {
+    return JSON.parse(readFileSync(path, "utf8")) as VitestReport;
+  } catch (error) {
+    console.error(`no test report of this suite could be read: ${(error as Error).message}`);
+    return undefined;
+  }
 }
 
 /**
@@ -33,6 +72,44 @@ export function countTests(
     failed: (exitCode !== 0 || empty) && failed === 0 ? 1 : failed,
     skipped: (report?.numPendingTests ?? 0) + (report?.numTodoTests ?? 0),
   };
+}
+
+/**
+ * Every failed or skipped test, and every file that could not be loaded or whose setup failed. The suite itself fails
+ * where it ended badly and nothing else says why.
+ */
+export function failuresOf(report: VitestReport | undefined, exitCode: number, root: string): Failure[] {
+  const failures = (report?.testResults ?? []).flatMap((file) =>
+    fileFailures(file, relative(root, file.name)),
+  );
+  if (failures.length > 0 || isGood(countTests(report, exitCode))) return failures;
+  const message = `no test failed, and the suite ended with exit code ${exitCode}: its log says why`;
+  return [{ file: "", title: "(the suite itself)", message }];
+}
+
+function fileFailures({ status, message, assertionResults }: FileReport, file: string): Failure[] {
+  const failed = assertionResults.filter((test) => test.status !== "passed");
+  if (status === "failed" && !failed.some((test) => test.status === "failed")) {
+    const notRun = failed.length > 0 ? `\n${failed.length} tests did not run` : "";
+    return [{ file, title: "(the file itself)", message: message + notRun }];
+  }
+  return failed.map((test) => ({
+    file,
+    title: titleOf(test),
+    message: withoutForeignFrames(test.failureMessages.join("\n")) || `the test did not run (${test.status})`,
+  }));
+}
+
+/** A stack without the frames of vitest and Node. */
+function withoutForeignFrames(text: string): string {
+  return text
+    .split("\n")
+    .filter((line) => !/^\s+at .*(\/node_modules\/|node:|<anonymous>)/.test(line))
+    .join("\n");
+}
+
+function titleOf({ ancestorTitles, title }: TestReport): string {
+  return [...ancestorTitles, title].join(" > ");
 }
 
 /** A suite is fine when everything in it ran and passed. */

@@ -1,21 +1,23 @@
 import { describe, expect, it } from "vitest";
-import { countTests, isGood, summary } from "../../run/report.ts";
+import { countTests, failuresOf, isGood, summary, type VitestReport } from "../../run/report.ts";
+import { report } from "./reports.ts";
 
-const report = { numPassedTests: 5, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };
+const empty = report({});
+const counted = { ...empty, numPassedTests: 5 };
 
 describe("a suite of tests", () => {
   it("is fine when every test ran and passed", () => {
-    const counted = countTests(report, 0);
-    expect(counted).toEqual({ passed: 5, failed: 0, skipped: 0 });
-    expect(isGood(counted)).toBe(true);
+    const counts = countTests(counted, 0);
+    expect(counts).toEqual({ passed: 5, failed: 0, skipped: 0 });
+    expect(isGood(counts)).toBe(true);
   });
 
   it.each([
-    ["a failed test", { ...report, numFailedTests: 1 }, 1],
-    ["a skipped test", { ...report, numPendingTests: 1 }, 0],
-    ["a test left for later", { ...report, numTodoTests: 1 }, 0],
-    ["a file that could not be loaded", report, 1],
-    ["no test at all", { ...report, numPassedTests: 0 }, 0],
+    ["a failed test", { ...counted, numFailedTests: 1 }, 1],
+    ["a skipped test", { ...counted, numPendingTests: 1 }, 0],
+    ["a test left for later", { ...counted, numTodoTests: 1 }, 0],
+    ["a file that could not be loaded", counted, 1],
+    ["no test at all", { ...counted, numPassedTests: 0 }, 0],
     ["no report", undefined, 1],
     ["no report and a good end", undefined, 0],
   ])("is not fine with %s", (_what, found, exitCode) => {
@@ -34,5 +36,48 @@ describe("the summary", () => {
 
   it("counts a skipped test as failed", () => {
     expect(summary([{ ...good, skipped: 2 }])).toMatch(/\n40 passed, 2 failed$/);
+  });
+});
+
+describe("the failures of a suite", () => {
+  it("name file, title and message of each failed test", () => {
+    const stack =
+      "no\nway\n    at new Promise (<anonymous>)\n    at file:///repo/node_modules/vitest/run.js:1:1";
+    const found = report({ "test/a.test.ts": { works: [], breaks: [stack] } });
+    expect(failuresOf(found, 1, "/repo")).toEqual([
+      { file: "test/a.test.ts", title: "breaks", message: "no\nway" },
+    ]);
+  });
+
+  it("name a skipped test", () => {
+    const found = report({ "test/a.test.ts": { works: "skipped" } });
+    expect(failuresOf(found, 0, "/repo")).toEqual([
+      { file: "test/a.test.ts", title: "works", message: "the test did not run (skipped)" },
+    ]);
+  });
+
+  it("name a file whose setup failed once, with its message", () => {
+    const [file] = report({ "test/a.test.ts": { one: "skipped", two: "skipped" } }).testResults;
+    const found = {
+      ...empty,
+      testResults: [{ ...file, status: "failed", message: "no cluster" }],
+    } as VitestReport;
+    expect(failuresOf(found, 1, "/repo")).toEqual([
+      { file: "test/a.test.ts", title: "(the file itself)", message: "no cluster\n2 tests did not run" },
+    ]);
+  });
+
+  it.each([
+    ["no report", undefined, 1],
+    ["a bad end without a failed test", report({ "test/a.test.ts": { works: [] } }), 1],
+    ["no test at all", report({}), 0],
+  ])("name the suite itself with %s", (_what, found, exitCode) => {
+    expect(failuresOf(found, exitCode, "/repo")).toEqual([
+      expect.objectContaining({ file: "", title: "(the suite itself)" }),
+    ]);
+  });
+
+  it("are none when every test passed", () => {
+    expect(failuresOf(report({ "test/a.test.ts": { works: [] } }), 0, "/repo")).toEqual([]);
   });
 });

@@ -1,0 +1,75 @@
+/**
+ * `make test-repeat N=10 FILES="…"`: runs test files repeatedly while busy loops keep the processors busy, and prints
+ * how often each test failed. `BUSY` is the number of busy loops.
+ */
+import { existsSync, mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { Worker } from "node:worker_threads";
+import { removeStartedCluster } from "../local-cluster.ts";
+import { onInterrupt, ProcessGroups } from "../process-group.ts";
+import { countTests, readReport } from "../report.ts";
+import { chooseSeed } from "../seed.ts";
+import { describeRates, failureRates, type Repetition } from "./rates.ts";
+
+const HOUR_MS = 3_600_000;
+const root = join(import.meta.dirname, "../../..");
+const folder = join(root, ".run/repeat");
+const files = (process.env.FILES ?? "").split(/\s+/).filter((file) => file !== "");
+const count = wholeNumber("N", 10);
+const busyLoops = wholeNumber("BUSY", 2);
+
+function wholeNumber(name: string, fallback: number): number {
+  const value = process.env[name] || String(fallback);
+  if (!/^\d+$/.test(value)) usage(`${name} must be a whole number, not '${value}'`);
+  return Number(value);
+}
+
+function usage(problem: string): never {
+  console.error(`error: ${problem}`);
+  console.error(
+    '       make test-repeat N=10 FILES="test/unit/run/report.test.ts" (BUSY=2 busy loops; BUSY=0: none)',
+  );
+  process.exit(2);
+}
+
+if (files.length === 0) usage("FILES names no test file");
+for (const file of files) if (!existsSync(join(root, file))) usage(`there is no file ${file}`);
+
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(folder, { recursive: true });
+const groups = new ProcessGroups();
+const cluster = removeStartedCluster();
+onInterrupt(async () => {
+  await groups.stop();
+  await cluster();
+  groups.killLeftovers();
+});
+
+// Threads of this process: nothing can leave them running.
+const loops = Array.from({ length: busyLoops }, () => new Worker("for (;;);", { eval: true }));
+console.log(`==> ${files.length} files, ${count} runs, ${busyLoops} busy loops; logs are in .run/repeat`);
+const repetitions: Repetition[] = [];
+for (let number = 1; number <= count; number += 1) {
+  const name = String(number).padStart(String(count).length, "0");
+  const report = join(folder, `${name}.json`);
+  const seed = chooseSeed(process.env.SEED);
+  const ended = await groups.run(["node_modules/.bin/vitest", "run", ...files], {
+    env: { VITEST_JSON: report, SEED: seed },
+    logFile: join(folder, `${name}.log`),
+    limitMs: HOUR_MS,
+  });
+  const repetition = { report: readReport(report), exitCode: ended.exitCode };
+  repetitions.push(repetition);
+  const { passed, failed, skipped } = countTests(repetition.report, ended.exitCode);
+  const seconds = (ended.tookMs / 1000).toFixed(0);
+  console.log(
+    `${name} of ${count}: ${passed} passed, ${failed + skipped} failed, ${seconds} s, SEED=${seed}`,
+  );
+}
+for (const loop of loops) await loop.terminate();
+await cluster();
+for (const { pid, command } of groups.killLeftovers())
+  console.log(`left running, now ended: ${pid} ${command}`);
+const rates = failureRates(repetitions, root);
+console.log(`\n${describeRates(rates, count)}`);
+process.exitCode = rates.length > 0 ? 1 : 0;
