@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, sleep, systemClock } from "./clock.ts";
 import { ifThere } from "./if-there.ts";
 
 /** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
@@ -46,21 +46,24 @@ const deadMs = 30_000;
  * What is to be awaited, once a server is closed, before its process ends: that callers have what was written. A pod's network goes with
  * it, and what the kernel then still holds, up to megabytes, nobody would hear.
  */
-export function watchUnsent(server: Server): { gone(endMs: number): Promise<void> } {
+export function watchUnsent(
+  server: Server,
+  clock: Clock = systemClock,
+): { gone(endMs: number): Promise<void> } {
   const address = server.address();
   const port = typeof address === "object" ? address?.port : undefined;
   return {
     gone: async (endMs) => {
       if (port === undefined) return;
-      let giveUpMs = performance.now() + deadMs;
+      let giveUpMs = clock.monotonicMs() + deadMs;
       let last = Number.POSITIVE_INFINITY;
       for (;;) {
         const bytes = await unsentBytes(port);
-        const nowMs = performance.now();
+        const nowMs = clock.monotonicMs();
         if (bytes < last) giveUpMs = nowMs + deadMs;
         last = bytes;
         if (bytes === 0 || nowMs >= Math.min(giveUpMs, endMs)) return;
-        await sleep(pollMs);
+        await sleep(clock, pollMs);
       }
     },
   };

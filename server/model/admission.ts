@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
@@ -19,14 +20,16 @@ type WaitEnd = "turn" | "late" | "gone" | "refused";
  */
 export class Admission {
   #limits: AdmissionLimits;
+  readonly #clock: Clock;
   #speaking = 0;
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
   /** Mean time that a stream holds its place, milliseconds; recent streams weigh more. */
   #serviceMs = 1_000;
   #idle = Promise.withResolvers<void>();
 
-  constructor(limits: AdmissionLimits) {
+  constructor(limits: AdmissionLimits, clock: Clock = systemClock) {
     this.#limits = limits;
+    this.#clock = clock;
     this.#queue = new FairQueue(limits.maxQueued);
     this.#idle.resolve();
   }
@@ -69,13 +72,13 @@ export class Admission {
   #wait(signal: AbortSignal, caller: string): Promise<WaitEnd> {
     return new Promise((resolve) => {
       const end = (how: WaitEnd) => {
-        clearTimeout(timer);
+        cancel();
         signal.removeEventListener("abort", gone);
         this.#queue.remove(caller, end);
         resolve(how);
       };
       const gone = () => end("gone");
-      const timer = setTimeout(() => end("late"), this.limits.deadlineMs);
+      const cancel = this.#clock.after(this.limits.deadlineMs, () => end("late"));
       signal.addEventListener("abort", gone, { once: true });
       const { waits, turnedAway } = this.#queue.add(caller, end);
       turnedAway?.("refused");
@@ -87,12 +90,12 @@ export class Admission {
   #begin(handedOn = false): Release {
     if (!handedOn) this.#speaking++;
     if (this.#speaking === 1 && !handedOn) this.#idle = Promise.withResolvers<void>();
-    const startedAt = performance.now();
+    const startedAt = this.#clock.monotonicMs();
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      this.#serviceMs += 0.1 * (performance.now() - startedAt - this.#serviceMs);
+      this.#serviceMs += 0.1 * (this.#clock.monotonicMs() - startedAt - this.#serviceMs);
       this.#leave();
     };
   }

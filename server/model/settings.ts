@@ -1,4 +1,5 @@
 import type { Tier } from "../../config/contract/models.ts";
+import type { Clock } from "../clock.ts";
 import type { GeneratorSettings } from "../engine/generator/settings.ts";
 import type { GeneratorName } from "../engine/generators.ts";
 import type { TelemetrySettings } from "../telemetry/settings.ts";
@@ -33,6 +34,8 @@ export interface ModelTierOptions {
   readonly dictionaryFolder?: string;
   /** Longest wait for a stream; 5 s unless given. */
   readonly queueDeadlineMs?: number;
+  /** Of the queue's deadline and of the drain; the system's unless given. */
+  readonly clock?: Clock;
 }
 
 export interface VoicesFolder {

@@ -10,6 +10,7 @@ import Fastify, {
   type RawRequestDefaultExpression,
 } from "fastify";
 import { modelsOfTier } from "../../config/contract/models.ts";
+import { type Clock, systemClock } from "../clock.ts";
 import { type EngineLog, EngineMissing } from "../engine/engine.ts";
 import { Engines, type MountSettings } from "../engine/engines.ts";
 import type { GeneratorName } from "../engine/generators.ts";
@@ -77,6 +78,7 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
 class ModelTier {
   readonly #options: ModelTierOptions;
   readonly #app: FastifyInstance;
+  readonly #clock: Clock;
   readonly #tracing: Tracing;
   readonly #telemetry: Telemetry;
   readonly #admission: Admission;
@@ -93,11 +95,15 @@ class ModelTier {
     this.#telemetry = telemetry;
     this.#options = options;
     this.#app = app;
-    this.#admission = new Admission({
-      maxStreams: options.maxConcurrentStreams,
-      maxQueued: options.maxConcurrentStreams,
-      deadlineMs: options.queueDeadlineMs ?? defaultQueueDeadlineMs,
-    });
+    this.#clock = options.clock ?? systemClock;
+    this.#admission = new Admission(
+      {
+        maxStreams: options.maxConcurrentStreams,
+        maxQueued: options.maxConcurrentStreams,
+        deadlineMs: options.queueDeadlineMs ?? defaultQueueDeadlineMs,
+      },
+      this.#clock,
+    );
     this.#metrics = new TierMetrics(
       options.tier,
       this.#admission,
@@ -169,11 +175,11 @@ class ModelTier {
     this.#state = "draining";
     this.#app.log.info({ streams: this.#admission.speaking }, "draining");
     const drainMs = this.#options.drainSeconds * 1000;
-    const end = performance.now() + drainMs;
-    const unsent = watchUnsent(this.#app.server);
-    const timer = setTimeout(() => this.#stopping.abort(draining()), drainMs);
+    const end = this.#clock.monotonicMs() + drainMs;
+    const unsent = watchUnsent(this.#app.server, this.#clock);
+    const cancel = this.#clock.after(drainMs, () => this.#stopping.abort(draining()));
     await this.#admission.idle();
-    clearTimeout(timer);
+    cancel();
     this.#stopping.abort(draining());
     await this.#app.close();
     await unsent.gone(end);
