@@ -11,7 +11,15 @@ const forms: readonly RegExp[] = [
   /\b((?:bearer|basic) +)[\w.~+/=-]{6,}/gi,
   /([a-z][a-z0-9+.-]*:\/\/)[^\s/@"']*:[^\s/@"']+(?=@)/gi,
   /((?:pass(?:word|wd)?|secret|token|api[-_]?key|credential|signature|authorization)"?(?:=|: ?)"?)[^\s"',;&[{]{4,}/gi,
+  // a shared access signature of Azure Storage
+  /([?&](?:sig|code)=)[^\s"'&]+/gi,
+  // keys of well-known services: Hugging Face, OpenAI, GitHub, AWS
+  /\b(?:hf_|sk-|gh[pousr]_|github_pat_|AKIA)[\w-]{8,}/g,
 ];
+
+/** An argument whose value is the argument after it, as `--api-key` and `--hf-token`. */
+const secretFlag = /^--?[\w-]*(?:pass(?:word|wd)?|secret|token|key|credentials?|authorization|auth)$/i;
+const plainFlag = /^--?(?:max|num|min)[\w-]*tokens?$|^--?tokenizer$/i;
 
 /** Variables whose values are settings, not secrets. Of any other, nobody knows. */
 const secretVariables: readonly string[] = [env.apiKey, env.valkeyPassword];
@@ -50,7 +58,10 @@ export class Redactor {
   object(value: unknown, field = ""): unknown {
     if (typeof value === "string") return this.#string(value, field);
     if (Array.isArray(value)) {
-      return value.map((item) => (field === "env" ? this.#variable(item) : this.object(item)));
+      return value.map((item, index) => {
+        if (field === "env") return this.#variable(item);
+        return isSecretArgument(value[index - 1], item) ? redacted : this.object(item);
+      });
     }
     if (typeof value !== "object" || value === null) return value;
     const kept = Object.entries(value).filter(
@@ -75,6 +86,12 @@ export class Redactor {
     const shown = typeof value === "string" && plainVariables.has(String(name)) ? this.text(value) : redacted;
     return { name, ...(value !== undefined && { value: shown }), ...(this.object(rest) as object) };
   }
+}
+
+/** The second of two words such as `--api-key sk-…`. */
+function isSecretArgument(flag: unknown, value: unknown): boolean {
+  if (typeof flag !== "string" || typeof value !== "string" || value.startsWith("--")) return false;
+  return secretFlag.test(flag) && !plainFlag.test(flag);
 }
 
 function spellings(value: string): string[] {

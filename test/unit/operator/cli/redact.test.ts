@@ -17,6 +17,16 @@ describe("a text", () => {
       "https://s3/x?X-Amz-Signature=[redacted]&n=1",
     ],
     [
+      "a shared access signature of Azure",
+      "https://a.blob.core.windows.net/m/voice.onnx?sv=2024-11-04&sig=ab%2Bcd%3D&se=2027",
+      "https://a.blob.core.windows.net/m/voice.onnx?sv=2024-11-04&sig=[redacted]&se=2027",
+    ],
+    [
+      "a key by its form",
+      "key hf_abcdefghij, sk-abcdefghij and AKIA0123456789",
+      "key [redacted], [redacted] and [redacted]",
+    ],
+    [
       "a private key",
       "a\n-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\nb",
       "a\n[redacted]\nb",
@@ -41,6 +51,27 @@ describe("a text", () => {
     // too short to be told from a word
     expect(redactor.text("abc")).toBe("abc");
   });
+});
+
+it.each([
+  [
+    ["--api-key", "0123456789"],
+    ["--api-key", "[redacted]"],
+  ],
+  [
+    ["--hf-token", "mine", "--port", "80"],
+    ["--hf-token", "[redacted]", "--port", "80"],
+  ],
+  [
+    ["--max-num-batched-tokens", "2048"],
+    ["--max-num-batched-tokens", "2048"],
+  ],
+  [
+    ["--no-password", "--verbose"],
+    ["--no-password", "--verbose"],
+  ],
+])("a container's arguments %j lose the value that follows the name of a secret", (args, clean) => {
+  expect(plain.object({ args })).toEqual({ args: clean });
 });
 
 describe("an object", () => {
