@@ -73,7 +73,7 @@ generate: node_modules/.installed ## write the generated files: CRDs and their r
 	@$(generate)
 
 generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json
-generated := docs/openapi.json docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
+generated := docs/openapi.json docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail when a generated file differs from its source

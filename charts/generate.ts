@@ -3,7 +3,7 @@ import { definitions } from "../crds/definitions.ts";
 import { structural } from "../crds/structural.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { generatedHeader, toYaml } from "../crds/yaml.ts";
-import { rulesOf } from "../operator/permissions.ts";
+import { rulesOf, userRoles } from "../operator/permissions.ts";
 import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
 
@@ -94,6 +94,28 @@ ${roleOf("ClusterRole", fullname, undefined, ruleLines("workload"))}{{- end }}
 ${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
 }
 
+/** ClusterRoles that Kubernetes adds to its own `admin`, `edit` and `view`; a namespaced installation makes no cluster-wide object. */
+function userRolesTemplate(): string {
+  const documents = userRoles.map(({ name, aggregateTo, rules }) => {
+    const labels = aggregateTo.map((role) => `    ${aggregationLabel(role)}: "true"\n`).join("");
+    return `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+${metadataOf(`{{ include "tts-operator.fullname" $ }}-${name}`, undefined)}
+${labels}rules:
+${indent(toYaml(rules), 2)}`;
+  });
+  return `${generatedHeader} operator/permissions.ts
+{{- if and .Values.userRoles.create (not .Values.watchNamespaces) }}
+${documents.join("")}{{- end }}
+`;
+}
+
+/** Kubernetes, "Aggregated ClusterRoles". */
+function aggregationLabel(role: string): string {
+  return `rbac.authorization.k8s.io/aggregate-to-${role}`;
+}
+
 /** The values of `tts-deployment`: the CRD's own spec, where the chart names the Secrets that it makes. */
 function deploymentValuesSchema(): string {
   const spec = valuesSchemaOf(structural(TtsDeploymentSpecSchema));
@@ -157,9 +179,15 @@ function kustomizeRoles(namespace: string | undefined): string {
       { apiVersion, kind: `${kind}Binding`, metadata, roleRef, subjects },
     ];
   };
+  const forUsers = userRoles.map(({ name, aggregateTo, rules }) => {
+    const labels = Object.fromEntries(aggregateTo.map((one) => [aggregationLabel(one), "true"]));
+    const metadata = { name: `tts-operator-${name}`, labels };
+    return { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", metadata, rules };
+  });
   const objects = [
     ...role(namespace === undefined ? "ClusterRole" : "Role", "tts-operator", namespace, "workload"),
     ...role("Role", "tts-operator-leader", system, "own"),
+    ...(namespace === undefined ? forUsers : []),
   ];
   return `${generatedHeader} operator/permissions.ts\n${objects.map(toYaml).join("---\n")}`;
 }
@@ -187,6 +215,7 @@ async function write(path: string, text: string): Promise<void> {
 for (const definition of definitions)
   await write(`tts-operator/templates/crds/${definition.spec.names.plural}.yaml`, crdTemplate(definition));
 await write("tts-operator/templates/rbac.yaml", rbacTemplate());
+await write("tts-operator/templates/user-roles.yaml", userRolesTemplate());
 await write("tts-deployment/values.schema.json", deploymentValuesSchema());
 const kustomize = "../config/kustomize";
 await write(`${kustomize}/cluster-wide/rbac.yaml`, kustomizeRoles(undefined));

@@ -163,3 +163,46 @@ export function rulesOf(scope: Permission["scope"]): (PolicyRule & { why: string
       why,
     }));
 }
+
+interface UserRole {
+  readonly name: string;
+  /** Kubernetes' own user-facing roles that take these rules in ("User-facing roles"). */
+  readonly aggregateTo: readonly ("admin" | "edit" | "view")[];
+  readonly rules: readonly {
+    readonly apiGroups: readonly string[];
+    readonly resources: readonly string[];
+    readonly verbs: readonly string[];
+  }[];
+}
+
+const ours = ["ttsdeployments", "ttsmodelpools"] as const;
+
+/**
+ * What people may do who have `admin`, `edit` or `view` in a namespace. Pools are the operator's to write; people scale them, as they may
+ * scale Deployments.
+ */
+export const userRoles: readonly UserRole[] = [
+  {
+    name: "view",
+    aggregateTo: ["view", "edit", "admin"],
+    rules: [
+      {
+        apiGroups: [api.group],
+        resources: [...ours, ...ours.map((name) => `${name}/status`), "ttsmodelpools/scale"],
+        verbs: read,
+      },
+    ],
+  },
+  {
+    name: "edit",
+    aggregateTo: ["edit", "admin"],
+    rules: [
+      {
+        apiGroups: [api.group],
+        resources: ["ttsdeployments"],
+        verbs: ["create", "update", "patch", "delete", "deletecollection"],
+      },
+      { apiGroups: [api.group], resources: ["ttsmodelpools/scale"], verbs: ["update", "patch"] },
+    ],
+  },
+];

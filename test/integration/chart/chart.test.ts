@@ -187,6 +187,21 @@ describe("the chart", () => {
     expect(await kinds({})).toContain("ClusterRole");
     expect(await kinds({ watchNamespaces: ["a", "b"] })).not.toContain("ClusterRole");
   });
+
+  it("adds TtsDeployments to the roles that Kubernetes has for users, unless told otherwise", async () => {
+    const label = (role: string) => `rbac.authorization.k8s.io/aggregate-to-${role}`;
+    const rolesOf = async (values: unknown, role: string) =>
+      (await render(values))
+        .filter(({ kind, metadata }) => kind === "ClusterRole" && metadata.labels?.[label(role)] === "true")
+        .map(({ metadata }) => metadata.name);
+    expect(await rolesOf({}, "view")).toEqual([expect.stringMatching(/-view$/)]);
+    for (const role of ["edit", "admin"])
+      expect(await rolesOf({}, role)).toEqual([
+        expect.stringMatching(/-view$/),
+        expect.stringMatching(/-edit$/),
+      ]);
+    expect(await rolesOf({ userRoles: { create: false } }, "edit")).toEqual([]);
+  });
 });
 
 describe("the chart refuses", () => {
