@@ -37,6 +37,7 @@ import type {
   TtsModelPool,
 } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
+import { combineProblems } from "./refusal.ts";
 import type { Rival, Rivals } from "./rivals.ts";
 import type { RolloutFacts } from "./rollout/plan.ts";
 import { markVictims, type ScaledPool, scalePool } from "./scaling/pass.ts";
@@ -106,9 +107,10 @@ export async function reconcileDeployment(
     secret: read?.secret,
     onDone: ({ kind }) => kind === "ConfigMap" && share(),
   });
-  if (result.failure === undefined) await hands.writer.retire(deployment, deployment.metadata.name, children);
-  if (result.failure === undefined && hasRoutes(result)) await prune(hands, observed);
-  const problem = result.problem ?? rendered.problem;
+  await hands.writer.retire(deployment, deployment.metadata.name, children, result);
+  if (hasRoutes(result)) await prune(hands, observed);
+  const problems = [...result.problems, rendered.problem];
+  const problem = combineProblems(problems);
   await tell(
     hands,
     deployment,
@@ -117,7 +119,7 @@ export async function reconcileDeployment(
   hands.rivals.sign(key);
   if (result.failure !== undefined) throw result.failure;
   const times = [judgement.changesAt, tokenChangesAt, ...lookAgainAt(observed)];
-  return outcomeOf(observed.now, times, problem);
+  return outcomeOf(observed.now, times, problems);
 }
 
 /** Who yields says so once, so that the other knows of it too. */
@@ -172,15 +174,16 @@ export async function reconcilePool(hands: Hands, key: string): Promise<Outcome>
   await markVictims(hands.writer, facts.observed, grant, scaling);
   const { children, plan, ...rendered } = poolChildren(facts, hands.settings, cluster);
   const result = await hands.writer.ensureAll(pool, children);
-  if (result.failure === undefined) await hands.writer.retire(pool, deployment.metadata.name, children);
+  await hands.writer.retire(pool, deployment.metadata.name, children, result);
   if (plan?.dropCanary && facts.canary) await hands.writer.remove(facts.canary.pool);
   const { now } = facts;
-  const problem = result.problem ?? rendered.problem;
+  const problems = [...result.problems, rendered.problem];
+  const problem = combineProblems(problems);
   const status = poolStatus(observePool(hands.view, pool), { now, grant, plan, problem, scaling, cluster });
   await tell(hands, pool, status, canaryNews(pool.status?.canary, status.canary));
   if (result.failure !== undefined) throw result.failure;
   const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
-  return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problem);
+  return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
 }
 
 /** Of a pool that somebody wrote by hand. */
@@ -318,15 +321,22 @@ const longestWaitMs = 3_600_000;
 function outcomeOf(
   now: number,
   times: readonly (number | undefined)[],
-  problem: Problem | undefined,
+  problems: readonly (Problem | undefined)[],
 ): Outcome {
-  if (problem !== undefined && lookedAtAgain.has(problem.reason))
-    return { kind: "waiting", afterMs: lookAgainMs, reason: problem.message };
-  if (problem?.reason === "ChildDeleting")
-    return { kind: "waiting", afterMs: childRetryMs, reason: problem.message };
-  if (problem?.stalled) return { kind: "stalled", reason: problem.message };
-  const coming = times.filter((time) => time !== undefined);
-  if (coming.length === 0) return settled;
-  const afterMs = Math.min(Math.max(Math.min(...coming) - now, 0) + 50, longestWaitMs);
-  return { kind: "waiting", afterMs, reason: "something changes by itself then" };
+  const problem = combineProblems(problems);
+  const retries = problems.flatMap((one) => problemRetryMs(one) ?? []);
+  const coming = times.flatMap((time) => (time === undefined ? [] : [Math.max(time - now, 0) + 50]));
+  const waits = [...retries, ...coming];
+  const afterMs = waits.length === 0 ? undefined : Math.min(...waits, longestWaitMs);
+  if (problem?.stalled && retries.length === 0)
+    return { kind: "stalled", reason: problem.message, ...(afterMs !== undefined && { afterMs }) };
+  if (afterMs === undefined) return settled;
+  return { kind: "waiting", afterMs, reason: problem?.message ?? "something changes by itself then" };
+}
+
+/** When a problem that no watch reports the end of is looked at again. */
+function problemRetryMs(problem: Problem | undefined): number | undefined {
+  if (problem === undefined) return undefined;
+  if (lookedAtAgain.has(problem.reason)) return lookAgainMs;
+  return problem.reason === "ChildDeleting" ? childRetryMs : undefined;
 }

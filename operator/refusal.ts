@@ -10,6 +10,28 @@ export function isRefused({ status, message }: ApiError): boolean {
   return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
 }
 
+/** The API server answered for this object alone; anything else (no answer, overload, rejected credentials) concerns every call. */
+export function isAnswered(failure: unknown): boolean {
+  return failure instanceof ApiError && ![401, 429, 502, 503, 504].includes(failure.status);
+}
+
+/** All problems of a pass as one: the reason of the gravest, every message once. */
+export function combineProblems(problems: readonly (Problem | undefined)[]): Problem | undefined {
+  const known = problems.filter((problem) => problem !== undefined);
+  const gravest = known.find(({ stalled }) => stalled) ?? known[0];
+  if (gravest === undefined) return undefined;
+  const messages = new Set([gravest, ...known].map(({ message }) => message));
+  return { ...gravest, message: [...messages].join(" ") };
+}
+
+/**
+ * Errors of connections name the local port, which is another one each time: a message that differs with each attempt would make each
+ * attempt a change of the status.
+ */
+function withoutLocalAddress(text: string): string {
+  return text.replace(/(?:\[[0-9a-f:.%]+\]|\d+\.\d+\.\d+\.\d+):\d+->/gi, "");
+}
+
 /** Only a Gateway's kinds may be missing: an operator whose own are could do nothing. */
 export function isMissingKind({ kind }: Manifest, failure: unknown): boolean {
   return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
@@ -24,6 +46,11 @@ export function undeclaredFields(error: unknown): string[] {
 }
 
 export function problemOf(child: Manifest, failure: unknown): Problem {
+  const problem = problemWith(child, failure);
+  return { ...problem, message: withoutLocalAddress(problem.message) };
+}
+
+function problemWith(child: Manifest, failure: unknown): Problem {
   const what = `${child.kind} ${child.metadata.name}`;
   if (!(failure instanceof ApiError)) {
     return applyFailed(`${what} could not be written: ${String(failure)}.`);
@@ -43,7 +70,7 @@ function schemaProblem(what: string, { kind }: Manifest, failure: ApiError): Pro
   const fields = undeclaredFields(failure);
   if (kind.startsWith("Tts") && fields.length > 0)
     return crdMismatch(`${what} cannot be written: its CRD has no ${fields.join(", ")}.`);
-  const message = `The API server takes ${what} not as it is wished for: ${failure.message}. Change the field, or what podTemplate makes of it.`;
+  const message = `The API server rejected ${what}: ${failure.message}. Change the field, or what podTemplate makes of it.`;
   return { reason: "Invalid", message, stalled: true };
 }
 

@@ -24,7 +24,16 @@ import { Scaler } from "./scaling/scaler.ts";
 import { Secrets } from "./secrets.ts";
 import { TokenKeeper } from "./token.ts";
 import { ClusterView } from "./view.ts";
-import { deploymentKey, everyKey, keysOf, keysOfSecret, poolKey, poolKeys, turnOf } from "./wake.ts";
+import {
+  deploymentKey,
+  everyKey,
+  isStatusChange,
+  keysOf,
+  keysOfSecret,
+  poolKey,
+  poolKeys,
+  turnOf,
+} from "./wake.ts";
 import { Writer } from "./write.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
@@ -142,7 +151,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     isWorking = true;
     seedShares(view, hands.shares);
     view.onChange((change) => {
-      for (const key of keysOf(view, change)) queue.add(key);
+      const isStatus = isStatusChange(change);
+      for (const key of keysOf(view, change)) isStatus ? queue.addUnlessFailed(key) : queue.add(key);
     });
     for (const [key, priority] of everyKey(view)) queue.add(key, priority);
     queue.start();

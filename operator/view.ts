@@ -10,7 +10,16 @@ import type { Manifest } from "./manifest.ts";
 import { Shelf } from "./shelf.ts";
 
 /** What a change may concern: told once per change, with the object as it is now or as it was last seen. */
-export type ViewListener = (change: { kind: string; key: string; object: Manifest; gone: boolean }) => void;
+export type ViewListener = (change: ViewChange) => void;
+
+export interface ViewChange {
+  readonly kind: string;
+  readonly key: string;
+  readonly object: Manifest;
+  readonly gone: boolean;
+  /** The object as it was known before; undefined for a new one. */
+  readonly before?: Held | undefined;
+}
 
 export interface ViewOptions {
   readonly client: ClusterClient;
@@ -144,7 +153,8 @@ export class ClusterView {
     const known = this.#objects.held(id);
     if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody
-    if (this.#listeners.length > 0) this.#tell({ kind, key, object: object ?? held.object, gone: false });
+    if (this.#listeners.length > 0)
+      this.#tell({ kind, key, object: object ?? held.object, gone: false, before: known });
   }
 
   #isGone({ uid }: Held): boolean {

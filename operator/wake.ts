@@ -6,7 +6,7 @@ import { controllerOf } from "./observe.ts";
 import type { TtsDeployment, TtsModelPool } from "./observed.ts";
 import type { Secrets } from "./secrets.ts";
 import { deploymentOfToken } from "./token.ts";
-import type { ClusterView } from "./view.ts";
+import type { ClusterView, ViewChange } from "./view.ts";
 
 /** What was written, made or removed, as it is now or as it was last seen. */
 interface Change {
@@ -36,6 +36,21 @@ export function keysOf(view: Known, change: Change): string[] {
     default:
       return ownerKeys(object);
   }
+}
+
+/**
+ * Only the status of one of our own objects changed, which an operator wrote. It wakes no key whose pass failed: where each attempt writes
+ * another message, each would wake the next without a pause.
+ */
+export function isStatusChange({ kind, object, gone, before }: ViewChange): boolean {
+  if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
+    return false;
+  return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
+}
+
+function demandsOf({ metadata }: Manifest): unknown[] {
+  const { generation, labels: found, annotations, finalizers, ownerReferences, deletionTimestamp } = metadata;
+  return [generation, found, annotations, finalizers, ownerReferences, deletionTimestamp];
 }
 
 /** The same for a Secret: of those who name it, and of the one whose own it is; its name tells where nothing of it is left. */

@@ -10,17 +10,20 @@ import { foreignKinds, optionalKinds, scalerKinds } from "./desired/children.ts"
 import type { Manifest, Ref } from "./manifest.ts";
 import { controllerOf, isOwnedBy } from "./observe.ts";
 import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "./observed.ts";
-import { isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
+import { isAnswered, isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
 import { deletionCost, type Mark } from "./scaling/victims.ts";
 import type { Secrets } from "./secrets.ts";
 import { type LostFields, withoutLost } from "./status/schema.ts";
 import type { ClusterView } from "./view.ts";
 
-/** What pods run by: none may start on what is somebody else's. */
-const footing = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
+/** What pods need before they start: without one of these, or with a foreign one, no pod is started or changed. */
+const podPrerequisites = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
 
 /** What pods come from: one of them needs no other, and a change of the spec reaches them all. */
 const standAlone = new Set(["TtsModelPool", "Deployment"]);
+
+/** Kinds of which one takes the other's place. */
+const alternatives: readonly (readonly string[])[] = [["Ingress", "HTTPRoute"], scalerKinds];
 
 /** A feature of the API server changes with a restart of it. */
 const askZeroMs = 600_000;
@@ -32,8 +35,11 @@ type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
 /** How far a pass came with its children. */
 export interface WriteResult {
   readonly applied: readonly Manifest[];
-  readonly problem: Problem | undefined;
-  /** The call that failed; the pass is tried again after its status is written. */
+  /** One for each child that is not as desired. */
+  readonly problems: readonly Problem[];
+  /** Every child was tried; false after a call that got no answer. */
+  readonly complete: boolean;
+  /** The first call that failed; the pass is retried with backoff after its status is written. */
   readonly failure: unknown;
 }
 
@@ -69,8 +75,9 @@ export class Writer {
   }
 
   /**
-   * In order, and those that stand by themselves at once. A child that cannot be ours keeps the others from coming only where pods would run
-   * by it.
+   * Applies the children in order, and those that need no other at once. A child that the API server refuses (a webhook, a quota, a missing
+   * permission) does not stop the others; only pods wait for their prerequisites. A call that got no answer ends the pass: the rest would
+   * wait for the same API server.
    */
   async ensureAll(
     owner: Manifest,
@@ -78,22 +85,26 @@ export class Writer {
     { secret, onDone }: EnsureOptions = {},
   ): Promise<WriteResult> {
     const applied: Manifest[] = [];
-    let problem: Problem | undefined;
+    const problems: Problem[] = [];
+    const failures: unknown[] = [];
+    let canRunPods = true;
     for (const step of stepsOf(desired)) {
+      if (!canRunPods && step.some(({ kind }) => standAlone.has(kind))) continue;
       const results = await Promise.all(step.map((child) => this.#ensureOne(owner, child, secret)));
-      for (const result of results) {
+      for (const [index, result] of results.entries()) {
         if ("manifest" in result) {
           applied.push(result.manifest);
           onDone?.(result.manifest);
-        } else problem ??= result.problem;
+          continue;
+        }
+        problems.push(result.problem);
+        if ("failure" in result) failures.push(result.failure);
+        if (podPrerequisites.has(step[index]?.kind ?? "")) canRunPods = false;
       }
-      const failures = results.filter((result) => "failure" in result);
-      for (const { failure } of failures) if (failure instanceof OwnerGone) throw failure;
-      const [first] = failures;
-      if (first !== undefined) return { applied, problem: first.problem, failure: first.failure };
-      if (step.some(({ kind }, i) => footing.has(kind) && "problem" in (results[i] ?? {}))) break;
+      for (const failure of failures) if (failure instanceof OwnerGone) throw failure;
+      if (!failures.every(isAnswered)) break;
     }
-    return { applied, problem, failure: undefined };
+    return { applied, problems, complete: failures.every(isAnswered), failure: failures[0] };
   }
 
   /** Never throws: what is written beside it must have ended when the pass does. */
@@ -230,12 +241,22 @@ export class Writer {
     }
   }
 
-  /** Removes what the owner had and, by what is now desired, has no more. */
-  async retire(owner: Manifest, deployment: string, desired: readonly Manifest[]): Promise<void> {
-    const wanted = new Set(desired.map(({ kind, metadata }) => `${kind}/${metadata.name}`));
+  /** Removes what the owner had and no longer wants; what a refused child was to replace stays until that is accepted. */
+  async retire(
+    owner: Manifest,
+    deployment: string,
+    desired: readonly Manifest[],
+    { applied, complete }: WriteResult,
+  ): Promise<void> {
+    if (!complete) return;
+    const wanted = new Set(desired.map(idOf));
+    const done = new Set(applied.map(idOf));
+    const missing = new Set(desired.filter((child) => !done.has(idOf(child))).map(({ kind }) => kind));
+    const kept = new Set(alternatives.filter((kinds) => kinds.some((kind) => missing.has(kind))).flat());
     for (const kind of [...optionalKinds, ...foreignKinds]) {
+      if (kept.has(kind)) continue;
       for (const child of this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`)) {
-        if (wanted.has(`${kind}/${child.metadata.name}`) || child.metadata.deletionTimestamp) continue;
+        if (wanted.has(idOf(child)) || child.metadata.deletionTimestamp) continue;
         if (isOwnedBy(child, owner)) await this.remove(child);
       }
     }
@@ -286,6 +307,10 @@ function stepsOf(desired: readonly Manifest[]): Manifest[][] {
     else steps.push([child]);
   }
   return steps;
+}
+
+function idOf({ kind, metadata }: Manifest): string {
+  return `${kind}/${metadata.name}`;
 }
 
 function refOf({ apiVersion, kind, metadata }: Manifest): Ref {

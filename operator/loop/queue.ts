@@ -58,7 +58,7 @@ export class WorkQueue {
   readonly #random: () => number;
   readonly #backoff: BackoffPolicy;
   readonly #waiting: Record<Priority, Map<string, number>> = { change: new Map(), resync: new Map() };
-  readonly #again = new Map<string, Priority>();
+  readonly #again = new Map<string, Priority | "unless-failed">();
   readonly #running = new Map<string, Promise<void>>();
   /** Passes that run now, by group; all of one group are alone, or none. */
   readonly #busyGroups = new Map<string, { passes: number; alone: boolean }>();
@@ -89,6 +89,15 @@ export class WorkQueue {
     }
     this.#enqueue(key, priority);
     this.#dispatch();
+  }
+
+  /**
+   * As {@link add}, but a key whose last pass failed keeps its backoff: for a change that cannot have removed the cause, such as a status
+   * that tells of the failure itself.
+   */
+  addUnlessFailed(key: string): void {
+    if (!this.#failures.has(key)) this.add(key);
+    else if (this.#running.has(key) && !this.#again.has(key)) this.#again.set(key, "unless-failed");
   }
 
   /** Wakes the key after `delayMs`; of several wake-ups of a key the earliest is kept. */
@@ -201,7 +210,8 @@ export class WorkQueue {
       await Promise.resolve();
       const outcome = await pass(key, this.#abort.signal, () => this.#share(turn));
       this.#failures.delete(key);
-      if (outcome.kind === "waiting") this.addAfter(key, Math.max(1, outcome.afterMs));
+      if (outcome.kind !== "settled" && outcome.afterMs !== undefined)
+        this.addAfter(key, Math.max(1, outcome.afterMs));
       observer?.finished?.(key, outcome.kind, clock.monotonicMs() - startMs);
     } catch (error) {
       observer?.finished?.(key, "failed", clock.monotonicMs() - startMs);
@@ -224,7 +234,8 @@ export class WorkQueue {
     this.#running.delete(key);
     const again = this.#again.get(key);
     this.#again.delete(key);
-    if (again !== undefined && this.#state === "running") this.#enqueue(key, again);
+    if (again === "unless-failed") this.addUnlessFailed(key);
+    else if (again !== undefined && this.#state === "running") this.#enqueue(key, again);
     this.#dispatch();
   }
 

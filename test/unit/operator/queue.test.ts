@@ -26,6 +26,38 @@ function handHeld(options: Partial<QueueOptions> = {}) {
 }
 
 describe("a queue of keys", () => {
+  test("a key whose pass failed keeps its backoff when the change cannot have removed the cause", async () => {
+    const { clock, queue, begun, end } = handHeld({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
+    queue.start();
+    queue.add("a");
+    await settle();
+    await end("a", new Error("refused"));
+    queue.addUnlessFailed("a");
+    await settle();
+    expect(begun).toEqual(["a"]);
+    await clock.advance(1000);
+    expect(begun).toEqual(["a", "a"]);
+    queue.addUnlessFailed("a");
+    await end("a", new Error("refused again"));
+    expect(begun).toHaveLength(2);
+    await clock.advance(1000);
+    queue.addUnlessFailed("a");
+    await end("a");
+    expect(begun, "a change beside a pass that succeeds is not lost").toHaveLength(4);
+  });
+
+  test("a stalled key wakes at the time that its pass names", async () => {
+    const { clock, queue, begun, end } = handHeld();
+    queue.start();
+    queue.add("a");
+    await settle();
+    await end("a", { kind: "stalled", reason: "podTemplate", afterMs: 5000 });
+    await clock.advance(4999);
+    expect(begun).toEqual(["a"]);
+    await clock.advance(1);
+    expect(begun).toEqual(["a", "a"]);
+  });
+
   test("runs one pass for a key however often it was added while it waited", async () => {
     const { queue, begun, end } = handHeld();
     for (const key of ["a", "b", "b", "b"]) queue.add(key);

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
+import { plain } from "../../../operator/cluster/held.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { everyKey, keysOf, keysOfSecret, turnOf } from "../../../operator/wake.ts";
+import { everyKey, isStatusChange, keysOf, keysOfSecret, turnOf } from "../../../operator/wake.ts";
 
 const owner = {
   apiVersion: "tts.svc.dev/v1alpha1",
@@ -108,4 +109,26 @@ it("who begins to work has every key, a TtsDeployment before its pools, and what
     ["TtsModelPool/ns/demo-mist-canary", "change"],
     ["TtsModelPool/ns/by-hand", "resync"],
   ]);
+});
+
+const knownBefore = { ...object("TtsDeployment", "demo", { uid: "1", generation: 2, resourceVersion: "5" }) };
+
+it.each([
+  ["a status", { ...knownBefore, status: { conditions: [] } }, true],
+  ["a spec", object("TtsDeployment", "demo", { ...knownBefore.metadata, generation: 3 }), false],
+  [
+    "an annotation",
+    object("TtsDeployment", "demo", { ...knownBefore.metadata, annotations: { a: "b" } }),
+    false,
+  ],
+  [
+    "another object of the name",
+    object("TtsDeployment", "demo", { ...knownBefore.metadata, uid: "2" }),
+    false,
+  ],
+])("says whether only the status changed: %s", (_what, after, expected) => {
+  const change = { kind: "TtsDeployment", key: "ns/demo", gone: false, before: plain(knownBefore) };
+  expect(isStatusChange({ ...change, object: after })).toBe(expected);
+  expect(isStatusChange({ ...change, object: after, gone: true }), "a deletion").toBe(false);
+  expect(isStatusChange({ ...change, object: after, before: undefined }), "a new object").toBe(false);
 });

@@ -1,7 +1,8 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
+import { combineProblems, problemOf } from "../../../operator/refusal.ts";
 import type { Secrets } from "../../../operator/secrets.ts";
 import type { ClusterView } from "../../../operator/view.ts";
 import { Writer } from "../../../operator/write.ts";
@@ -72,4 +73,70 @@ test("a write that fails ends the pass only when those beside it have ended", as
   await answer("api");
   expect(result?.failure).toBe(refusal);
   expect(result?.applied.map(({ metadata }) => metadata.name)).toEqual(["routing", "arcana", "api"]);
+});
+
+const optional = [child("Ingress", "api"), child("NetworkPolicy", "model"), ...desired];
+
+test("a refused child does not stop the others, and every refusal is reported", async () => {
+  const { writer, open, answer } = cluster();
+  const written = writer.ensureAll(owner, optional);
+  await settle();
+  open.get("api")?.reject(new ApiError({ status: 403, reason: "Forbidden", message: "no such host" }));
+  await settle();
+  open.get("model")?.reject(new ApiError({ status: 500, reason: "InternalError", message: "boom" }));
+  await settle();
+  for (const name of ["routing", "mist", "arcana", "api"]) await answer(name);
+  const { applied, problems, complete, failure } = await written;
+  expect(applied.map(({ metadata }) => metadata.name)).toEqual(["routing", "mist", "arcana", "api"]);
+  expect(problems.map(({ message }) => message)).toEqual([
+    expect.stringContaining("no such host"),
+    expect.stringContaining("boom"),
+  ]);
+  expect(complete).toBe(true);
+  expect(String(failure)).toContain("no such host");
+});
+
+test("without what pods need no pod is started, and the other children are applied", async () => {
+  const { writer, open, answer } = cluster();
+  const written = writer.ensureAll(owner, [...desired, child("PodMonitor", "mist")]);
+  await settle();
+  open.get("routing")?.reject(new ApiError({ status: 422, reason: "Invalid", message: "no" }));
+  await settle();
+  expect([...open.keys()]).toEqual(["routing", "mist"]);
+  await answer("mist");
+  const { applied } = await written;
+  expect(applied.map(({ kind }) => kind)).toEqual(["Any"]);
+});
+
+test("an API server that does not answer is not asked for the rest", async () => {
+  const { writer, open } = cluster();
+  const written = writer.ensureAll(owner, optional);
+  await settle();
+  open.get("api")?.reject(new Error("ECONNREFUSED"));
+  const { applied, complete } = await written;
+  expect([...open.keys()]).toEqual(["api"]);
+  expect({ applied, complete }).toEqual({ applied: [], complete: false });
+});
+
+describe("the problem of a pass", () => {
+  const refusal = (message: string) =>
+    problemOf(child("Ingress", "api"), new ApiError({ status: 500, reason: "InternalError", message }));
+
+  test("does not change with the local port of a connection", () => {
+    const of = (port: number) =>
+      refusal(`failed calling webhook "w": read tcp 10.0.0.5:${port}->10.0.0.9:443: connection reset`);
+    expect(of(41_234)).toEqual(of(50_001));
+    expect(of(41_234).message).toContain("10.0.0.9:443");
+  });
+
+  test("names every refusal once, under the reason that a person has to act on", () => {
+    const later = { reason: "ApplyFailed", message: "Service api was not written.", stalled: false };
+    const grave = { reason: "NameTaken", message: "Role api is taken.", stalled: true };
+    expect(combineProblems([later, undefined, grave, later])).toEqual({
+      reason: "NameTaken",
+      message: "Role api is taken. Service api was not written.",
+      stalled: true,
+    });
+    expect(combineProblems([undefined])).toBeUndefined();
+  });
 });
