@@ -52,6 +52,15 @@ interface EnsureOptions {
 
 type Ensured = { readonly manifest: Manifest } | { readonly problem: Problem };
 
+/** A child, and either the object as it is now or why it is not as desired. */
+interface Tried {
+  readonly child: Manifest;
+  readonly manifest?: Manifest;
+  readonly problem?: Problem;
+  /** The call that failed, if one did. */
+  readonly failure?: unknown;
+}
+
 /** The owner was deleted meanwhile: nothing of it may come back. */
 export class OwnerGone extends Error {
   override readonly name = "OwnerGone";
@@ -84,27 +93,20 @@ export class Writer {
     desired: readonly Manifest[],
     { secret, onDone }: EnsureOptions = {},
   ): Promise<WriteResult> {
-    const applied: Manifest[] = [];
-    const problems: Problem[] = [];
-    const failures: unknown[] = [];
-    let canRunPods = true;
+    const results: Tried[] = [];
     for (const step of stepsOf(desired)) {
-      if (!canRunPods && step.some(({ kind }) => standAlone.has(kind))) continue;
-      const results = await Promise.all(step.map((child) => this.#ensureOne(owner, child, secret)));
-      for (const [index, result] of results.entries()) {
-        if ("manifest" in result) {
-          applied.push(result.manifest);
-          onDone?.(result.manifest);
-          continue;
-        }
-        problems.push(result.problem);
-        if ("failure" in result) failures.push(result.failure);
-        if (podPrerequisites.has(step[index]?.kind ?? "")) canRunPods = false;
-      }
-      for (const failure of failures) if (failure instanceof OwnerGone) throw failure;
-      if (!failures.every(isAnswered)) break;
+      const needsPods = step.some(({ kind }) => standAlone.has(kind));
+      if (needsPods && results.some(isMissingPrerequisite)) continue;
+      const tried = await Promise.all(
+        step.map(
+          async (child): Promise<Tried> => ({ child, ...(await this.#ensureOne(owner, child, secret)) }),
+        ),
+      );
+      for (const { manifest } of tried) if (manifest !== undefined) onDone?.(manifest);
+      results.push(...tried);
+      if (!canGoOn(tried)) break;
     }
-    return { applied, problems, complete: failures.every(isAnswered), failure: failures[0] };
+    return resultOf(results);
   }
 
   /** Never throws: what is written beside it must have ended when the pass does. */
@@ -112,7 +114,7 @@ export class Writer {
     owner: Manifest,
     child: Manifest,
     secret: Manifest | undefined,
-  ): Promise<Ensured | { readonly problem: Problem; readonly failure: unknown }> {
+  ): Promise<Omit<Tried, "child">> {
     try {
       if (scalerKinds.includes(child.kind)) await this.#removeOtherScaler(owner, child);
       return await (child.kind === "Secret"
@@ -295,6 +297,27 @@ export class Writer {
       throw new OwnerGone(`${owner.kind} ${owner.metadata.name} is being deleted`);
     }
   }
+}
+
+/** @throws OwnerGone when a child found that out */
+function canGoOn(tried: readonly Tried[]): boolean {
+  const failures = tried.flatMap(({ failure }) => failure ?? []);
+  for (const failure of failures) if (failure instanceof OwnerGone) throw failure;
+  return failures.every(isAnswered);
+}
+
+function isMissingPrerequisite({ child, problem }: Tried): boolean {
+  return problem !== undefined && podPrerequisites.has(child.kind);
+}
+
+function resultOf(results: readonly Tried[]): WriteResult {
+  const failures = results.flatMap(({ failure }) => failure ?? []);
+  return {
+    applied: results.flatMap(({ manifest }) => manifest ?? []),
+    problems: results.flatMap(({ problem }) => problem ?? []),
+    complete: failures.every(isAnswered),
+    failure: failures[0],
+  };
 }
 
 /** One after the other, but neighbours that stand by themselves in one step. */
