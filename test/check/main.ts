@@ -3,6 +3,10 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { type Finding, judge, judgeText } from "./rules.ts";
 import { readSource } from "./source.ts";
+import { judgeTests, type testRules } from "./test-rules.ts";
+
+/** The rules for tests that the tree keeps so far; the others join as their last finding goes. */
+const keptRules: (typeof testRules)[keyof typeof testRules][] = [];
 
 const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
 const paths = listed
@@ -15,6 +19,10 @@ const sources = texts
   .map(({ path, text }) => readSource(path, text));
 const findings: Finding[] = [
   ...judge(sources),
+  ...judgeTests(
+    texts.filter(({ path }) => path.endsWith(".ts")),
+    keptRules,
+  ),
   ...texts.filter(({ text }) => !text.includes("\0")).flatMap(({ path, text }) => judgeText(path, text)),
 ];
 for (const { path, line, message } of findings) console.error(`${path}:${line} ${message}`);

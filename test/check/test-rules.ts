@@ -1,0 +1,175 @@
+/**
+ * Rules for the tests under test/unit, test/integration and test/e2e, judged on their syntax trees. They keep tests
+ * independent of the machine's speed and of each other. Each finding says why its rule is there and what to do instead.
+ */
+import type { Finding } from "./rules.ts";
+import { findStopwatches } from "./stopwatch.ts";
+import {
+  calleeName,
+  importedNames,
+  keyOf,
+  type Node,
+  nameOf,
+  numberOf,
+  propertyOf,
+  readSyntax,
+  type Syntax,
+  textOf,
+} from "./syntax.ts";
+
+/** What is wrong with each node, if anything. */
+type TestRule = (syntax: Syntax) => readonly { readonly at: Node; readonly message: string }[];
+
+/** @param files every TypeScript file of the tree; a shared namespace shows only in the whole. */
+export function judgeTests(
+  files: readonly { readonly path: string; readonly text: string }[],
+  rules: readonly TestRule[] = Object.values(testRules),
+): Finding[] {
+  const tests = files
+    .filter(({ path }) => /^test\/(unit|integration|e2e)\//.test(path))
+    .map(({ path, text }) => readSyntax(path, text));
+  const each = tests.flatMap((syntax) =>
+    rules.flatMap((rule) =>
+      rule(syntax).map(({ at, message }) => ({ path: syntax.path, line: syntax.lineOf(at), message })),
+    ),
+  );
+  return [...each, ...sharedNamespaces(tests)];
+}
+
+/** A rule that looks at one node at a time. */
+const forEachNode =
+  (judge: (node: Node, syntax: Syntax) => string | undefined): TestRule =>
+  (syntax) =>
+    syntax.nodes.flatMap((at) => {
+      const message = judge(at, syntax);
+      return message === undefined ? [] : [{ at, message }];
+    });
+
+const SHORTEST_LIMIT_MS = 30_000;
+const limitOptions = ["limitMs", "withinMs", "timeout", "testTimeout", "hookTimeout"];
+const takesLimit = /^(it|test|describe|beforeAll|beforeEach|afterAll|afterEach)\b/;
+const whyLimit =
+  "a wait limit under 30 s fails on a busy machine, and a limit says nothing about speed. Leave the limit to `eventually` and to vitest.config.ts; to end something early, abort it by an AbortController once a fact is seen.";
+
+const waitLimit = forEachNode((node, { numbers }) => {
+  const what = shortLimit(node, (value) => {
+    const limitMs = value && numberOf(value, numbers);
+    return limitMs !== undefined && limitMs > 0 && limitMs < SHORTEST_LIMIT_MS;
+  });
+  return what && `${what}: ${whyLimit}`;
+});
+
+function shortLimit(node: Node, isShort: (value: Node | undefined) => boolean): string | undefined {
+  if (node.type === "CallExpression")
+    return shortCall(calleeName(node) ?? "", node.arguments.at(-1), isShort);
+  if (node.type === "Property") {
+    const key = keyOf(node) ?? "";
+    return limitOptions.includes(key) && isShort(node.value) ? `sets ${key} to less than 30 s` : undefined;
+  }
+  const seconds = /--timeout=(\d+)s\b/.exec(textOf(node) ?? "")?.[1];
+  return seconds !== undefined && Number(seconds) < 30 ? `sets --timeout to ${seconds} s` : undefined;
+}
+
+function shortCall(
+  name: string,
+  last: Node | undefined,
+  isShort: (value: Node | undefined) => boolean,
+): string | undefined {
+  if (name === "vi.waitFor" || name === "vi.waitUntil") return `waits by ${name}, for one second at most`;
+  const limited = name === "AbortSignal.timeout" || takesLimit.test(name);
+  return limited && isShort(last) ? `gives ${name} less than 30 s` : undefined;
+}
+
+const timers = ["setTimeout", "setInterval", "scheduler", "*"];
+const whySleep =
+  "a fixed time is too short on a busy machine and wasted on a fast one. Wait for a fact by `eventually`, move a FakeClock, or judge from what was recorded. A fake peer that must answer late takes its time by test/support/slow-peer.ts.";
+
+const fixedSleep = forEachNode((node) => {
+  if (node.type === "ImportDeclaration") {
+    const from = node.source.value;
+    const used = importedNames(node).find((name) => timers.includes(name));
+    return used && /^(node:)?timers\b/.test(from) ? `imports ${used} of ${from}: ${whySleep}` : undefined;
+  }
+  const name = node.type === "CallExpression" ? calleeName(node)?.replace(/^globalThis\./, "") : undefined;
+  return name !== undefined && timers.includes(name) ? `calls ${name}: ${whySleep}` : undefined;
+});
+
+const stopwatch: TestRule = (syntax) =>
+  findStopwatches(syntax).map((at) => ({
+    at,
+    message:
+      "judges by the time that passed: that measures the machine. Assert order, counts or bytes, move a FakeClock, and put a speed limit into `make bench`.",
+  }));
+
+const whyPort =
+  "another process may have that port. Listen on port 0 and report the port that the kernel gave.";
+
+const portLiteral = forEachNode((node, { numbers }) => {
+  if (node.type !== "CallExpression") return undefined;
+  const name = calleeName(node) ?? "";
+  if (/^(freePorts?|unusedPort)$/.test(name))
+    return `takes a port that was closed again (${name}): ${whyPort}`;
+  const [first] = node.arguments;
+  const port = propertyOf(first, "port") ?? first;
+  return /(^|\.)listen$/.test(name) && port && hasNumber(port, numbers)
+    ? `listens on a fixed port: ${whyPort}`
+    : undefined;
+});
+
+/** A number other than 0, alone or as a part of arithmetic. */
+function hasNumber(node: Node, constants: ReadonlyMap<string, number>): boolean {
+  if (node.type === "BinaryExpression")
+    return [node.left, node.right].some((side) => hasNumber(side, constants));
+  return (numberOf(node, constants) ?? 0) !== 0;
+}
+
+export const testRules = { waitLimit, fixedSleep, stopwatch, portLiteral };
+
+/** Namespaces of the cluster itself and of the installed operator; no test makes them for itself. */
+const ownNamespaces = ["default", "kube-system", "svc-tts-system"];
+
+/** Namespaces that several files make on a shared API server. */
+function sharedNamespaces(tests: readonly Syntax[]): Finding[] {
+  const made = tests.flatMap(({ path, nodes, lineOf }) =>
+    nodes.flatMap((node) => {
+      const name = madeNamespace(node);
+      return name === undefined || ownNamespaces.includes(name) ? [] : [{ name, path, line: lineOf(node) }];
+    }),
+  );
+  return made.flatMap(({ name, path, line }, index) => {
+    const isFirst = made.findIndex((use) => use.name === name && use.path === path) === index;
+    const others = new Set(
+      made.filter((use) => use.name === name && use.path !== path).map((use) => use.path),
+    );
+    if (!isFirst || others.size === 0) return [];
+    const message = `makes namespace ${name}, as ${[...others].join(" and ")} does: files that run side by side change each other's objects. Take \`freshNamespace\` of test/support/cluster-namespace.ts, or a name with the file's own in it.`;
+    return [{ path, line, message }];
+  });
+}
+
+/** The literal name of a namespace that is made: by a manifest, by kubectl's words, by helm's, or for `Kubectl`. */
+function madeNamespace(node: Node): string | undefined {
+  switch (node.type) {
+    case "NewExpression":
+      return nameOf(node.callee) === "Kubectl" ? textOf(node.arguments[0]) : undefined;
+    case "ArrayExpression":
+      return namespaceInWords(node.elements.map(textOf));
+    case "CallExpression":
+      return namespaceInWords(node.arguments.map(textOf));
+    case "ObjectExpression":
+      return textOf(propertyOf(node, "kind")) === "Namespace"
+        ? textOf(propertyOf(propertyOf(node, "metadata"), "name"))
+        : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function namespaceInWords(words: readonly (string | undefined)[]): string | undefined {
+  const create = words.findIndex(
+    (word, at) => word === "create" && /^(ns|namespaces?)$/.test(words[at + 1] ?? ""),
+  );
+  if (create >= 0) return words[create + 2];
+  const flag = words.findIndex((word) => word === "-n" || word === "--namespace");
+  return flag >= 0 && words.includes("--create-namespace") ? words[flag + 1] : undefined;
+}

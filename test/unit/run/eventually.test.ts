@@ -1,0 +1,39 @@
+import { describe, expect, it } from "vitest";
+import { eventually, eventuallyPasses } from "../../support/eventually.ts";
+
+describe("eventually", () => {
+  it("returns the first value that is neither undefined nor false", async () => {
+    const values = [undefined, false, 0];
+    expect(await eventually("a value", () => values.shift())).toBe(0);
+  });
+
+  it("takes an error for not yet", async () => {
+    const seen: string[] = [];
+    await eventuallyPasses(() => {
+      seen.push("look");
+      expect(seen).toHaveLength(3);
+    });
+    expect(seen).toHaveLength(3);
+  });
+
+  it("fails with what it waited for, what it saw last and the state", async () => {
+    const wait = eventually("a pod", () => undefined, {
+      limitMs: 0,
+      seen: () => ({ phase: "Pending" }),
+    });
+    await expect(wait).rejects.toThrow(
+      /waited 0 s in vain for: a pod; last seen: undefined; state: \{\s*"phase": "Pending"/,
+    );
+  });
+
+  it("fails with the last error and keeps it as the cause", async () => {
+    const cause = new Error("connection refused");
+    const look = () => {
+      throw cause;
+    };
+    await expect(eventually("an answer", look, { limitMs: 0 })).rejects.toMatchObject({
+      message: expect.stringContaining("last seen: Error: connection refused"),
+      cause,
+    });
+  });
+});
