@@ -1,8 +1,8 @@
 import { Kysely } from "kysely";
-import { Migrator } from "kysely/migration";
 import { type Backend, DatabaseError } from "./backend.ts";
+import { MigrationError, migrate, type Schema, SchemaMismatch } from "./migrate.ts";
 import { nameOf, type PostgresOptions, postgresBackend } from "./postgres/backend.ts";
-import { migrations, type Tables } from "./schema.ts";
+import { migrations, oldestReader, type Tables } from "./schema.ts";
 import { sqliteBackend } from "./sqlite/backend.ts";
 
 /** Where keys and words are kept; every call may fail, with words for whoever looks after it. */
@@ -32,11 +32,17 @@ export class StoreFailure extends Error {
   }
 }
 
+export interface DatabaseOptions extends PostgresOptions {
+  /** Of another release than this one. */
+  readonly schema?: Schema;
+}
+
 /**
  * Nothing is opened before the first use.
  * @param place the path of an SQLite file, made when it is not there, `:memory:`, or a `postgres://` URL.
  */
-export function openDatabase(place: string, options: PostgresOptions = {}): Database {
+export function openDatabase(place: string, options: DatabaseOptions = {}): Database {
+  const { schema = { migrations, oldestReader } } = options;
   const backend = isPostgresUrl(place) ? postgresBackend(place, options) : sqliteBackend(place);
   const db = new Kysely<Tables>({ dialect: backend.dialect });
   let migrated: Promise<void> | undefined;
@@ -44,7 +50,7 @@ export function openDatabase(place: string, options: PostgresOptions = {}): Data
   return {
     async run(work) {
       try {
-        migrated ??= migrate(db, backend).then(() => {
+        migrated ??= migrate(db, backend, schema).then(() => {
           isMigrated = true;
         });
         await migrated;
@@ -60,24 +66,9 @@ export function openDatabase(place: string, options: PostgresOptions = {}): Data
   };
 }
 
-/** Looks and changes in one transaction: of several processes that start at once, one migrates and the others wait. */
-function migrate(db: Kysely<Tables>, { lockMigrations }: Backend): Promise<void> {
-  return db.transaction().execute(async (trx) => {
-    await lockMigrations(trx);
-    const migrator = new Migrator({ db: trx, provider: { getMigrations: async () => ({ ...migrations }) } });
-    const { error } = await migrator.migrateToLatest();
-    if (error !== undefined) throw new MigrationError(error);
-  });
-}
-
-class MigrationError extends Error {
-  constructor(cause: unknown) {
-    super((cause as Error).message, { cause });
-    this.name = "MigrationError";
-  }
-}
-
 function asStoreFailure(error: unknown, { name, meaningOf }: Backend): Error {
+  if (error instanceof SchemaMismatch)
+    return new StoreFailure(`the database ${name} ${error.message}`, error);
   const inner = error instanceof MigrationError ? error.cause : error;
   if (!(inner instanceof DatabaseError)) return error as Error;
   const meaning = meaningOf(inner.fault) ?? `failed: ${inner.message}`;

@@ -76,6 +76,8 @@ export interface Tables {
   };
   /** One row once there has been an owner, for ever. */
   readonly set_up: { readonly id: number; readonly at: number };
+  /** One row: the last migration of the oldest release that can work on these tables. */
+  readonly schema_readers: { readonly id: number; readonly oldest: string };
   /** Who changed what; rows are only ever added. */
   readonly audit: {
     readonly id: string;
@@ -140,7 +142,11 @@ export interface Tables {
   };
 }
 
-/** In the order of their names; one that has run anywhere is never changed. */
+/**
+ * In the order of their names; one that has run anywhere is never changed. The previous release runs beside this one during
+ * a rollout, and again after a rollback. A migration therefore only adds: tables, and columns that may be null or have a
+ * default. What it replaces goes in a later release, which raises `oldestReader`.
+ */
 export const migrations: Readonly<Record<string, Migration>> = {
   "001-keys": { up: createKeys },
   "002-oovs": { up: createOovs },
@@ -151,7 +157,11 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "007-identities": { up: createIdentities },
   "008-voice-usage": { up: createVoiceUsage },
   "009-set-up": { up: createSetUp },
+  "010-schema-readers": { up: createSchemaReaders },
 };
+
+/** The last migration of the oldest release that can work on the tables of this one. Older releases refuse to start on them. */
+export const oldestReader = "009-set-up";
 
 async function createKeys(db: Kysely<never>): Promise<void> {
   await db.schema
@@ -330,4 +340,12 @@ async function createSetUp(db: Kysely<never>): Promise<void> {
       where action in ('person added', 'person changed') and (detail = 'the first owner' or detail like 'owner%')
     ) as owners
     having min(at) is not null`.execute(db);
+}
+
+async function createSchemaReaders(db: Kysely<never>): Promise<void> {
+  await db.schema
+    .createTable("schema_readers")
+    .addColumn("id", "integer", (column) => column.primaryKey())
+    .addColumn("oldest", "text", (column) => column.notNull())
+    .execute();
 }
