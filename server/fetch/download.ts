@@ -7,6 +7,7 @@ import { ifThere } from "../if-there.ts";
 import { reasonOf, refusal } from "./answers.ts";
 import { FetchFailure, shown } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
+import { writeWhole } from "./write-whole.ts";
 
 /** Brings one file: resumes where an earlier try ended, checks it, and lets it appear whole under its name or not at all. */
 
@@ -58,6 +59,7 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
       `${shown(file.url)} has the SHA-256 ${sha256} and not ${file.sha256}: the file is another one, or was spoilt on its way`,
     );
   }
+  await part.checkSize(bytes);
   await rename(part.path, target);
   await writeFile(`${state}.json`, JSON.stringify({ url: file.url, sha256, bytes }));
   return "fetched";
@@ -127,6 +129,16 @@ class Part {
     return { sha256: this.#hash.digest("hex"), bytes: this.#bytes };
   }
 
+  /** @throws FetchFailure when the disk holds another number of bytes than came; nothing of it is kept then. */
+  async checkSize(bytes: number): Promise<void> {
+    const { size } = await stat(this.path);
+    if (size === bytes) return;
+    await this.forget();
+    throw new FetchFailure(
+      `the cache holds ${size} of the ${bytes} bytes of ${this.#file.path}: look at its disk`,
+    );
+  }
+
   async forget(): Promise<void> {
     await Promise.all([rm(this.path, { force: true }), rm(this.#stateFile, { force: true })]);
   }
@@ -135,16 +147,21 @@ class Part {
     return this.#total !== undefined && this.#bytes > 0 && this.#bytes === this.#total;
   }
 
-  /** What an earlier process left counts when it is of the same source. */
+  /** What an earlier process left counts when it is of the same source, and the rest can be matched to it. */
   async #resume(): Promise<void> {
     const known = await readKnown(this.#stateFile);
-    if (known?.url !== this.#file.url) return this.forget();
-    this.#validator = known.validator;
+    this.#validator = known?.validator;
+    if (known?.url !== this.#file.url || !this.#mayResume) return this.forget();
     const left = await ifThere(stat(this.path));
     if (left === undefined) return;
     for await (const chunk of createReadStream(this.path)) this.#hash.update(chunk);
     this.#bytes = left.size;
     this.#options.log.info({ file: this.#file.path, bytes: left.size }, "going on from what is there");
+  }
+
+  /** Two versions of a file must not become one: its validator tells them apart on the way, its digest at the end. */
+  get #mayResume(): boolean {
+    return this.#validator !== undefined || this.#file.sha256 !== undefined;
   }
 
   /** One request. `undefined`: the file is whole. */
@@ -168,7 +185,7 @@ class Part {
   #explain(error: unknown, idle: boolean): FetchFailure {
     if (error instanceof FetchFailure) return error;
     const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "ENOSPC" || code === "EDQUOT")
+    if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG")
       return new Refused(
         `the cache is full after ${this.#bytes} bytes of ${this.#file.path}: give it more room`,
         {
@@ -180,7 +197,7 @@ class Part {
   }
 
   async #ask(signal: AbortSignal): Promise<Response> {
-    const resuming = this.#bytes > 0;
+    const resuming = this.#bytes > 0 && this.#mayResume;
     const headers = {
       ...this.#file.headers(),
       "accept-encoding": "identity",
@@ -208,7 +225,7 @@ class Part {
   }
 
   async #write(out: FileHandle, chunk: Uint8Array): Promise<void> {
-    await out.write(chunk);
+    await writeWhole(out, chunk);
     this.#hash.update(chunk);
     this.#bytes += chunk.byteLength;
     this.#progress.tell(this.#bytes, this.#total);
@@ -231,6 +248,11 @@ class Part {
       /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(start) !== this.#bytes)
       throw new FetchFailure(`${shown(this.#file.url)} answers another part than was asked for`);
+    const validator = validatorOf(response);
+    if (validator !== undefined && this.#validator !== undefined && validator !== this.#validator) {
+      this.#bytes = 0; // a server that does not know If-Range
+      throw new FetchFailure(`${shown(this.#file.url)} changed while it was fetched`);
+    }
     if (total !== undefined && total !== "*") this.#total = Number(total);
     return true;
   }
@@ -252,9 +274,13 @@ class Part {
   }
 }
 
+/** A date names one version only when it lies a second before the answer (RFC 9110, 8.8.2.2). */
 function validatorOf({ headers }: Response): string | undefined {
   const etag = headers.get("etag");
-  return etag !== null && !etag.startsWith("W/") ? etag : (headers.get("last-modified") ?? undefined);
+  if (etag !== null && !etag.startsWith("W/")) return etag;
+  const modified = headers.get("last-modified");
+  const ageMs = Date.parse(headers.get("date") ?? "") - Date.parse(modified ?? "");
+  return modified !== null && ageMs >= 1000 ? modified : undefined;
 }
 
 /** A line now and then, for who waits. */

@@ -14,6 +14,10 @@ export class FileServer implements AsyncDisposable {
   readonly cuts: number[] = [];
   /** Whether it knows parts (RFC 9110, 14). */
   ranges = true;
+  /** What tells versions of a file apart; a server without any still knows parts. */
+  validator: "etag" | "none" = "etag";
+  /** Whether it asks If-Range; one that does not sends the rest of whatever it has now. */
+  ifRange = true;
   /** Says how long bodies are. */
   lengths = true;
   readonly #http: Server;
@@ -52,7 +56,7 @@ export class FileServer implements AsyncDisposable {
 
   #send(file: Buffer, request: IncomingMessage, response: ServerResponse): void {
     const etag = `"${createHash("sha256").update(file).digest("hex").slice(0, 8)}"`;
-    const ifRange = request.headers["if-range"];
+    const ifRange = this.ifRange ? request.headers["if-range"] : undefined;
     const asked = /^bytes=(\d+)-$/.exec(request.headers.range ?? "")?.[1];
     const start = this.ranges && asked !== undefined && (ifRange ?? etag) === etag ? Number(asked) : 0;
     if (start > 0 && start >= file.length) {
@@ -62,7 +66,7 @@ export class FileServer implements AsyncDisposable {
     const body = file.subarray(start);
     const partial = start > 0 && { "content-range": `bytes ${start}-${file.length - 1}/${file.length}` };
     response.writeHead(start > 0 ? 206 : 200, {
-      etag,
+      ...(this.validator === "etag" && { etag }),
       ...partial,
       ...(this.lengths && { "content-length": body.length }),
     });

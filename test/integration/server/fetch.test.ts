@@ -105,6 +105,49 @@ describe("a file by HTTP", () => {
   });
 
   it.each([
+    ["neither ETag nor Last-Modified", () => (server.validator = "none")],
+    ["no If-Range", () => (server.ifRange = false)],
+  ])("that became another one of the same length is whole from a server with %s", async (_what, change) => {
+    change();
+    const other = randomBytes(weights.length);
+    server.cuts.push(100_000);
+    server.rule = () => {
+      if (server.requests.length === 2) server.files.set("/model.bin", other);
+      return false;
+    };
+    await run(`${server.url}/model.bin`);
+    expect(await fetched()).toBe(digestOf(other));
+  });
+
+  it("without ETag and Last-Modified is gone on with where a digest judges the whole", async () => {
+    server.validator = "none";
+    server.cuts.push(100_000);
+    await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
+    expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]/);
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("for which there is no room fails, and is not taken for whole", async () => {
+    // a limit of the size of files writes short at its edge, as a full disk does
+    const main = join(import.meta.dirname, "../../../server/main.ts");
+    const words = [
+      "fetch",
+      "--source",
+      `${server.url}/model.bin`,
+      "--sha256",
+      digestOf(weights),
+      "--into",
+      folder,
+    ];
+    const command = `ulimit -f 100; exec "$@"`;
+    const limited = promisify(execFile)("bash", ["-c", command, "bash", process.execPath, main, ...words]);
+    await expect(limited).rejects.toMatchObject({
+      stderr: expect.stringContaining("the cache is full after"),
+    });
+    expect(existsSync(join(folder, "model.bin"))).toBe(false);
+  });
+
+  it.each([
     [
       "knows no parts",
       () => {

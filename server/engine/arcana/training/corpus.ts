@@ -25,7 +25,8 @@ function speakAll(speaker: (typeof speakers)[number], sentenceSeed: number): voi
     lines.push(
       JSON.stringify({ speaker, offset: samples, samples: spoken.samples.length, phones: spoken.phones }),
     );
-    writeSync(audio, new Uint8Array(spoken.samples.buffer));
+    const bytes = new Uint8Array(spoken.samples.buffer);
+    for (let written = 0; written < bytes.length; ) written += writeSync(audio, bytes, written);
     samples += spoken.samples.length;
   }
   closeSync(audio);

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { writeWhole } from "../../../server/fetch/write-whole.ts";
+
+/** Takes at most so many bytes a call; the last entry holds for all that follow. */
+function shortWriter(...most: number[]) {
+  const taken: number[] = [];
+  return {
+    taken,
+    write: async (bytes: Uint8Array) => {
+      const limit = (most.length > 1 ? most.shift() : most[0]) ?? 0;
+      taken.push(...bytes.subarray(0, limit));
+      return { bytesWritten: Math.min(limit, bytes.length) };
+    },
+  };
+}
+
+const bytes = Uint8Array.from({ length: 100 }, (_, index) => index);
+
+describe("writing a whole piece", () => {
+  it.each([[[100]], [[1]], [[7, 50, 3]], [[99, 1]]])("takes writes of %j bytes", async (most) => {
+    const out = shortWriter(...most);
+    await writeWhole(out, bytes);
+    expect(out.taken).toEqual([...bytes]);
+  });
+
+  it("fails as a full disk does when nothing more is taken", async () => {
+    await expect(writeWhole(shortWriter(40, 0), bytes)).rejects.toMatchObject({ code: "ENOSPC" });
+  });
+});
