@@ -8,6 +8,7 @@ import Fastify, {
 } from "fastify";
 import { addDashboard } from "../dashboard/routes.ts";
 import { Failure } from "../errors.ts";
+import { RunningAnswers } from "../running-answers.ts";
 import type { ApiKey } from "../store/key.ts";
 import type { Span } from "../tracing/span.ts";
 import { reportOnceOver, reportRequests } from "./access-log.ts";
@@ -61,8 +62,10 @@ export function buildApp(parts: ApiParts): FastifyInstance {
       reportOnceOver(parts.metrics, request, reply); // no hook is run for it
       void sendProblem(reply, request, error);
     },
-    clientErrorHandler: (error, socket) => answerClientError(error, socket as Socket, refuser(parts)),
+    clientErrorHandler: (error, socket) =>
+      answerClientError(error, socket as Socket, answers, refuser(parts)),
   });
+  const answers = new RunningAnswers(app.server);
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, Failure, toProblem } from "../errors.ts";
+import type { RunningAnswers } from "../running-answers.ts";
 import { toOpenaiError } from "./openai-errors.ts";
 
 declare module "fastify" {
@@ -82,27 +83,38 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /**
- * What is not even HTTP is answered on the bare socket.
+ * What is not even HTTP is answered on the bare socket. Behind an answer that has begun, the connection is reset: the bytes of
+ * an error would be taken for audio, and an orderly end for its end.
  * @param refuse told of the failure; gives the request's id.
  */
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
+  answers: RunningAnswers,
   refuse: (failure: Failure) => string,
 ): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }
-  const [code, detail] = clientErrors[error.code ?? ""] ?? [
-    "malformed_http",
-    "The request is not valid HTTP/1.1.",
-  ];
-  const failure = new Failure(code, detail);
+  const failure = clientFailure(error);
   const requestId = refuse(failure);
+  if (!answers.mayAnswer(socket)) {
+    socket.resetAndDestroy();
+    socket.destroy(); // at once: by itself the reset waits until everything that was written is sent
+    return;
+  }
   const body = JSON.stringify(toProblem(failure, requestId));
   socket.end(
     `HTTP/1.1 ${failure.status} Error\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
       `x-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`,
   );
+}
+
+function clientFailure(error: NodeJS.ErrnoException): Failure {
+  const [code, detail] = clientErrors[error.code ?? ""] ?? [
+    "malformed_http",
+    "The request is not valid HTTP/1.1.",
+  ];
+  return new Failure(code, detail);
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { availableParallelism } from "node:os";
 import { Readable } from "node:stream";
 import Fastify, {
@@ -16,6 +16,7 @@ import { Engines, type MountSettings } from "../engine/engines.ts";
 import type { GeneratorName } from "../engine/generators.ts";
 import { Failure } from "../errors.ts";
 import { watchUnsent } from "../kernel-queues.ts";
+import { RunningAnswers } from "../running-answers.ts";
 import type { Invocation } from "../speech.ts";
 import { startTelemetry } from "../telemetry/start.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
@@ -54,6 +55,9 @@ const mostProcessesPerModel = 4;
 /** The work of one phrase comes in pieces too small for more. */
 const mostThreadsPerPhrase = 8;
 
+/** Only API tiers ask a model tier; whoever sends no HTTP gets no more than its status. */
+const malformed = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
 /** Starts a model tier: it listens at once, and is ready when its engines have spoken. */
 export async function startModelTier(options: ModelTierOptions): Promise<RunningTier> {
   const app = Fastify({
@@ -62,7 +66,12 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
     genReqId: requestId,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     forceCloseConnections: true,
+    clientErrorHandler: (_error, socket) => {
+      if (socket.writable && answers.mayAnswer(socket as Socket)) socket.end(malformed);
+      else socket.destroy();
+    },
   });
+  const answers = new RunningAnswers(app.server);
   const tracing = await startTracing(options.tracing, app.log);
   const tier = new ModelTier(options, app, tracing, await startTelemetry(options.telemetry, app.log));
   tier.addRoutes();
