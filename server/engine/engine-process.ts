@@ -64,7 +64,8 @@ export interface Running {
 /** One engine process: started, ready, speaking one job at a time, dead. */
 export class EngineProcess {
   readonly #child: ChildProcess;
-  readonly #socket: Socket;
+  /** Undefined where this process has no file descriptor left for it: the engine is not started then. */
+  readonly #socket: Socket | undefined;
   readonly #splitter = messageSplitter();
   readonly #ready = Promise.withResolvers<void>();
   readonly #exited = Promise.withResolvers<string>();
@@ -84,7 +85,10 @@ export class EngineProcess {
         detached: true, // its own process group: Ctrl-C is for its owner, which lets running speech finish
       },
     );
-    this.#socket = this.#child.stdio[engineSocket] as Socket;
+    this.#child.on("error", (error) => this.#end(`could not be started: ${error.message}`));
+    // without file descriptors Node gives no `stdio`, whatever its type says, and tells the error a moment later
+    const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
+    this.#socket = stdio?.[engineSocket] as Socket | undefined;
     this.#watch();
   }
 
@@ -137,7 +141,7 @@ export class EngineProcess {
   }
 
   async close(): Promise<void> {
-    this.#socket.end();
+    this.#socket?.end();
     const timer = setTimeout(() => this.#child.kill("SIGKILL"), closeLimitMs);
     await this.#exited.promise;
     clearTimeout(timer);
@@ -184,12 +188,11 @@ export class EngineProcess {
   }
 
   #watch(): void {
-    this.#socket.on("data", (piece: Buffer) => this.#hear(piece));
-    this.#socket.on("error", (error) => this.#die(`lost its socket: ${error.message}`));
+    this.#socket?.on("data", (piece: Buffer) => this.#hear(piece));
+    this.#socket?.on("error", (error) => this.#die(`lost its socket: ${error.message}`));
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-stderrTailChars);
     });
-    this.#child.on("error", (error) => this.#end(`could not be started: ${error.message}`));
     // "close", not "exit": what the process still had in its socket is read first
     this.#child.on("close", (code, signal) => this.#end(`ended with ${signal ?? `status ${code}`}`));
   }
@@ -267,7 +270,7 @@ export class EngineProcess {
   }
 
   #send(bytes: Buffer): void {
-    if (!this.#dead && this.#socket.writable) this.#socket.write(bytes);
+    if (!this.#dead && this.#socket?.writable) this.#socket.write(bytes);
   }
 
   #die(reason: string): void {

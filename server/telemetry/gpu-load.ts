@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { Backoff } from "../backoff.ts";
 import type { CollectorLog } from "../otlp.ts";
 import { pause } from "../pause.ts";
@@ -73,7 +74,9 @@ export class GpuLoad {
   async #run(): Promise<string> {
     const { signal } = this.#closing;
     const child = spawn("nvidia-smi", command, { stdio: ["ignore", "pipe", "ignore"], signal });
-    createInterface(child.stdout).on("line", (line) => this.#read(line));
+    // without file descriptors Node gives no `stdout`, whatever its type says, and tells the error a moment later
+    const stdout: Readable | undefined = child.stdout;
+    if (stdout) createInterface(stdout).on("line", (line) => this.#read(line));
     try {
       const [code, killedBy] = await once(child, "close");
       return killedBy ? `signal ${killedBy}` : `code ${code}`;

@@ -112,7 +112,9 @@ export class SupervisedServer implements GeneratorServer {
   async #keepRunning(): Promise<void> {
     while (!this.#closing.signal.aborted) {
       const startedAt = performance.now();
-      const reason = await this.#runOnce();
+      const reason = await this.#runOnce().catch(
+        (error: unknown) => `it cannot be started: ${String(error)}`,
+      );
       if (this.#closing.signal.aborted) return;
       this.#awaySince ??= performance.now();
       const livedMs = Math.round(performance.now() - startedAt);

@@ -38,10 +38,12 @@ export class VllmProcess {
       env: environment,
       detached: true,
     });
-    this.#child.stdio[ownerSocket]?.on("error", () => undefined); // it may end before we do
+    this.#child.once("error", (error) => this.#ended.resolve(`it could not be started: ${error.message}`));
+    // without file descriptors Node gives no `stdio`, whatever its type says, and tells the error a moment later
+    const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
+    stdio?.[ownerSocket]?.on("error", () => undefined); // it may end before we do
     this.#pass(this.#child.stdout);
     this.#pass(this.#child.stderr);
-    this.#child.once("error", (error) => this.#ended.resolve(`it could not be started: ${error.message}`));
     this.#child.once("exit", (code, signal) => {
       this.kill(); // those that it left behind
       this.#ended.resolve(
@@ -79,7 +81,7 @@ export class VllmProcess {
     }
   }
 
-  #pass(stream: Readable | null): void {
+  #pass(stream: Readable | null | undefined): void {
     if (!stream) return;
     createInterface({ input: stream }).on("line", (line) => {
       const text = line.slice(0, maxLineChars).trim();

@@ -1,0 +1,14 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { expect, it } from "vitest";
+
+it("a tier without file descriptors says why its engines do not start, and lives on", async () => {
+  const program = join(import.meta.dirname, "../../support/starved-engines.ts");
+  const command = ["-c", 'ulimit -n 128; exec "$@"', "bash", process.execPath, program];
+  const { stdout } = await promisify(execFile)("bash", command);
+  const [engine, vllm, server] = JSON.parse(stdout) as string[];
+  expect(engine).toMatch(/EngineDied: The engine process could not be started: spawn .* EMFILE/);
+  expect(vllm).toMatch(/it could not be started: spawn sh EMFILE/);
+  expect(server).toMatch(/vLLM does not start: it cannot be started: .*EMFILE/);
+});
