@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../../clock.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
 import { GeneratorTrouble } from "./trouble.ts";
 
@@ -8,6 +9,7 @@ export interface Ask {
   /** Longest time without a byte, ms. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
+  readonly clock?: Clock;
 }
 
 /**
@@ -20,9 +22,11 @@ export async function* answerBody({
   body,
   silenceMs,
   signal,
+  clock = systemClock,
 }: Ask): AsyncGenerator<Uint8Array, void, void> {
   const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(), silenceMs);
+  const listen = () => clock.after(silenceMs, () => silence.abort());
+  let stopListening = listen();
   const leave = AbortSignal.any([signal, silence.signal]);
   try {
     const response = await fetch(`${server.url}${path}`, {
@@ -34,8 +38,9 @@ export async function* answerBody({
     if (!response.ok) throw await refusal(response);
     if (!response.body) throw new GeneratorTrouble("away", "the generator answered without a body");
     for await (const piece of response.body) {
-      timer.refresh();
+      stopListening(); // whoever takes its time with a piece is not the generator's silence
       yield piece;
+      stopListening = listen();
     }
   } catch (error) {
     if (signal.aborted) return;
@@ -46,7 +51,7 @@ export async function* answerBody({
       cause: error,
     });
   } finally {
-    clearTimeout(timer);
+    stopListening();
     silence.abort(); // also when nobody reads on: the request is taken back
   }
 }

@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { answerBody } from "../../../../server/engine/generator/answer-body.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+
+let server: Server;
+let response: ServerResponse | undefined;
+let clock: FakeClock;
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  response = undefined;
+  server = createServer((_request, answer) => {
+    response = answer;
+    answer.write("first");
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+});
+
+afterEach(async () => {
+  server.closeAllConnections();
+  await once(server.close(), "close");
+});
+
+function ask() {
+  const { port } = server.address() as AddressInfo;
+  const address = { url: `http://127.0.0.1:${port}`, apiKey: undefined };
+  const signal = new AbortController().signal;
+  return answerBody({ server: address, path: "/", body: "{}", silenceMs: 1000, signal, clock });
+}
+
+const textOf = (piece: IteratorResult<Uint8Array, void>) =>
+  piece.done ? undefined : Buffer.from(piece.value).toString();
+
+describe("the pieces of a generator's answer", () => {
+  it("come on after a listener who paused for longer than the generator may be silent", async () => {
+    const pieces = ask();
+    expect(textOf(await pieces.next())).toBe("first");
+    await clock.advance(60_000);
+    response?.end("second");
+    expect(textOf(await pieces.next())).toBe("second");
+    expect((await pieces.next()).done).toBe(true);
+    expect(clock.timers).toBe(0);
+  });
+
+  it.each([
+    ["before its first piece", 0],
+    ["after a piece", 1],
+  ])("end where the generator is silent %s", async (_when, heard) => {
+    if (heard === 0) {
+      server.removeAllListeners("request");
+      server.on("request", (_request, answer) => (response = answer));
+    }
+    const pieces = ask();
+    if (heard === 1) await pieces.next();
+    const next = pieces.next();
+    const refused = expect(next).rejects.toThrow("the generator said nothing for 1000 ms");
+    await eventually("the server was asked", () => response !== undefined);
+    await eventually("the silence is timed", () => clock.timers === 1);
+    await clock.advance(1000);
+    await refused;
+  });
+});
