@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 
 it("a tier without file descriptors says why its engines do not start, and lives on", async () => {
-  const program = join(import.meta.dirname, "../../support/starved-engines.ts");
+  const program = fileURLToPath(new URL("../../support/starved-engines.ts", import.meta.url));
   const command = ["-c", 'ulimit -n 128; exec "$@"', "bash", process.execPath, program];
   const { stdout } = await promisify(execFile)("bash", command);
   const [engine, vllm, server] = JSON.parse(stdout) as string[];
