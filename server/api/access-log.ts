@@ -28,13 +28,15 @@ function noteUse(usage: ApiParts["usage"], request: FastifyRequest): void {
   usage?.note(apiKey.id, use, spoken && speechOf(apiKey, use, spoken));
 }
 
-/** The first audio of an answer in one piece is the whole of it, and is not timed. */
-function speechOf(
-  { name, team = "" }: ApiKey,
-  use: Usage,
-  { facts, characters, firstAudioMs }: Spoken,
-): NotedSpeech {
+/**
+ * The first audio of an answer in one piece is the whole of it, and is not timed. Characters count once there is audio: callers
+ * send a text again that was refused or failed before.
+ */
+function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: Spoken): NotedSpeech {
+  const { facts, firstAudioMs, audioSeconds } = spoken;
   const { model, voice, form } = facts;
+  const isHeard = audioSeconds > 0 && (form !== "json" || use.failed === 0);
+  const characters = isHeard ? spoken.characters : 0;
   const waited = form === "json" ? undefined : firstAudioMs;
   return {
     ...{ key: name, team, model, voice, characters },

@@ -79,10 +79,33 @@ describe.each([
     ]);
     const all = await owner.get("/dashboard/usage.csv");
     expect(all.headers.get("content-disposition")).toBe('attachment; filename="svc-tts-usage.csv"');
-    expect(all.text).toContain(`${today},other,red,mist,abbie,1,1,6,0,,\r\n`);
+    expect(all.text).toContain(`${today},other,red,mist,abbie,1,1,0,0,,\r\n`);
     expect((await new Visitor(api.url).get("/dashboard/usage.csv")).status).toBe(303);
     await api.stop();
   });
+
+  it.each(["audio/pcm", "application/json"])(
+    "counts the characters of a text as %s once, however often it was refused before",
+    async (accept) => {
+      const api = await start();
+      const owner = new Visitor(api.url);
+      await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
+      const key = await makeKey(owner, "app", "blue");
+      await eventually("the key is known", async () => {
+        return (await api.post("{", { authorization: `Bearer ${key}` })).status === 400;
+      });
+      const text = { text: "Hello.", audioFormat: "pcm" };
+      for (const status of [500, 503, 429]) {
+        model.script = (call) => call.refuse(status, {});
+        await speak(api, key, text, accept);
+      }
+      model.script = speakTone(0.5);
+      await speak(api, key, text, accept);
+      await eventually("it is written", async () => (await rowsOf("blue"))[0]?.requests === 4);
+      expect(await rowsOf("blue")).toMatchObject([{ requests: 4, failed: 3, characters: 6, audioMs: 500 }]);
+      await api.stop();
+    },
+  );
 
   it("beyond what one file holds goes out without the oldest, and the page and the file's name say so", async () => {
     const api = await start();
