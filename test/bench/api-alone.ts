@@ -1,8 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { env as names } from "../../config/contract/names.ts";
 import { prepareRunFiles } from "../../server/cli/run-files.ts";
 import { imageNodeOptions } from "../support/image-options.ts";
+import { leasePort } from "../support/port-lease.ts";
 import type { Served } from "./load.ts";
 import { program } from "./running-server.ts";
 
@@ -35,7 +34,7 @@ export async function startApiAlone(): Promise<ApiAlone> {
     rmSync(folder, { recursive: true, force: true });
   };
   try {
-    const port = await freePort();
+    const port = await leasePort();
     const api = await startApi(folder, await portOf(replay), port);
     children.unshift(api);
     const url = `http://127.0.0.1:${port}`;
@@ -73,15 +72,6 @@ async function portOf(replay: ChildProcess): Promise<number> {
   if (!replay.stdout) throw new Error("the replayed model has no output");
   const [line] = (await once(replay.stdout, "data")) as [Buffer];
   return Number(line.toString());
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function untilHealthy(url: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { leasePort } from "../support/port-lease.ts";
 import { pythonWith } from "../support/python.ts";
 
 /** Piper's own package (GPL-3.0): installed for measuring alone, and run as a process of its own. */
@@ -24,7 +24,7 @@ export async function startPiper(model: string, runtime?: string): Promise<Piper
     ...packages,
     ...(runtime === undefined ? [] : [`onnxruntime==${runtime}`]),
   ]);
-  const port = await freePort();
+  const port = await leasePort();
   const child = spawn(
     python,
     ["-m", "piper.http_server", "--model", model, "--host", "127.0.0.1", "--port", String(port)],
@@ -62,13 +62,4 @@ async function untilUp(child: ChildProcess, url: string): Promise<void> {
     await sleep(100);
   }
   throw new Error("Piper's server did not start in time");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { V1Container } from "../../operator/manifest.ts";
-import { freePorts } from "./control-plane.ts";
+import { leasePorts } from "./port-lease.ts";
 
 const run = promisify(execFile);
 const build = join(import.meta.dirname, "../collector/build.sh");
@@ -50,7 +50,7 @@ export class CollectorPod implements AsyncDisposable {
     container: V1Container,
     secrets: Record<string, Record<string, string>>,
   ): Promise<CollectorPod> {
-    const [grpc = 0, http = 0, health = 0, model = 0, vllm = 0] = await freePorts(5);
+    const [grpc = 0, http = 0, health = 0, model = 0, vllm = 0] = await leasePorts(5);
     const folder = await mkdtemp(join(tmpdir(), "svc-tts-collector-"));
     const pod = new CollectorPod(
       await collectorProgram(),

@@ -4,7 +4,7 @@ import { chownSync, globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { freePort } from "./free-port.ts";
+import { leasePort } from "./port-lease.ts";
 
 const run = promisify(execFile);
 
@@ -39,7 +39,7 @@ export async function startPostgres(): Promise<TestPostgres> {
     ...["--pgdata", data, "--username", owner, "--pwfile", passwordFile],
     ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"],
   ]);
-  const port = await freePort();
+  const port = await leasePort();
   const launch = () => start(join(programs, "postgres"), data, port);
   let child = await launch();
   let databases = 0;

@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,6 +10,7 @@ import { env as names } from "../../config/contract/names.ts";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import { prepareRunFiles, type RunFiles } from "../../server/cli/run-files.ts";
 import { eventually } from "./eventually.ts";
+import { leasePort } from "./port-lease.ts";
 
 const main = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
 
@@ -50,7 +50,7 @@ export async function startTierProcess(
   files: TierFiles,
   environment: Environment = {},
 ): Promise<TierProcess> {
-  const port = await freePort();
+  const port = await leasePort();
   const child = spawn(process.execPath, [main, tier], {
     env: { ...process.env, ...environmentOf(files, port), ...environment },
     stdio: ["ignore", "pipe", "pipe"],
@@ -97,14 +97,6 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   const gone = once(child, "exit");
   child.kill(signal);
   await gone;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
 }
 
 /** Open descriptors of a process: files, sockets, pipes. */

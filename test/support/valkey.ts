@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { access } from "node:fs/promises";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
-import { freePort } from "./free-port.ts";
+import { leasePort } from "./port-lease.ts";
 
 const run = promisify(execFile);
 
@@ -26,7 +26,7 @@ const programOfTools = "/usr/bin/redis-check-rdb";
 /** A Valkey, or Debian's Redis, on a free port of this machine, that keeps nothing. */
 export async function startValkey(options: { readonly password?: string } = {}): Promise<TestValkey> {
   const program = await valkeyProgram();
-  const port = await freePort();
+  const port = await leasePort();
   const auth = options.password === undefined ? "" : `:${options.password}@`;
   const launch = () => start(program, port, options.password);
   let child = await launch();

@@ -12,7 +12,6 @@ import { readModelFolder } from "../../server/engine/generator/model-folder.ts";
 import type { Tokenize } from "../../server/engine/generator/prompt.ts";
 import { headersFor, servedName } from "../../server/engine/generator/server-address.ts";
 import type { GeneratorSettings } from "../../server/engine/generator/settings.ts";
-import { freePort } from "../../server/engine/generator/vllm-process.ts";
 import type { ModelTierOptions } from "../../server/model/settings.ts";
 import type { RunningTier } from "../../server/model/tier.ts";
 import { pause } from "../../server/pause.ts";
@@ -22,6 +21,7 @@ import { TinyModelFolder } from "../support/generator/model-folder.ts";
 import { tinyCodec } from "../support/generator/tiny-codec.ts";
 import { decodedAtOnce, seamError } from "../support/generator/whole-decoding.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../support/model-tier.ts";
+import { leasePort } from "../support/port-lease.ts";
 import { childrenWith } from "../support/processes.ts";
 import { Relay } from "../support/relay.ts";
 import { makeTierFiles, startTierProcess } from "../support/tier-process.ts";
@@ -51,7 +51,7 @@ let tier: RunningTier;
 beforeAll(async () => {
   const { stdout } = await run(fileURLToPath(new URL("install.sh", import.meta.url)), { timeout: 850_000 });
   model = new TinyModelFolder();
-  const port = await freePort();
+  const port = await leasePort();
   vllmUrl = `http://127.0.0.1:${port}`;
   settings = {
     folder: model.path,

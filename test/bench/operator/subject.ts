@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createWriteStream, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePorts } from "../../support/control-plane.ts";
+import { leasePorts } from "../../support/port-lease.ts";
 import { processorSeconds, residentBytes } from "../process-figures.ts";
 import type { Field, Plot } from "./field.ts";
 
@@ -40,7 +40,7 @@ export class Subject {
   }
 
   static async start(field: Field, plot: Plot, program: Program): Promise<Subject> {
-    const [metricsPort = 0, probePort = 0] = await freePorts(2);
+    const [metricsPort = 0, probePort = 0] = await leasePorts(2);
     const { hostname, port } = new URL(field.address.server);
     // a mount namespace of its own, in which /run holds the account alone; the kernel ends it with us
     const inPod = `mount -t tmpfs tmpfs /run && mkdir -p ${accountPath} && cp "$ACCOUNT"/* ${accountPath}/ && exec "$@"`;

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, inject, it } from "vitest";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
 import { licenseIssuer } from "../../support/licenses.ts";
+import { leasePort, leasePorts } from "../../support/port-lease.ts";
 
 const address = inject("controlPlane");
 const main = join(import.meta.dirname, "../../../operator/main.ts");
@@ -36,17 +36,8 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, "listening");
-  const found = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof found === "object" && found ? found.port : 0;
-}
-
 async function start(words: string[], environment: Record<string, string> = {}): Promise<Process> {
-  const [probePort, metricsPort] = [await freePort(), await freePort()];
+  const [probePort, metricsPort] = await leasePorts(2);
   const child = spawn(process.execPath, [main, ...words], {
     env: {
       PATH: process.env.PATH,
@@ -124,7 +115,7 @@ it("is alive but not ready while the API server cannot be reached, and still end
   const config = {
     apiVersion: "v1",
     kind: "Config",
-    clusters: [{ name: "a", cluster: { server: `https://127.0.0.1:${await freePort()}` } }],
+    clusters: [{ name: "a", cluster: { server: `https://127.0.0.1:${await leasePort()}` } }],
     users: [{ name: "a", user: { token: "none" } }],
     contexts: [{ name: "a", context: { cluster: "a", user: "a" } }],
     "current-context": "a",

@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { OidcSettings } from "../../../server/dashboard/oidc/settings.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
-import { freePort } from "../../support/free-port.ts";
 import { startTestProvider, type TestAccount, type TestProvider } from "../../support/oidc-provider.ts";
+import { leasePort } from "../../support/port-lease.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type Page, Visitor } from "../../support/visitor.ts";
 
@@ -325,7 +325,7 @@ describe("a provider", () => {
   it.each([
     [
       "that is not there",
-      async () => ({ issuer: `http://127.0.0.1:${await freePort()}` }),
+      async () => ({ issuer: `http://127.0.0.1:${await leasePort()}` }),
       503,
       "cannot be reached now",
     ],

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { GeneratorSettings } from "../../../server/engine/generator/settings.ts";
-import { freePort } from "../../../server/engine/generator/vllm-process.ts";
+import { leasePort } from "../port-lease.ts";
 import type { Asked, Script } from "../scripted-vllm/main.ts";
 import { TinyModelFolder } from "./model-folder.ts";
 
@@ -36,7 +36,7 @@ export class ScriptedVllm {
 
   /** @param change of the model's manifest. */
   static async create(change: object = {}): Promise<ScriptedVllm> {
-    return new ScriptedVllm(await freePort(), change);
+    return new ScriptedVllm(await leasePort(), change);
   }
 
   async script(script: Script): Promise<void> {
