@@ -87,9 +87,9 @@ test-integration: node_modules/.installed test-deps ## the operator against a re
 	@$(BIN)/vitest run --project load --project server --project cluster
 
 .PHONY: test-operator-faults
-test-operator-faults: node_modules/.installed ## stop the operator dead after each single write of a create, an update and a delete (make test tries every eleventh)
+test-operator-faults: node_modules/.installed ## stop the operator dead after each single write of a create, an update and a delete (make test tries every eleventh; its seed says where it begins)
 	@test/cluster/tools.sh >/dev/null
-	@CRASH_STEP=1 $(BIN)/vitest run --project cluster test/integration/operator/crash.test.ts
+	@CRASH_STEP=1 $(BIN)/vitest run --project cluster test/integration/operator/crash-
 
 .PHONY: test-e2e
 test-e2e: node_modules/.installed ## the main job on a real cluster, started here or given as KUBECONFIG=…

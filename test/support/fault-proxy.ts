@@ -9,7 +9,14 @@ import type { AddressInfo } from "node:net";
 import type { Connection } from "../../operator/cluster/connect.ts";
 import type { ControlPlaneAddress } from "./control-plane.ts";
 
-export type ProxiedRequest = { method: string; path: string; query: URLSearchParams; watch: boolean };
+export type ProxiedRequest = {
+  method: string;
+  path: string;
+  query: URLSearchParams;
+  watch: boolean;
+  /** The client that asks, when it names itself in the header `x-test-client`. */
+  client?: string;
+};
 
 /** What happens to one request instead of the plain way through. */
 export type Fault =
@@ -105,11 +112,13 @@ export class FaultProxy implements AsyncDisposable {
 
   #handle(incoming: IncomingMessage, response: ServerResponse): void {
     const url = new URL(incoming.url ?? "/", this.server);
+    const client = incoming.headers["x-test-client"];
     const asked: ProxiedRequest = {
       method: incoming.method ?? "GET",
       path: url.pathname,
       query: url.searchParams,
-      watch: url.searchParams.get("watch") === "true",
+      watch: ["true", "1"].includes(url.searchParams.get("watch") ?? ""),
+      ...(typeof client === "string" && { client }),
     };
     this.requests.push(asked);
     const fault = this.rule(asked);

@@ -1,0 +1,68 @@
+import { describe, expect, it } from "vitest";
+import { crashPoints, type Fate, isWrite, useCrashHouse } from "../../support/crash-house.ts";
+
+const crashes = useCrashHouse();
+
+async function create(): Promise<void> {
+  const models = [
+    { name: "mist", kind: "mist", replicas: 2 },
+    { name: "old", kind: "mist" },
+  ];
+  const api = { replicas: 2, route: { hostnames: ["tts.example.com"], ingress: {} } };
+  await crashes.house.putDeployment({ networkPolicy: { enabled: true }, api }, models);
+}
+
+/** The garbage collector's work. */
+async function allIsGone(): Promise<void> {
+  const isGone = async () =>
+    (await crashes.house.get("TtsDeployment", "demo")) === undefined && (await crashes.family()).length === 0;
+  await crashes.house.until(isGone, "an empty namespace");
+}
+
+/** After more writes than a create takes there is nothing to interrupt. */
+async function interruptedCreate(n: number): Promise<Fate> {
+  const death = crashes.dieAfter(n);
+  await crashes.life();
+  await create();
+  return crashes.fateOf(death, () => crashes.isSettled());
+}
+
+describe("a TtsDeployment that is deleted", () => {
+  it("while the operator that was making it is dead goes with all it had; the next operator writes nothing for it", async () => {
+    const { house } = crashes;
+    for (const n of crashPoints()) {
+      if ((await interruptedCreate(n)) === "survived") break;
+      crashes.bury();
+      const ref = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", name: "demo" };
+      const propagation = n % 2 === 0 ? "Background" : "Foreground";
+      await house.admin.remove({ ...ref, namespace: house.namespace }, { propagation });
+      await crashes.life();
+      await allIsGone();
+      expect(crashes.requests.filter(isWrite)).toEqual([]);
+      await house.stopOperator();
+    }
+    await crashes.sweep();
+  }, 1_200_000);
+
+  it("while it is made leaves nothing behind, at whatever write that happens", async () => {
+    const { house } = crashes;
+    for (const n of crashPoints()) {
+      const { promise: removal, resolve: removed } = Promise.withResolvers<void>();
+      let writes = 0;
+      crashes.rule = (request) => {
+        if (isWrite(request) && ++writes === n)
+          void house.remove("TtsDeployment", "demo").then(() => removed());
+        return undefined;
+      };
+      await crashes.life();
+      await create();
+      await house.until(async () => writes >= n || (await crashes.isSettled()), "the deletion, or the end");
+      const wasMade = writes < n;
+      if (wasMade) await house.remove("TtsDeployment", "demo");
+      else await removal;
+      await allIsGone();
+      crashes.bury();
+      if (wasMade) break;
+    }
+  }, 1_200_000);
+});

@@ -1,0 +1,46 @@
+/**
+ * One seed for every choice that a run of the tests makes: `SEED` in the environment, which the runner sets and prints.
+ * The same seed repeats a run exactly.
+ */
+import { createHash } from "node:crypto";
+import { chooseSeed } from "../run/seed.ts";
+
+/** A process that starts without a seed, as vitest by itself does, chooses one and prints it. */
+function runSeed(): string {
+  const { SEED: given } = process.env;
+  if (given) return given;
+  const seed = chooseSeed(undefined);
+  process.env.SEED = seed;
+  console.info(`==> SEED=${seed} repeats the choices of this test file`);
+  return seed;
+}
+
+/** Of `count` turns, the one of this run: consecutive numbers as seeds give each turn once in `count` runs. */
+export function turnOf(count: number): number {
+  const seed = runSeed();
+  return Number(/^\d+$/.test(seed) ? BigInt(seed) % BigInt(count) : BigInt(digest(seed) % count));
+}
+
+export interface SeededRandom {
+  /** 0 to below 1. */
+  next(): number;
+  /** A whole number from 0 to below `end`. */
+  below(end: number): number;
+}
+
+/** Depends on the run's seed and on `purpose` alone, so that tests do not disturb each other's choices. */
+export function seededRandom(purpose: string): SeededRandom {
+  let state = digest(`${runSeed()} ${purpose}`);
+  // mulberry32, by Tommy Ettinger (public domain)
+  const next = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+  return { next, below: (end) => Math.floor(next() * end) };
+}
+
+function digest(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32LE();
+}
