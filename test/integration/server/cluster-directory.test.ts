@@ -1,9 +1,22 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Route } from "../../../config/contract/routing.ts";
+import type { ClusterClient } from "../../../operator/cluster/client.ts";
+import { apiRole } from "../../../operator/desired/role.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import type { ClusterAccess } from "../../../server/api/kubernetes/connection.ts";
 import { createClusterDirectory } from "../../../server/api/kubernetes/directory.ts";
 import type { Directory } from "../../../server/api/replicas.ts";
-import { type ApiServerDouble, startApiServerDouble } from "../../support/api-server-double.ts";
+import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { clusterRequestOrThrow } from "../../support/cluster-request.ts";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FaultProxy, type ProxiedRequest } from "../../support/fault-proxy.ts";
+import { ttsDeployment } from "../../support/observed.ts";
+
+/**
+ * A real API server, which the directory reaches as the ServiceAccount of the API pods, under the role that the operator
+ * gives them. A proxy on the way records the requests and breaks connections.
+ */
 
 const route = (service: string, more: Partial<Route> = {}): Route => ({
   pool: service,
@@ -13,137 +26,207 @@ const route = (service: string, more: Partial<Route> = {}): Route => ({
   ...more,
 });
 
-let server: ApiServerDouble;
+let plane: ControlPlane;
+let admin: ClusterClient;
+let namespace: string;
+let podToken: string;
+let proxy: FaultProxy;
 let directory: Directory;
-let token: string;
-const warnings: string[] = [];
+let warnings: string[];
 
-function table(routes: readonly Route[]): void {
-  const routing = JSON.stringify({ version: 1, profile: "self-hosted", models: { mist: routes } });
-  server.put("configmaps", { metadata: { name: "demo-routing" }, data: { "routing.json": routing } });
-}
+beforeAll(async () => {
+  plane = await controlPlane();
+  admin = await adminClient(plane.address);
+});
 
-function slice(service: string, addresses: readonly string[], more: object = {}) {
-  return {
-    metadata: { name: `${service}-x1`, labels: { "kubernetes.io/service-name": service } },
-    ports: [{ name: "http", port: 8080 }],
-    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true, ...more } })),
-  };
-}
-
-const sees = (service: string, urls: readonly string[]) => () =>
-  JSON.stringify(directory.replicas(route(service))) === JSON.stringify(urls);
+afterAll(async () => {
+  admin.close();
+  await plane.stop();
+});
 
 beforeEach(async () => {
-  server = await startApiServerDouble();
-  token = "first";
-  warnings.length = 0;
-  const log = (_facts: object, message: string) => void warnings.push(message);
-  directory = createClusterDirectory({
-    access: { url: server.url, ca: undefined, token: () => token },
-    namespace: "speech",
-    configMap: "demo-routing",
-    log: { info: log, warn: log, error: log },
-    random: Math.random,
-    timing: { firstBackoffMs: 20, longestBackoffMs: 100, watchSeconds: 1 },
-  });
+  namespace = await freshNamespace(admin, "directory");
+  podToken = await tokenOfApiPods();
+  proxy = await FaultProxy.start(plane.address, podToken);
+  warnings = [];
+  directory = follow({ url: proxy.server.origin, ca: undefined, token: () => podToken });
 });
 
 afterEach(async () => {
   directory.close();
-  await server.close();
+  await proxy[Symbol.asyncDispose]();
 });
 
+function follow(access: ClusterAccess, watchSeconds = 60): Directory {
+  const log = (_facts: object, message: string) => void warnings.push(message);
+  return createClusterDirectory({
+    access,
+    namespace,
+    configMap: "demo-routing",
+    log: { info: log, warn: log, error: log },
+    random: Math.random,
+    timing: { firstBackoffMs: 20, longestBackoffMs: 100, watchSeconds },
+  });
+}
+
+async function tokenOfApiPods(): Promise<string> {
+  const { rules } = apiRole(ttsDeployment());
+  const metadata = { name: "api", namespace };
+  const rbac = "rbac.authorization.k8s.io";
+  await admin.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
+  await admin.create({ apiVersion: `${rbac}/v1`, kind: "Role", metadata, rules });
+  await admin.create({
+    apiVersion: `${rbac}/v1`,
+    kind: "RoleBinding",
+    metadata,
+    roleRef: { apiGroup: rbac, kind: "Role", name: "api" },
+    subjects: [{ kind: "ServiceAccount", name: "api", namespace }],
+  });
+  const { status } = await clusterRequestOrThrow<{ status: { token: string } }>(plane.address, {
+    method: "POST",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/api/token`,
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
+}
+
+async function put(manifest: Manifest): Promise<void> {
+  await admin.apply(manifest, { manager: "test" });
+}
+
+const putTable = (text: string) =>
+  put({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "demo-routing", namespace },
+    data: { "routing.json": text },
+  });
+
+const table = (routes: readonly Route[]) =>
+  putTable(JSON.stringify({ version: 1, profile: "self-hosted", models: { mist: routes } }));
+
+const putSlice = (service: string, addresses: readonly string[]) =>
+  put({
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: { name: `${service}-x1`, namespace, labels: { "kubernetes.io/service-name": service } },
+    addressType: "IPv4",
+    ports: [{ name: "http", port: 8080 }],
+    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+  });
+
+const removeSlice = (service: string) =>
+  admin.remove({
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    namespace,
+    name: `${service}-x1`,
+  });
+
+const sees = (service: string, urls: readonly string[]) => () =>
+  JSON.stringify(directory.replicas(route(service))) === JSON.stringify(urls);
+
+const ofSlices = ({ path }: ProxiedRequest) => path.endsWith("/endpointslices");
+
 describe("the directory of a cluster", () => {
-  it("knows nothing until the table is there, and then follows it within 2 seconds", async () => {
+  it("knows nothing until the table is there, and then follows it", async () => {
     expect(directory.table()).toBeUndefined();
     await eventually("it says that it waits", () => warnings.some((text) => text.includes("demo-routing")));
-    table([route("demo-mist")]);
+    await table([route("demo-mist")]);
     await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
-    table([route("demo-mist", { weight: 90 }), route("demo-canary", { weight: 10 })]);
+    await table([route("demo-mist", { weight: 90 }), route("demo-canary", { weight: 10 })]);
     await eventually("the change is seen", () => directory.table()?.models.mist?.length === 2);
   });
 
   it("follows the endpoints of just the services in the table", async () => {
-    table([route("demo-mist")]);
-    server.put("endpointslices", slice("demo-mist", ["10.0.0.1"]));
+    await table([route("demo-mist")]);
+    await putSlice("other", ["10.0.0.7"]);
+    await putSlice("demo-mist", ["10.0.0.1"]);
     await eventually("the first replica", sees("demo-mist", ["http://10.0.0.1:8080"]));
-    server.put("endpointslices", slice("demo-mist", ["10.0.0.1", "10.0.0.2"]));
+    await putSlice("demo-mist", ["10.0.0.1", "10.0.0.2"]);
     await eventually("the second", sees("demo-mist", ["http://10.0.0.1:8080", "http://10.0.0.2:8080"]));
-    server.remove("endpointslices", "demo-mist-x1");
+    await removeSlice("demo-mist");
     await eventually("none", sees("demo-mist", []));
-    const asked = server.requests.find((request) => request.includes("endpointslices")) ?? "";
-    expect(new URL(asked, "http://x").searchParams.get("labelSelector")).toBe(
+    expect(directory.replicas(route("other"))).toEqual([]);
+    expect(proxy.requests.find(ofSlices)?.query.get("labelSelector")).toBe(
       "kubernetes.io/service-name in (demo-mist)",
     );
     expect(directory.replicas(route("demo-mist", { idle: true }))).toEqual([]);
   });
 
-  it.each<[what: string, fault: (server: ApiServerDouble) => void]>([
+  it.each<[what: string, fault: () => void]>([
     [
       "an expired version (410)",
-      (s) => s.say('{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}'),
+      () => proxy.sayOnWatches('{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}'),
     ],
-    ["a dropped connection", (s) => s.dropWatches()],
-    ["an event that is not JSON", (s) => s.say("<html>")],
+    ["a dropped connection", () => proxy.cutWatches()],
+    ["an event that is not JSON", () => proxy.sayOnWatches("<html>")],
   ])("loses no change to %s", async (_what, fault) => {
-    table([route("demo-mist")]);
-    server.put("endpointslices", slice("demo-mist", ["10.0.0.1"]));
+    await table([route("demo-mist")]);
+    await putSlice("demo-mist", ["10.0.0.1"]);
     await eventually("the first state", sees("demo-mist", ["http://10.0.0.1:8080"]));
-    server.putSilently("endpointslices", slice("demo-mist", ["10.0.0.9"]));
-    fault(server);
+    await eventually("both are watched", () => proxy.openWatches === 2);
+    // the change's own event never arrives
+    proxy.stallWatches();
+    await putSlice("demo-mist", ["10.0.0.9"]);
+    fault();
     await eventually("the state after the fault", sees("demo-mist", ["http://10.0.0.9:8080"]));
   });
 
   it("keeps the last good state while the API server is away, and catches up when it is back", async () => {
-    table([route("demo-mist")]);
-    server.put("endpointslices", slice("demo-mist", ["10.0.0.1"]));
+    await table([route("demo-mist")]);
+    await putSlice("demo-mist", ["10.0.0.1"]);
     await eventually("the first state", sees("demo-mist", ["http://10.0.0.1:8080"]));
-    server.fail = 500;
-    server.dropWatches();
-    const before = server.requests.length;
-    await eventually("it tries again and again", () => server.requests.length > before + 3);
+    await eventually("both are watched", () => proxy.openWatches === 2);
+    proxy.rule = () => ({ kind: "answer", status: 500 });
+    proxy.cutWatches();
+    const before = proxy.requests.length;
+    await eventually("it tries again and again", () => proxy.requests.length > before + 3);
     expect(sees("demo-mist", ["http://10.0.0.1:8080"])()).toBe(true);
-    server.putSilently("endpointslices", slice("demo-mist", ["10.0.0.2"]));
-    server.fail = undefined;
+    await putSlice("demo-mist", ["10.0.0.2"]);
+    proxy.rule = () => undefined;
     await eventually("the new state", sees("demo-mist", ["http://10.0.0.2:8080"]));
   });
 
   it("keeps the last good table when a wrong one comes, and says so", async () => {
-    table([route("demo-mist")]);
+    await table([route("demo-mist")]);
     await eventually("the table is read", () => directory.table() !== undefined);
-    server.put("configmaps", {
-      metadata: { name: "demo-routing" },
-      data: { "routing.json": '{"version":7}' },
-    });
+    await putTable('{"version":7}');
     await eventually("the complaint", () =>
       warnings.some((text) => text.includes("the last good one stays")),
     );
     expect(directory.table()?.models.mist).toHaveLength(1);
   });
 
-  it("sends the token as it is now", async () => {
-    table([route("demo-mist")]);
-    await eventually("the first token was sent", () => server.authorizations.has("Bearer first"));
-    token = "second";
-    server.dropWatches();
-    await eventually("the renewed token was sent", () => server.authorizations.has("Bearer second"));
+  it("sends the token as it is now, to the API server itself", async () => {
+    await table([route("demo-mist")]);
+    directory.close();
+    const { server: url, caPem: ca } = plane.address;
+    let token = "not a token";
+    directory = follow({ url, ca, token: () => token });
+    await eventually("the API server refused it", () => warnings.some((text) => text.includes("broke off")));
+    expect(directory.table()).toBeUndefined();
+    token = podToken;
+    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
   });
 
-  it("goes on from the last bookmark when the server ends a watch in time, without listing again", async () => {
-    table([route("demo-mist")]);
-    await eventually(
-      "both are watched",
-      () => server.requests.filter((r) => r.includes("watch=1")).length >= 2,
+  it("goes on from the last bookmark when the API server ends a watch in time, without listing again", async () => {
+    await table([route("demo-mist")]);
+    directory.close();
+    // a real API server sends a bookmark some seconds before the end of a watch
+    directory = follow({ url: proxy.server.origin, ca: undefined, token: () => podToken }, 5);
+    const isOfTable = (asked: ProxiedRequest) => !ofSlices(asked);
+    const isWatch = ({ query }: ProxiedRequest) => query.get("timeoutSeconds") === "5";
+    const watches = () => proxy.requests.filter((asked) => isOfTable(asked) && isWatch(asked));
+    await eventually("the table is watched", () => watches().length === 1);
+    // moves the version of ConfigMaps, not the table
+    await put({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "other", namespace } });
+    await eventually("the next watch", () => watches().length === 2);
+    const [first, second] = watches();
+    expect(Number(second?.query.get("resourceVersion"))).toBeGreaterThan(
+      Number(first?.query.get("resourceVersion")),
     );
-    const lists = server.requests.filter((request) => !request.includes("watch=1")).length;
-    server.say(
-      JSON.stringify({ type: "BOOKMARK", object: { metadata: { name: "", resourceVersion: "4711" } } }),
-    );
-    server.endWatches();
-    await eventually("a watch from the bookmark", () =>
-      server.requests.some((request) => request.includes("resourceVersion=4711")),
-    );
-    expect(server.requests.filter((request) => !request.includes("watch=1"))).toHaveLength(lists);
+    const since = proxy.requests.slice(proxy.requests.findIndex((asked) => asked === first));
+    expect(since.filter(isOfTable).every(isWatch)).toBe(true);
   });
 });
