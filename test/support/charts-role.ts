@@ -2,8 +2,10 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { parseAllDocuments } from "yaml";
+import type { Manifest } from "../../operator/manifest.ts";
+import { clusterRequestOrThrow } from "./cluster-request.ts";
 import type { ControlPlaneAddress } from "./control-plane.ts";
-import { kubectlOrThrow } from "./kubectl.ts";
 
 const chart = join(import.meta.dirname, "../../charts/tts-operator");
 const release = "op";
@@ -21,15 +23,31 @@ export async function chartsRole(
   namespace: string,
   { clusterWide = false } = {},
 ): Promise<string> {
-  const text = await render(address, clusterWide);
-  const manifest = text
+  const text = (await render(address, clusterWide))
     .replaceAll(placeholder, namespace)
-    .replaceAll(`name: ${release}-`, `name: ${namespace}-`)
-    // a test of the chart looks for, and deletes, whatever releases have beyond their namespaces
-    .replaceAll("app.kubernetes.io/name: tts-operator", "app.kubernetes.io/name: operator-of-a-test");
-  await kubectlOrThrow(address, ["apply", "-n", namespace, "-f", "-"], manifest);
+    .replaceAll(`name: ${release}-`, `name: ${namespace}-`);
+  const objects = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null);
+  await Promise.all(objects.map((object) => object && apply(address, object, namespace)));
   const account = `${namespace}-tts-operator`;
-  return (await kubectlOrThrow(address, ["create", "token", account, "-n", namespace])).trim();
+  const { status } = await clusterRequestOrThrow<{ status: { token: string } }>(address, {
+    method: "POST",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
+}
+
+async function apply(address: ControlPlaneAddress, object: Manifest, namespace: string): Promise<void> {
+  const { apiVersion, kind, metadata } = object;
+  const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const scope = kind.startsWith("Cluster") ? "" : `/namespaces/${metadata.namespace ?? namespace}`;
+  const path = `${root}${scope}/${kind.toLowerCase()}s/${metadata.name}?fieldManager=test&force=true`;
+  await clusterRequestOrThrow(address, {
+    method: "PATCH",
+    path,
+    body: object,
+    type: "application/apply-patch+yaml",
+  });
 }
 
 function render(address: ControlPlaneAddress, clusterWide: boolean): Promise<string> {

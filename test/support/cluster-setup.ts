@@ -13,8 +13,7 @@ declare module "vitest" {
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const plane = await controlPlane({ controllerManager: true });
-  await installCrds(plane.address);
+  const plane = await controlPlane({ controllerManager: true, prepare: installCrds });
   project.provide("controlPlane", plane.address);
   return () => plane.stop();
 }

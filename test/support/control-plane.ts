@@ -1,21 +1,23 @@
 /**
- * A real API server with its etcd, alone: no node, no root, on free ports of 127.0.0.1. One serves a whole suite
- * (`cluster-setup.ts` starts it); a test that breaks its API server starts its own.
+ * A real API server with its etcd, alone: no node, no root, on leased ports of 127.0.0.1. One serves a whole suite
+ * (`cluster-setup.ts` starts it). A test file that changes what the whole cluster shares (CRDs, cluster roles,
+ * admission) or that breaks its API server starts its own.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { request } from "node:https";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
+import { leasePorts } from "./port-lease.ts";
 
 const CLUSTER_SCRIPTS = join(import.meta.dirname, "../cluster");
-const READY_WITHIN_MS = 60_000;
-const STOP_WITHIN_MS = 5_000;
+/** They bound a start or stop that hangs, on a machine that is busy with other tests. */
+const READY_WITHIN_MS = 240_000;
+const STOP_WITHIN_MS = 30_000;
 const DIRECTORY_PREFIX = "svc-tts-control-plane-";
 
 /** What another process needs to reach the API server; plain data, so that a suite can hand it to its tests. */
@@ -36,10 +38,17 @@ export interface ControlPlaneAddress {
 
 export interface ControlPlaneOptions {
   /**
+   * Runs once the API server is ready and before any controller starts. CRDs that are installed here are known to the
+   * garbage collector from its start; it looks for other new kinds only every 30 seconds.
+   */
+  readonly prepare?: (address: ControlPlaneAddress) => Promise<void>;
+  /**
    * Also run the garbage collector and the namespace controller, for foreground deletion and for namespaces that end.
    * No other controller runs: nothing turns a Deployment into pods or writes its status.
    */
   readonly controllerManager?: boolean;
+  /** Runs these controllers of Kubernetes too, by their names in kube-controller-manager. */
+  readonly controllers?: readonly string[];
   /** Also turn Deployments into pods, place them on nodes and give them the devices that they claim; nothing runs those pods. */
   readonly scheduler?: boolean;
   /** Also let KWOK play every node and its pods, which are ready as soon as they are placed. */
@@ -80,7 +89,7 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
   const directory = await mkdtemp(join(tmpdir(), `${DIRECTORY_PREFIX}${process.pid}-`));
   const processes: ChildProcess[] = [];
   try {
-    const [apiPort, etcdPort, peerPort] = await freePorts(3);
+    const [apiPort, etcdPort, peerPort] = await leasePorts(3);
     const server = `https://127.0.0.1:${apiPort}`;
     await promisify(execFile)(join(CLUSTER_SCRIPTS, "pki.sh"), [join(directory, "pki"), server, "127.0.0.1"]);
     const address = await readAddress(server, directory, binDirectory);
@@ -91,8 +100,9 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
     ]);
     processes.push(apiServer);
     await ready(address, processes);
-    if (options.controllerManager || options.scheduler) {
-      const more = options.scheduler ? workloadControllers : [];
+    await options.prepare?.(address);
+    const more = [...(options.scheduler ? workloadControllers : []), ...(options.controllers ?? [])];
+    if (options.controllerManager || more.length > 0) {
       processes.push(launch(address, "kube-controller-manager", controllerArguments(directory, more)));
     }
     if (options.scheduler) processes.push(launch(address, "kube-scheduler", schedulerArguments(directory)));
@@ -126,17 +136,6 @@ async function removeLeftovers(): Promise<void> {
     if (owner && !existsSync(`/proc/${owner}`))
       await rm(join(tmpdir(), name), { recursive: true, force: true });
   }
-}
-
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
-  const ports: number[] = [];
-  for (const server of servers) {
-    if (!server.listening) await once(server, "listening");
-    ports.push((server.address() as AddressInfo).port);
-  }
-  for (const server of servers) await once(server.close(), "close");
-  return ports;
 }
 
 async function readAddress(

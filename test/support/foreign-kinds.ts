@@ -1,12 +1,10 @@
 import { execFile } from "node:child_process";
-import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { ControlPlaneAddress } from "./control-plane.ts";
-import { established, kubectl, kubectlOrThrow } from "./kubectl.ts";
+import { installCrds, kubectl, kubectlOrThrow } from "./kubectl.ts";
 
-/** CRDs of other products, as their Go modules carry them: what objects of ours must satisfy. */
+/** CRDs of other products, from their Go modules: objects that the operator writes must satisfy them. */
 const products = {
   cloudNativePg: {
     module: "github.com/cloudnative-pg/cloudnative-pg@v1.27.0",
@@ -42,78 +40,38 @@ export async function foreignCrdFiles(product: Product): Promise<string[]> {
 }
 
 /**
- * Whether a product is installed is a fact of the whole cluster: who holds it is the only one to change it, while other test files run
- * beside. It is not installed at first, and is removed when it is let go.
+ * Installs the CRDs of a product in a control plane that the test file has for itself: they are visible in every
+ * namespace. Resolves when the API server serves their objects.
  */
-export class ForeignKinds implements AsyncDisposable {
-  readonly #address: ControlPlaneAddress;
-  readonly #product: Product;
-  readonly #lock: string;
-
-  private constructor(address: ControlPlaneAddress, product: Product) {
-    this.#address = address;
-    this.#product = product;
-    this.#lock = join(address.directory, `${product}.held`);
-  }
-
-  /** Several are to be held in the order of their names, or two files may wait for each other. */
-  static async hold(address: ControlPlaneAddress, product: Product): Promise<ForeignKinds> {
-    const kinds = new ForeignKinds(address, product);
-    while (!(await take(kinds.#lock))) await delay(50);
-    return kinds;
-  }
-
-  /** Resolves when the API server takes their objects. */
-  async install(): Promise<void> {
-    const crds = await this.#crds();
-    await kubectlOrThrow(this.#address, ["apply", "--server-side", "--force-conflicts", ...crds]);
-    await established(this.#address, crds);
-  }
-
-  async remove(): Promise<void> {
-    const crds = await this.#crds();
-    await this.#listOnce(crds);
-    const { code, stderr } = await kubectl(this.#address, [
-      "delete",
-      "--ignore-not-found",
-      "--timeout=100s",
-      ...crds,
-    ]);
-    if (code === 0) return;
-    const left = await kubectl(this.#address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
-    throw new Error(
-      `the CRDs of ${this.#product} were not removed: ${stderr}what is left:\n${left.stdout}${left.stderr}`,
-    );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.remove();
-    await rm(this.#lock, { recursive: true });
-  }
-
-  /**
-   * The API server opens the store of a kind when it is first asked for its objects. Where that is its own list behind a deletion, it finds
-   * the store not ready and tries again after ever longer times, minutes in the end.
-   */
-  async #listOnce(crds: readonly string[]): Promise<void> {
-    const found = await kubectlOrThrow(this.#address, ["get", "--ignore-not-found", "-o", "name", ...crds]);
-    for (const crd of found.split("\n").filter((line) => line !== "")) {
-      const kind = crd.slice(crd.indexOf("/") + 1);
-      await kubectlOrThrow(this.#address, ["get", kind, "--all-namespaces", "-o", "name"]);
-    }
-  }
-
-  async #crds(): Promise<string[]> {
-    return (await foreignCrdFiles(this.#product)).flatMap((file) => ["-f", file]);
-  }
+export async function installForeignKinds(address: ControlPlaneAddress, product: Product): Promise<void> {
+  await installCrds(address, await foreignCrdFiles(product));
 }
 
-async function take(lock: string): Promise<boolean> {
-  try {
-    await mkdir(lock);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-    throw error;
+/** Removes the CRDs of a product and every object of their kinds. */
+export async function removeForeignKinds(address: ControlPlaneAddress, product: Product): Promise<void> {
+  const crds = (await foreignCrdFiles(product)).flatMap((file) => ["-f", file]);
+  await listOnce(address, crds);
+  const { code, stderr } = await kubectl(address, [
+    "delete",
+    "--ignore-not-found",
+    "--timeout=200s",
+    ...crds,
+  ]);
+  if (code === 0) return;
+  const left = await kubectl(address, ["get", "--ignore-not-found", "-o", conditions, ...crds]);
+  throw new Error(
+    `the CRDs of ${product} were not removed: ${stderr}what is left:\n${left.stdout}${left.stderr}`,
+  );
+}
+
+/**
+ * The API server opens the store of a kind when a client first lists its objects. When the first list is the one that
+ * the API server itself makes for the deletion, it finds the store not ready and retries after growing waits of minutes.
+ */
+async function listOnce(address: ControlPlaneAddress, crds: readonly string[]): Promise<void> {
+  const found = await kubectlOrThrow(address, ["get", "--ignore-not-found", "-o", "name", ...crds]);
+  for (const crd of found.split("\n").filter((line) => line !== "")) {
+    const kind = crd.slice(crd.indexOf("/") + 1);
+    await kubectlOrThrow(address, ["get", kind, "--all-namespaces", "-o", "name"]);
   }
 }

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
+import { clusterRequestOrThrow } from "./cluster-request.ts";
 import type { ControlPlaneAddress } from "./control-plane.ts";
+import { eventually } from "./eventually.ts";
 
 export interface KubectlResult {
   readonly code: number | null;
@@ -46,25 +47,44 @@ export async function kubectlOrThrow(
   return stdout;
 }
 
-export async function installCrds(address: ControlPlaneAddress): Promise<void> {
-  const crds = join(import.meta.dirname, "../../crds");
-  await kubectlOrThrow(address, ["apply", "--server-side", "-f", crds]);
-  await established(address, ["-f", crds]);
-}
+const ours = join(import.meta.dirname, "../../crds");
 
-/** Resolves when the API server takes objects of these CRDs. Not by `kubectl wait`, which fails on a CRD so new that it has no status. */
-export async function established(address: ControlPlaneAddress, crds: readonly string[]): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  while (!(await areEstablished(address, crds))) {
-    if (Date.now() > deadline) throw new Error(`these CRDs were not established in time: ${crds.join(" ")}`);
-    await delay(50);
-  }
-}
-
-async function areEstablished(address: ControlPlaneAddress, crds: readonly string[]): Promise<boolean> {
-  const found = JSON.parse(await kubectlOrThrow(address, ["get", "-o", "json", ...crds]));
-  const items: { status?: { conditions?: { type: string; status: string }[] } }[] = found.items ?? [found];
-  return items.every(({ status }) =>
-    status?.conditions?.some((one) => one.type === "Established" && one.status === "True"),
+/** Installs CRDs, ours unless others are given. Resolves when the API server serves their objects and discovery lists them. */
+export async function installCrds(
+  address: ControlPlaneAddress,
+  files: readonly string[] = [ours],
+): Promise<void> {
+  const flags = files.flatMap((file) => ["-f", file]);
+  const text = await kubectlOrThrow(address, ["apply", "--server-side", "-o", "json", ...flags]);
+  const { items = [JSON.parse(text)] } = JSON.parse(text) as { items?: Crd[] };
+  await eventually(
+    `the API server serves ${items.map(({ metadata }) => metadata.name).join(", ")}`,
+    async () => {
+      const served = await servedResources(address);
+      return items.every(({ metadata }) => served.has(metadata.name));
+    },
   );
+}
+
+interface Crd {
+  readonly metadata: { readonly name: string };
+}
+
+/**
+ * `plural.group` of every resource in the API server's aggregated discovery document, which the garbage collector
+ * reads. It lists a CRD only after the CRD is established.
+ */
+async function servedResources(address: ControlPlaneAddress): Promise<Set<string>> {
+  const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+  const { items } = await clusterRequestOrThrow<{ items: Group[] }>(address, { path: "/apis", accept });
+  return new Set(
+    items.flatMap(({ metadata, versions }) =>
+      versions.flatMap(({ resources }) => resources.map(({ resource }) => `${resource}.${metadata.name}`)),
+    ),
+  );
+}
+
+interface Group {
+  readonly metadata: { readonly name: string };
+  readonly versions: readonly { readonly resources: readonly { readonly resource: string }[] }[];
 }

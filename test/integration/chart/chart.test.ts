@@ -254,8 +254,6 @@ describe("the samples", () => {
     async (name) => {
       const { kubeconfigPath } = inject("controlPlane");
       const kubectl = (...args: string[]) => tool("kubectl", ["--kubeconfig", kubeconfigPath, ...args]);
-      await kubectl("apply", "--server-side", "--force-conflicts", "-f", join(chart, "../../crds"));
-      await kubectl("wait", "--for=condition=Established", "crd/ttsdeployments.tts.svc.dev", "--timeout=30s");
       const sample = join(chart, `../../config/samples/${name}.yaml`);
       const { stdout } = await kubectl("apply", "--dry-run=server", "-n", "default", "-f", sample);
       expect(stdout).toContain("created (server dry run)");

@@ -3,20 +3,30 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../operator/manifest.ts";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
-import { kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
+import { type ControlPlane, type ControlPlaneAddress, controlPlane } from "../../support/control-plane.ts";
+import { installForeignKinds } from "../../support/foreign-kinds.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
 
 const root = join(import.meta.dirname, "../../..");
-const address = inject("controlPlane");
 const execute = promisify(execFile);
 const limits = { maxBuffer: 64 * 1024 * 1024 };
 
+/** Its own: the manifests name their namespaces, and releases of the operator have cluster roles. */
+let plane: ControlPlane;
+let address: ControlPlaneAddress;
+
 beforeAll(async () => {
-  for (const name of ["svc-tts-system", "speech"]) await kubectl(address, ["create", "namespace", name]);
+  plane = await controlPlane();
+  address = plane.address;
+  await installCrds(address);
+  for (const name of ["svc-tts-system", "speech"])
+    await kubectlOrThrow(address, ["create", "namespace", name]);
 });
+
+afterAll(() => plane.stop());
 
 async function helmTemplate(chart: string, ...flags: string[]): Promise<string> {
   const args = ["template", chart, join(root, "charts", chart), "--kube-version", "1.36.3", ...flags];
@@ -85,8 +95,7 @@ describe("the samples", () => {
   });
 
   it("with a database are taken by the API server where CloudNativePG is installed", async () => {
-    await using kinds = await ForeignKinds.hold(address, "cloudNativePg");
-    await kinds.install();
+    await installForeignKinds(address, "cloudNativePg");
     const file = join(root, "config/samples/cloudnative-pg.yaml");
     const out = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-n", "speech", "-f", file]);
     expect(out.match(/created \(server dry run\)/g)).toHaveLength(2);
@@ -125,8 +134,6 @@ describe("the GitOps examples", () => {
 
 describe("a second release of the operator", () => {
   it("is refused beside one that serves every namespace, and installed beside one that does not", async () => {
-    const ofCharts = ["-l", "app.kubernetes.io/name=tts-operator"];
-    await kubectlOrThrow(address, ["delete", "clusterrole,clusterrolebinding", ...ofCharts]);
     const chart = join(root, "charts/tts-operator");
     const install = (release: string, namespace: string, ...flags: string[]) =>
       execute(join(address.binDirectory, "helm"), [
@@ -138,6 +145,5 @@ describe("a second release of the operator", () => {
     await expect(install("second", "release-second")).rejects.toThrow(
       "the release wide of this chart serves every namespace",
     );
-    await kubectlOrThrow(address, ["delete", "clusterrole,clusterrolebinding", ...ofCharts]);
   });
 });

@@ -2,22 +2,23 @@ import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
+import { installForeignKinds } from "../../support/foreign-kinds.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-let monitors: ForeignKinds;
+let plane: ControlPlane;
 beforeAll(async () => {
-  monitors = await ForeignKinds.hold(inject("controlPlane"), "prometheusOperator");
-  await monitors.install();
+  plane = await controlPlane();
+  await installForeignKinds(plane.address, "prometheusOperator");
 });
-afterAll(() => monitors[Symbol.asyncDispose]());
+afterAll(() => plane.stop());
 
 async function rendered(...flags: string[]): Promise<string> {
-  const helm = join(inject("controlPlane").binDirectory, "helm");
+  const helm = join(plane.address.binDirectory, "helm");
   const template = [
     "template",
     "tts-operator",
@@ -44,7 +45,7 @@ describe("monitoring by the chart", () => {
 
   it("is taken by the Prometheus operator's own schema", async () => {
     const text = await rendered(...all, "--set", "monitoring.rules.labels.release=prometheus");
-    const told = await kubectlOrThrow(inject("controlPlane"), ["apply", "--dry-run=server", "-f", "-"], text);
+    const told = await kubectlOrThrow(plane.address, ["apply", "--dry-run=server", "-f", "-"], text);
     const names = told.match(/^\S+ created/gm) ?? [];
     expect(names.toSorted()).toEqual([
       ...["api", "models", "operator"].map((name) => `configmap/tts-operator-dashboard-${name} created`),

@@ -3,7 +3,9 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
+import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
 import { controlPlane } from "../../support/control-plane.ts";
+import { eventually } from "../../support/eventually.ts";
 
 const run = promisify(execFile);
 
@@ -22,20 +24,27 @@ test("the suite's API server is the pinned Kubernetes and answers an administrat
 });
 
 test("foreground deletion waits for children, and a namespace ends with what it holds", async () => {
-  await kubectl("create", "namespace", "collected");
-  await kubectl("-n", "collected", "create", "configmap", "owner");
-  const uid = await kubectl("-n", "collected", "get", "configmap", "owner", "-o", "jsonpath={.metadata.uid}");
-  await kubectl("-n", "collected", "create", "configmap", "child");
+  const client = await adminClient(inject("controlPlane"));
+  const namespace = await freshNamespace(client, "collected");
+  const configMap = (name: string, metadata: object = {}) => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace, ...metadata },
+  });
+  const { uid } = (await client.create(configMap("owner"))).metadata;
   const ownerReferences = [
     { apiVersion: "v1", kind: "ConfigMap", name: "owner", uid, blockOwnerDeletion: true },
   ];
-  const patch = JSON.stringify({ metadata: { ownerReferences } });
-  await kubectl("-n", "collected", "patch", "configmap", "child", "--type=merge", "-p", patch);
+  await client.create(configMap("child", { ownerReferences }));
+  const refOf = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", name, namespace });
 
-  await kubectl("-n", "collected", "delete", "configmap", "owner", "--cascade=foreground", "--timeout=30s");
-  expect(await kubectl("-n", "collected", "get", "configmap", "-o", "name")).not.toContain("child");
-  await kubectl("delete", "namespace", "collected", "--timeout=30s");
-  expect(await kubectl("get", "namespace", "-o", "name")).not.toContain("collected");
+  await client.remove(refOf("owner"), { propagation: "Foreground" });
+  await eventually("the owner is gone", async () => (await client.get(refOf("owner"))) === undefined);
+  expect(await client.get(refOf("child"))).toBeUndefined();
+  const itself = { apiVersion: "v1", kind: "Namespace", name: namespace };
+  await client.remove(itself);
+  await eventually("the namespace is gone", async () => (await client.get(itself)) === undefined);
+  client.close();
 });
 
 test("a second control plane starts beside the first and leaves nothing when it stops", async () => {

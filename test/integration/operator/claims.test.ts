@@ -13,8 +13,7 @@ let plane: ControlPlane;
 let house: OperatorHouse;
 
 beforeAll(async () => {
-  plane = await controlPlane({ scheduler: true, kwok: true });
-  await installCrds(plane.address);
+  plane = await controlPlane({ scheduler: true, kwok: true, prepare: installCrds });
   house = await OperatorHouse.open({}, plane.address);
   const room = { cpu: "64", memory: "256Gi", pods: "100" };
   await create({

@@ -17,9 +17,8 @@ let house: OperatorHouse;
 
 beforeAll(async () => {
   // the CRDs are the whole cluster's: other test files go by them meanwhile
-  plane = await controlPlane();
+  plane = await controlPlane({ prepare: installCrds });
   address = plane.address;
-  await installCrds(address);
 });
 
 beforeEach(async () => {

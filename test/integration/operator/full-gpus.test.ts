@@ -13,8 +13,7 @@ let mostServing = 0;
 let fewestServing = Number.POSITIVE_INFINITY;
 
 beforeAll(async () => {
-  plane = await controlPlane({ scheduler: true });
-  await installCrds(plane.address);
+  plane = await controlPlane({ scheduler: true, prepare: installCrds });
   house = await OperatorHouse.open({}, plane.address);
   await makeNode({ cpu: "64", memory: "256Gi", pods: "100", "nvidia.com/gpu": "2" });
   playing = setInterval(() => void play().catch(() => undefined), 150);

@@ -1,26 +1,39 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
+import { type ControlPlane, type ControlPlaneAddress, controlPlane } from "../../support/control-plane.ts";
+import { installForeignKinds } from "../../support/foreign-kinds.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 /** What others put in the operator's way: quotas, admission webhooks and policies of other products, names that are taken. */
 
-const address = inject("controlPlane");
+/** Its own: webhooks and admission policies belong to the whole cluster. */
+let plane: ControlPlane;
+let address: ControlPlaneAddress;
 let house: OperatorHouse;
 let certificate: Certificate;
 
 beforeAll(async () => {
   certificate = await selfSigned();
+  plane = await controlPlane({
+    controllerManager: true,
+    prepare: async (started) => {
+      await installCrds(started);
+      await installForeignKinds(started, "keda");
+    },
+  });
+  address = plane.address;
 });
 
+afterAll(() => plane.stop());
+
 beforeEach(async () => {
-  house = await OperatorHouse.open();
+  house = await OperatorHouse.open({}, address);
 });
 
 afterEach(async () => {
@@ -164,8 +177,6 @@ describe("an admission webhook of another product", () => {
     const scaledBy = (provider: string) => [
       { name: "mist", kind: "mist", scaling: { provider, minReplicas: 1, maxReplicas: 2 } },
     ];
-    await using keda = await ForeignKinds.hold(address, "keda");
-    await keda.install();
     answer = (kind) => ({ allowed: kind !== "ScaledObject", message: "not today" });
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({}, scaledBy("KEDA"));

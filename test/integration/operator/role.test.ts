@@ -1,22 +1,25 @@
-import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { rulesOf } from "../../../operator/permissions.ts";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
 import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
+import { installForeignKinds } from "../../support/foreign-kinds.ts";
+import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
-const held: ForeignKinds[] = [];
+let plane: ControlPlane;
 
 beforeAll(async () => {
-  for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) {
-    const kinds = await ForeignKinds.hold(inject("controlPlane"), product);
-    held.push(kinds);
-    await kinds.install();
-  }
+  plane = await controlPlane({
+    controllerManager: true,
+    prepare: async (address) => {
+      await installCrds(address);
+      for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const)
+        await installForeignKinds(address, product);
+    },
+  });
 });
 
-afterAll(async () => {
-  for (const kinds of held) await kinds[Symbol.asyncDispose]();
-});
+afterAll(() => plane.stop());
 
 const hostnames = ["tts.example.com"];
 const everything = {
@@ -67,7 +70,7 @@ it.each([
   ["cluster-wide", true],
   ["in the namespaces that it watches", false],
 ])("the chart's own role is enough for everything the operator does, %s", async (_where, clusterWide) => {
-  await using house = await OperatorHouse.open({ clusterWide });
+  await using house = await OperatorHouse.open({ clusterWide }, plane.address);
   await doEverything(house);
   expect(house.lines.filter((line) => /forbidden/i.test(line))).toEqual([]);
 });
@@ -84,7 +87,7 @@ function asked({ method, path, watch }: ProxiedRequest): string {
 }
 
 it("the chart's role holds nothing that the operator does not use", async () => {
-  await using house = await OperatorHouse.open();
+  await using house = await OperatorHouse.open({}, plane.address);
   await doEverything(house);
   // gives the Lease back
   await house.stopOperator();
@@ -124,7 +127,7 @@ it("the chart's role deletes pools and what may be switched off: the rest goes w
 });
 
 it("the chart's role lets nobody list Secrets", async () => {
-  await using house = await OperatorHouse.open();
+  await using house = await OperatorHouse.open({}, plane.address);
   const answer = await fetch(new URL(`/api/v1/namespaces/${house.namespace}/secrets`, house.proxy.server));
   expect(answer.status).toBe(403);
 });

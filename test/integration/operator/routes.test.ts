@@ -1,11 +1,21 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
+import { installForeignKinds } from "../../support/foreign-kinds.ts";
+import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
+/** The tests before the last describe need a cluster without the Gateway API. */
+let plane: ControlPlane;
 let house: OperatorHouse;
 
+beforeAll(async () => {
+  plane = await controlPlane({ controllerManager: true, prepare: installCrds });
+});
+
+afterAll(() => plane.stop());
+
 beforeEach(async () => {
-  house = await OperatorHouse.open();
+  house = await OperatorHouse.open({}, plane.address);
 });
 
 afterEach(async () => {
@@ -48,21 +58,32 @@ describe("the route", () => {
   });
 });
 
+const gatewayRef = { name: "public", namespace: "infra", sectionName: "https" };
+const byGateway = { route: { hostnames: ["tts.example.com"], gatewayRef } };
+
+describe("the route by a Gateway, without the Gateway API", () => {
+  it("says what to install where the cluster has no Gateway API, and everything else is made", async () => {
+    await house.ready();
+    await house.putDeployment({ api: { ...byGateway, replicas: 2 } });
+    const stalled = async () => house.condition("Stalled");
+    await house.until(async () => (await stalled()).startsWith("True GatewayApiMissing"), "the reason");
+    expect(await stalled()).toMatch(
+      /no gateway\.networking\.k8s\.io\/v1\. Install the CRDs of the Gateway API, or use/,
+    );
+    expect(await house.replicas("demo-api")).toBe(2);
+    await house.putDeployment({ api: { replicas: 2 } });
+    await house.serve("demo-api");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  });
+});
+
 describe("the route by a Gateway", () => {
-  const gatewayRef = { name: "public", namespace: "infra", sectionName: "https" };
-  const api = { route: { hostnames: ["tts.example.com"], gatewayRef } };
   const route = () => house.get("HTTPRoute", "demo-api");
 
-  let gatewayApi: ForeignKinds;
-  beforeAll(async () => {
-    gatewayApi = await ForeignKinds.hold(inject("controlPlane"), "gatewayApi");
-  });
-  afterEach(() => gatewayApi.remove());
-  afterAll(() => gatewayApi[Symbol.asyncDispose]());
+  beforeAll(() => installForeignKinds(plane.address, "gatewayApi"));
 
   it("joins it, is repaired, costs no write at rest, and goes when the spec has another", async () => {
-    await gatewayApi.install();
-    await house.ready({ api });
+    await house.ready({ api: byGateway });
     const made = await house.mustGet("HTTPRoute", "demo-api");
     expect(made.spec).toMatchObject({
       parentRefs: [{ name: "public", namespace: "infra", sectionName: "https" }],
@@ -86,25 +107,10 @@ describe("the route by a Gateway", () => {
   });
 
   it("that was given up while no operator ran is taken back by the next", async () => {
-    await gatewayApi.install();
-    await house.ready({ api });
+    await house.ready({ api: byGateway });
     await house.stopOperator();
     await house.putDeployment();
     await house.startOperator();
     await house.until(async () => (await route()) === undefined, "its end");
-  });
-
-  it("says what to install where the cluster has no Gateway API, and everything else is made", async () => {
-    await house.ready();
-    await house.putDeployment({ api: { ...api, replicas: 2 } });
-    const stalled = async () => house.condition("Stalled");
-    await house.until(async () => (await stalled()).startsWith("True GatewayApiMissing"), "the reason");
-    expect(await stalled()).toMatch(
-      /no gateway\.networking\.k8s\.io\/v1\. Install the CRDs of the Gateway API, or use/,
-    );
-    expect(await house.replicas("demo-api")).toBe(2);
-    await house.putDeployment({ api: { replicas: 2 } });
-    await house.serve("demo-api");
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
   });
 });

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import { ApiPod, putApiPod as putOne, putPod } from "../../support/api-pods.ts";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
 import { startHpaController } from "../../support/hpa-controller.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
@@ -317,62 +316,5 @@ describe("who scales", () => {
       "ScalingReady",
     );
     expect(await house.condition("Ready")).toMatch(/^True/);
-  });
-
-  it("is KEDA only where it is there: else a condition says so, and the pool keeps its replicas", async () => {
-    await using keda = await ForeignKinds.hold(inject("controlPlane"), "keda");
-    await house.ready({}, [mist({ provider: "KEDA", minReplicas: 1 })]);
-    await house.until(
-      async () => (await house.condition("ScalingReady")).startsWith("False KedaMissing"),
-      "ScalingReady",
-    );
-    expect(await house.condition("Ready")).toMatch(/^True/);
-    expect(await replicas()).toBe(1);
-    await keda.install();
-    await house.until(
-      async () => (await house.get("ScaledObject", "demo-mist")) !== undefined,
-      "a ScaledObject",
-    );
-    const made = await house.mustGet("ScaledObject", "demo-mist");
-    expect(made.spec).toMatchObject({
-      scaleTargetRef: { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", name: "demo-mist" },
-      minReplicaCount: 1,
-      maxReplicaCount: 4,
-      triggers: [
-        {
-          type: "metrics-api",
-          metadata: {
-            url: `http://demo-api.${house.namespace}.svc:8000/metrics`,
-            valueLocation: 'svc_tts_pool_streams{pool="mist"}',
-            aggregationType: "sum",
-          },
-        },
-      ],
-    });
-    const conditions = [{ type: "Ready", status: "True", reason: "ScaledObjectReady", message: "ready" }];
-    await house.setStatus(made, { conditions });
-    await house.until(
-      async () => (await house.condition("ScalingReady")).startsWith("True Following"),
-      "ScalingReady",
-    );
-    await quiet();
-    // KEDA is ready, and its HorizontalPodAutoscaler cannot read the metric
-    const blind = {
-      type: "HPAActive",
-      status: "False",
-      reason: "FailedGetExternalMetric",
-      message: "no metric",
-    };
-    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), {
-      conditions: [...conditions, blind],
-    });
-    await house.until(
-      async () =>
-        (await house.condition("ScalingReady")) ===
-        "False FailedGetExternalMetric: pool mist: ScaledObject demo-mist: no metric",
-      "KEDA's word",
-    );
-    await house.putDeployment({}, [mist({})]);
-    await house.until(async () => (await house.get("ScaledObject", "demo-mist")) === undefined, "its end");
   });
 });

@@ -1,15 +1,19 @@
-import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { V1Container } from "../../../operator/manifest.ts";
-import { ForeignKinds } from "../../support/foreign-kinds.ts";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
+import { installForeignKinds, removeForeignKinds } from "../../support/foreign-kinds.ts";
+import { installCrds } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
-let monitors: ForeignKinds;
+let plane: ControlPlane;
 
 beforeAll(async () => {
-  monitors = await ForeignKinds.hold(inject("controlPlane"), "prometheusOperator");
+  plane = await controlPlane({ controllerManager: true, prepare: installCrds });
 });
-afterEach(() => monitors.remove());
-afterAll(() => monitors[Symbol.asyncDispose]());
+afterAll(() => plane.stop());
+
+const openHouse = () => OperatorHouse.open({}, plane.address);
+const installMonitors = () => installForeignKinds(plane.address, "prometheusOperator");
 
 const monitored = { telemetry: { serviceMonitor: { enabled: true, labels: { release: "prometheus" } } } };
 const arcana = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
@@ -19,9 +23,22 @@ async function monitorOf(house: OperatorHouse, kind: "ServiceMonitor" | "PodMoni
 }
 
 describe("monitors for the Prometheus operator", () => {
+  it("are told to be missing while it is not installed, nothing else waits, and they come with it", async () => {
+    await using house = await openHouse();
+    await house.ready(monitored, arcana);
+    expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    await installMonitors();
+    await house.until(async () => (await monitorOf(house, "ServiceMonitor")) !== undefined, "the monitor");
+    await house.until(
+      async () => (await house.condition("TelemetryReady")).startsWith("True"),
+      "the condition",
+    );
+  });
+
   it("are made as its own schema wants them, and taken back", async () => {
-    await monitors.install();
-    await using house = await OperatorHouse.open();
+    await installMonitors();
+    await using house = await openHouse();
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^True Configured/);
     expect(await monitorOf(house, "ServiceMonitor")).toMatchObject({
@@ -36,24 +53,11 @@ describe("monitors for the Prometheus operator", () => {
     await house.until(async () => (await monitorOf(house, "PodMonitor")) === undefined, "the other's end");
   });
 
-  it("are told to be missing while it is not installed, nothing else waits, and they come with it", async () => {
-    await using house = await OperatorHouse.open();
-    await house.ready(monitored, arcana);
-    expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
-    expect(await house.condition("Ready")).toMatch(/^True/);
-    await monitors.install();
-    await house.until(async () => (await monitorOf(house, "ServiceMonitor")) !== undefined, "the monitor");
-    await house.until(
-      async () => (await house.condition("TelemetryReady")).startsWith("True"),
-      "the condition",
-    );
-  });
-
   it("go with its CRDs, and the operator goes on", async () => {
-    await monitors.install();
-    await using house = await OperatorHouse.open();
+    await installMonitors();
+    await using house = await openHouse();
     await house.ready(monitored, arcana);
-    await monitors.remove();
+    await removeForeignKinds(plane.address, "prometheusOperator");
     await house.until(
       async () => (await house.condition("TelemetryReady")).startsWith("False MonitorsNotInstalled"),
       "the condition",
@@ -68,7 +72,7 @@ describe("the collector sidecar", () => {
   const telemetry = { resourceAttributes: { team: "voice" }, collector: { enabled: true, exporter, auth } };
 
   it("is in the pods that the API server stores, a missing credential is told, and noticed when it comes", async () => {
-    await using house = await OperatorHouse.open();
+    await using house = await openHouse();
     await house.ready({ telemetry }, arcana);
     const { spec } = await house.workload("demo-arcana");
     const [collector] = (spec?.template.spec?.initContainers ?? []) as V1Container[];
@@ -88,7 +92,7 @@ describe("the collector sidecar", () => {
   });
 
   it("is refused by the schema where it could not work", async () => {
-    await using house = await OperatorHouse.open();
+    await using house = await openHouse();
     const wrongs: [object, string][] = [
       [{ ...telemetry, endpoint: "http://c:4317" }, "exclude each other"],
       [{ collector: { enabled: true } }, "must say where the collector sends to"],
