@@ -87,6 +87,8 @@ main() {
   case ${1:-} in -h | --help) usage && exit 0 ;; '' | --speak) ;; *) usage >&2 && exit 2 ;; esac
   local started line
   started=$(now_ms)
+  # two that install at a time, as one that was started early in the background and one that needs it now, come to one cluster
+  hold_lock install
   choose_target
   phase "cluster"
   need_image_repository

@@ -64,7 +64,7 @@ need_space() { # DIRECTORY MIB WHAT
     "free some space there, or set SVC_TTS_CACHE to a folder on a larger disk"
 }
 
-# hold_lock NAME: one holder at a time, until this shell ends; background children must close fd 9.
+# hold_lock NAME: one holder at a time, until this shell and every child that inherits fd 9 have ended.
 hold_lock() {
   mkdir -p "$CACHE/locks"
   exec 9>"$CACHE/locks/$1"

@@ -20,11 +20,22 @@ await() {
   done
 }
 
+# outlive COMMAND...: the command in place of this shell, in a session of its own, without the locks and pipes that the shell
+# inherited: whoever waits for those would wait for the end of the cluster
+outlive() {
+  local file
+  for file in "/proc/$BASHPID/fd"/*; do
+    file=${file##*/}
+    if [ "$file" -gt 2 ] && [ "$file" != 255 ]; then eval "exec $file>&-"; fi
+  done
+  exec setsid "$@"
+}
+
 start() { # NAME PROGRAM ARGUMENT...: in the node's namespaces, unless it runs already
   local name=$1
   shift
   runs "$name" && return
-  setsid nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@" </dev/null >>"$LOGS/$name.log" 2>&1 9>&- &
+  outlive nsenter --target "$(process_of anchor)" --mount --net --pid -- "$@" </dev/null >>"$LOGS/$name.log" 2>&1 &
   remember_process "$name" $!
   STARTED+=("$name")
 }
@@ -41,8 +52,8 @@ start_anchor() {
   local outer pid=''
   own_mount_points
   rm -f "$RUN/anchored"
-  setsid unshare --mount --net --pid --fork --kill-child --mount-proc -- \
-    "$CLUSTER_DIR/anchor.sh" "$RUN/" "$TOOLS/pause" "$NODE" </dev/null >"$LOGS/anchor.log" 2>&1 9>&- &
+  outlive unshare --mount --net --pid --fork --kill-child --mount-proc -- \
+    "$CLUSTER_DIR/anchor.sh" "$RUN/" "$TOOLS/pause" "$NODE" </dev/null >"$LOGS/anchor.log" 2>&1 &
   outer=$!
   until [ -n "$pid" ]; do
     kill -0 "$outer" 2>/dev/null || { show_log "$LOGS/anchor.log" && fail "the cluster's namespaces could not be made" "the log is $LOGS/anchor.log"; }
@@ -75,7 +86,15 @@ prepare_cgroups() {
       if [ -e "$folder/cgroup.clone_children" ] && [ -e "$parent/$file" ]; then cat "$parent/$file" >"$folder/$file"; fi
     done
     if [ -e "$parent/cgroup.subtree_control" ]; then delegate_controllers "$parent" "$folder"; fi
+    share_cpu "$folder"
   done < <(cgroup_folders)
+}
+
+# All pods together are one group, which else counts no more than one of the other processes of this machine: beside a few
+# busy ones they would starve, and their probes fail. As much as three, so that the control plane does not starve beside them.
+share_cpu() { # FOLDER
+  if [ -e "$1/cpu.shares" ]; then echo 3072 >"$1/cpu.shares"; fi
+  if [ -e "$1/cpu.weight" ]; then echo 300 >"$1/cpu.weight"; fi
 }
 
 delegate_controllers() { # PARENT FOLDER, of cgroup v2
