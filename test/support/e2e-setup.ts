@@ -8,6 +8,7 @@ import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TestProject } from "vitest/node";
+import { apiVariable, startApiProxy } from "./api-reader.ts";
 
 const cache = process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts");
 const scripts = fileURLToPath(new URL("../cluster", import.meta.url));
@@ -30,7 +31,7 @@ export interface ClusterFacts {
   readonly isLocal: boolean;
 }
 
-export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const isLocal = !process.env.KUBECONFIG;
   const wasUp = isLocal && isUp();
   await script("install.sh");
@@ -44,7 +45,12 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     signingKeyFile: join(cache, "dev", "private.jwk"),
     isLocal,
   });
-  return isLocal && !wasUp ? () => script("down.sh") : undefined;
+  const proxy = await startApiProxy();
+  process.env[apiVariable] = proxy.url;
+  return async () => {
+    proxy.stop();
+    if (isLocal && !wasUp) await script("down.sh");
+  };
 }
 
 /** `down.sh` removes the file, so it tells a person's running cluster from none. */

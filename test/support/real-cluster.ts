@@ -1,33 +1,16 @@
 /** kubectl as a person uses it, for tests against a real cluster (`KUBECONFIG` says which). */
 import { execFile, spawn } from "node:child_process";
 import { stringify } from "yaml";
+import { readObject, readObjects } from "./api-reader.ts";
+import type { KubeObject } from "./kube-object.ts";
+
+export type { KubeObject } from "./kube-object.ts";
 
 export interface Condition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
   readonly reason: string;
   readonly message: string;
-}
-
-export interface KubeObject {
-  apiVersion: string;
-  kind: string;
-  metadata: {
-    name: string;
-    namespace?: string;
-    uid?: string;
-    generation?: number;
-    creationTimestamp?: string;
-    deletionTimestamp?: string;
-    labels?: Record<string, string>;
-    resourceVersion?: string;
-  };
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
-  spec?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
-  status?: any;
-  // biome-ignore lint/suspicious/noExplicitAny: Secrets and ConfigMaps
-  data?: any;
 }
 
 export interface Ran {
@@ -78,14 +61,13 @@ export class Kubectl {
     return run("kubectl", ["-n", this.namespace, "apply", "-f", "-"], text);
   }
 
-  async get(kind: string, name: string): Promise<KubeObject | undefined> {
-    const text = await this.do("get", kind, name, "-o", "json", "--ignore-not-found");
-    return text.trim() === "" ? undefined : (JSON.parse(text) as KubeObject);
+  get(kind: string, name: string): Promise<KubeObject | undefined> {
+    return readObject(kind, this.namespace, name);
   }
 
-  async list(kind: string, selector?: string): Promise<KubeObject[]> {
-    const text = await this.do("get", kind, "-o", "json", ...(selector ? ["-l", selector] : []));
-    return (JSON.parse(text) as { items: KubeObject[] }).items;
+  /** @param kinds one kind, or several with commas between them. */
+  list(kinds: string, selector?: string): Promise<KubeObject[]> {
+    return readObjects(kinds, this.namespace, selector);
   }
 
   /** Runs a program in a pod and answers what it printed. */

@@ -1,0 +1,134 @@
+/** Reads objects of the cluster over HTTP, by the names that kubectl takes: a poll costs a request, not a process. */
+import { spawn } from "node:child_process";
+import type { KubeObject } from "./kube-object.ts";
+
+/** The environment variable by which the suite's set-up tells its workers where the proxy listens. */
+export const apiVariable = "SVC_TTS_TEST_API";
+
+/** A `kubectl proxy` for the cluster of `KUBECONFIG`, on a port that the kernel chooses. */
+export function startApiProxy(): Promise<{ readonly url: string; readonly stop: () => void }> {
+  const child = spawn("kubectl", ["proxy", "--port=0"], { stdio: ["ignore", "pipe", "inherit"] });
+  return new Promise((resolve, reject) => {
+    let output = "";
+    child.once("error", reject);
+    child.once("exit", (code) => reject(new Error(`kubectl proxy ended with ${code}: ${output}`)));
+    child.stdout.setEncoding("utf8").on("data", (piece: string) => {
+      output += piece;
+      const address = /127\.0\.0\.1:\d+/.exec(output)?.[0];
+      if (address !== undefined) resolve({ url: `http://${address}`, stop: () => void child.kill() });
+    });
+  });
+}
+
+interface Resource {
+  readonly names: readonly string[];
+  /** Up to the namespace. */
+  readonly path: string;
+  readonly plural: string;
+  readonly isNamespaced: boolean;
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** An entry of the aggregated discovery document (Kubernetes, "Aggregated discovery"), `apidiscovery.k8s.io/v2`. */
+interface DiscoveredGroup {
+  readonly metadata: { readonly name?: string };
+  readonly versions: readonly {
+    readonly version: string;
+    readonly resources?: readonly {
+      readonly resource: string;
+      readonly singularResource?: string;
+      readonly shortNames?: readonly string[];
+      readonly scope: "Namespaced" | "Cluster";
+      readonly responseKind: { readonly kind: string };
+    }[];
+  }[];
+}
+
+const discoveryType = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+let known: readonly Resource[] = [];
+
+export async function readObject(
+  kind: string,
+  namespace: string,
+  name: string,
+): Promise<KubeObject | undefined> {
+  const resource = await resourceOf(kind);
+  const answer = await fetch(`${pathOf(resource, namespace)}/${name}`);
+  if (answer.status === 404) return void (await answer.body?.cancel());
+  return (await bodyOf(answer)) as KubeObject;
+}
+
+/** Objects of several kinds where `kinds` names them with commas. */
+export async function readObjects(kinds: string, namespace: string, selector = ""): Promise<KubeObject[]> {
+  const lists = kinds.split(",").map(async (kind) => {
+    const resource = await resourceOf(kind);
+    const query = new URLSearchParams({ labelSelector: selector });
+    const { items } = (await bodyOf(await fetch(`${pathOf(resource, namespace)}?${query}`))) as {
+      items: KubeObject[];
+    };
+    // the API server leaves both out of a list's items
+    return items.map((item) => ({ ...item, apiVersion: resource.apiVersion, kind: resource.kind }));
+  });
+  return (await Promise.all(lists)).flat();
+}
+
+/** What `kubectl get --raw` prints. */
+export async function readText(path: string): Promise<string> {
+  const answer = await fetch(`${apiUrl()}${path}`);
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${text}`);
+  return text;
+}
+
+function pathOf({ path, plural, isNamespaced }: Resource, namespace: string): string {
+  return `${apiUrl()}${path}${isNamespaced ? `/namespaces/${namespace}` : ""}/${plural}`;
+}
+
+async function bodyOf(answer: Response): Promise<unknown> {
+  if (!answer.ok) throw new Error(`GET ${answer.url}: ${answer.status} ${await answer.text()}`);
+  return answer.json();
+}
+
+async function resourceOf(name: string): Promise<Resource> {
+  const isIt = ({ names }: Resource) => names.includes(name);
+  // a kind that is not known may have been installed since
+  if (!known.some(isIt)) known = await discover();
+  const found = known.find(isIt);
+  if (found === undefined) throw new Error(`the cluster has no kind ${name}`);
+  return found;
+}
+
+async function discover(): Promise<Resource[]> {
+  const found = ["/api", "/apis"].map(async (root) => {
+    const answer = await fetch(`${apiUrl()}${root}`, { headers: { accept: discoveryType } });
+    const { items } = (await bodyOf(answer)) as { items: DiscoveredGroup[] };
+    return items.flatMap((group) => resourcesOf(root, group));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+/** Of the version that the API server prefers, which comes first. */
+function resourcesOf(root: string, { metadata, versions: [preferred] }: DiscoveredGroup): Resource[] {
+  const { version = "", resources = [] } = preferred ?? {};
+  const group = metadata.name ?? "";
+  const groupVersion = group === "" ? version : `${group}/${version}`;
+  return resources.map(({ resource, singularResource = "", shortNames = [], scope, responseKind }) => {
+    const { kind } = responseKind;
+    return {
+      names: [resource, `${resource}.${group}`, singularResource, kind.toLowerCase(), ...shortNames],
+      path: `${root}/${groupVersion}`,
+      plural: resource,
+      isNamespaced: scope === "Namespaced",
+      apiVersion: groupVersion,
+      kind,
+    };
+  });
+}
+
+function apiUrl(): string {
+  const url = process.env[apiVariable];
+  if (url === undefined)
+    throw new Error(`${apiVariable} is not set: run this test by its suite, as make test-e2e does`);
+  return url;
+}
