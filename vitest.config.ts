@@ -96,6 +96,19 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
+          // each file has namespaces of its own and waits for pods most of the time
+          maxWorkers: 2,
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
+        },
+      },
+      {
+        test: {
+          // heavy proofs, of which make test runs one each time
+          name: "e2e-rotation",
+          include: ["test/e2e/rotation/*.test.ts"],
+          globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 7 },
           testTimeout: TEST_LIMIT_MS,

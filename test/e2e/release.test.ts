@@ -1,88 +1,108 @@
-/** What the chart brings and takes: `helm test`, `helm uninstall`, and installing again. */
+/** What the chart brings and takes: `helm test`, an upgrade under streams, a rollback, `helm uninstall`, and installing again. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Deployed } from "../support/deployed.ts";
 import { eventually } from "../support/eventually.ts";
-import { Kubectl, run } from "../support/real-cluster.ts";
-import { ttsDeployment, World } from "../support/world.ts";
+import { Release, type Values } from "../support/release.ts";
+import { mist, World } from "../support/world.ts";
 
-const world = new World({ cluster: inject("cluster"), namespace: "e2e-release" });
-const release = "tts-operator";
-const system = new Kubectl("svc-tts-system");
-const chart = "charts/tts-operator";
+const name = "voice";
+const world = new World(inject("cluster"), "release");
+const deployed = new Deployed(world, name);
+const release = new Release();
+const keySecret = `${world.namespace}-key`;
+const text = "Still here, and heard to the end of the sentence, whatever becomes of the operator.";
+const body = { text, speaker: "alan", modelId: "mist", samplingRate: 44_100 };
+let installed: Values = {};
 
 beforeAll(async () => {
-  await world.open();
-  await world.license(30);
-  await world.kubectl.apply(ttsDeployment("voice"));
-  await world.condition("voice", "Ready", "True");
+  installed = await release.values();
+  await world.openWith(name, { models: [mist()] });
 });
 
 afterAll(async () => {
-  await system.do("delete", "secret", "e2e-test-key", "--ignore-not-found");
+  await release.upgradeTo(installed);
+  await release.system.do("delete", "secret", keySecret, "--ignore-not-found");
   await world.close();
 });
 
 describe("the chart", () => {
   it("has a test that speaks", async () => {
-    await world.copyKeyTo(system, "e2e-test-key");
-    await helm(
-      "upgrade",
-      release,
-      chart,
-      "--reuse-values",
-      "--wait",
-      "--timeout",
-      "120s",
-      "--set",
-      `test.endpoint=${world.url("voice").replace("/v1/svc-tts", "")}`,
-      "--set",
-      "test.apiKeySecret.name=e2e-test-key",
+    await world.copyKeyTo(release.system, keySecret);
+    const endpoint = world.url(name).replace("/v1/svc-tts", "");
+    await release.upgrade(
+      "--reset-then-reuse-values",
+      ...["--set", `test.endpoint=${endpoint}`, "--set", `test.apiKeySecret.name=${keySecret}`],
     );
-    const printed = await helm("test", release, "--timeout", "120s");
+    const printed = await release.test();
     expect(printed).toMatch(/Phase:\s+Succeeded/);
     expect(printed).toMatch(/spoke \d/);
   });
 
   it("runs an operator without root and with a read-only root", async () => {
-    const [pod] = await system.list("pods", "app.kubernetes.io/name=tts-operator");
+    const [pod] = await release.operatorPods();
     expect(pod?.spec.containers[0].securityContext).toMatchObject({
       readOnlyRootFilesystem: true,
       allowPrivilegeEscalation: false,
     });
-    expect((await system.exec(pod?.metadata.name ?? "", "node", "-p", "process.getuid()")).trim()).toBe(
-      "65532",
-    );
-  });
-
-  it("leaves TtsDeployments and their pods when the operator is uninstalled, and takes them up again", async () => {
-    const before = await pods();
-    const values = await helm("get", "values", release, "--output", "yaml");
-    await helm("uninstall", release, "--wait", "--timeout", "120s");
-    await eventually("the operator's pod to be gone", async () => {
-      return (await system.list("pods", "app.kubernetes.io/name=tts-operator")).length === 0;
-    });
-    expect(await world.deployment("voice")).toBeDefined();
-    expect(
-      (await world.speak("voice", { text: "Still here.", speaker: "alan", modelId: "mist" })).status,
-    ).toBe(200);
-    const again = await run(
-      "helm",
-      ["-n", system.namespace, "install", release, chart, "--values", "-", "--wait", "--timeout", "120s"],
-      values,
-    );
-    expect(again).toMatchObject({ code: 0 });
-    await world.condition("voice", "Ready", "True");
-    expect(await pods()).toEqual(before);
+    const user = await release.system.exec(pod?.metadata.name ?? "", "node", "-p", "process.getuid()");
+    expect(user.trim()).toBe("65532");
   });
 });
 
-async function pods(): Promise<string[]> {
-  return (await world.kubectl.list("pods", "tts.svc.dev/deployment=voice"))
-    .map((p) => p.metadata.name)
-    .sort();
-}
+describe("under 16 streams, without a cut and without a new pod", () => {
+  /** Makes a change to the release that replaces the operator, and waits until it has reconciled. */
+  async function changeUnderStreams(what: string, change: () => Promise<void>): Promise<void> {
+    const operators = await release.operatorPods();
+    const pods = await deployed.allPods();
+    await deployed.uncut(what, body, async () => {
+      await change();
+      await release.replaced(operators);
+      await world.condition(name, "Ready", "True");
+    });
+    expect(await deployed.allPods()).toEqual(pods);
+  }
 
-async function helm(...args: string[]): Promise<string> {
-  const ran = await run("helm", ["-n", system.namespace, ...args]);
-  if (ran.code !== 0) throw new Error(`helm ${args.join(" ")}: ${ran.stderr.trim()}`);
-  return ran.stdout + ran.stderr; // a test pod's log goes to standard error
-}
+  const logsDebug = async () => {
+    const [pod] = await release.operatorPods();
+    return JSON.stringify(pod?.spec.containers[0]).includes('"debug"');
+  };
+
+  it("an upgrade with --reset-then-reuse-values keeps the values that were set", async () => {
+    const before = await release.values();
+    await changeUnderStreams("operator upgrade", () =>
+      release.upgrade("--reset-then-reuse-values", "--set", "logLevel=debug"),
+    );
+    expect(await release.values()).toEqual({ ...before, logLevel: "debug" });
+    expect(await logsDebug()).toBe(true);
+  });
+
+  it("helm rollback takes the upgrade back", async () => {
+    await changeUnderStreams("rollback", () => release.rollback());
+    expect(await release.values()).not.toHaveProperty("logLevel");
+    expect(await logsDebug()).toBe(false);
+  });
+
+  it("the operator then works: a change rolls out", async () => {
+    await deployed.patch({ api: { replicas: 1 } });
+    await eventually("one API pod", async () => (await deployed.apiPods()).length === 1);
+    await world.condition(name, "Ready", "True");
+  });
+});
+
+describe("helm uninstall", () => {
+  it("leaves TtsDeployments and their pods, which the chart takes up again when it is installed", async () => {
+    const before = await deployed.allPods();
+    const uid = (await world.deployment(name))?.metadata.uid;
+    const values = await release.values();
+    await release.uninstall();
+    expect((await world.deployment(name))?.metadata.uid).toBe(uid);
+    expect(await world.speak(name, body)).toMatchObject({ status: 200 });
+    await release.install(values);
+    // a change that only the new operator can make shows that it has reconciled
+    await deployed.patch({ api: { replicas: 2 } });
+    await eventually("two API pods", async () => (await deployed.apiPods()).length === 2);
+    await world.condition(name, "Ready", "True");
+    expect((await world.deployment(name))?.metadata.uid).toBe(uid);
+    expect(await deployed.allPods()).toEqual(expect.arrayContaining(before));
+  });
+});

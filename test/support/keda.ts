@@ -5,7 +5,8 @@ import { promisify } from "node:util";
 import { parseAllDocuments, stringify } from "yaml";
 import { eventually } from "./eventually.ts";
 import { giveNodeImage } from "./node-images.ts";
-import { Kubectl, type KubeObject, run } from "./real-cluster.ts";
+import { condition, Kubectl, type KubeObject, run } from "./real-cluster.ts";
+import { mist, type World } from "./world.ts";
 
 const execute = promisify(execFile);
 const build = join(import.meta.dirname, "../keda/build.sh");
@@ -23,16 +24,9 @@ export async function installKeda(): Promise<{ readonly remove: () => Promise<vo
   const manifests = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
   const text = manifests.map((manifest) => stringify(withOurImage(manifest))).join("---\n");
   await kubectlOn(text, "apply", "--server-side", "-f", "-");
-  await keda.do("wait", "--for=condition=Available", "deployment", "--all", "--timeout=240s");
-  await keda.do(
-    ...[
-      "wait",
-      "--for=condition=Available",
-      "apiservice",
-      "v1beta1.external.metrics.k8s.io",
-      "--timeout=120s",
-    ],
-  );
+  await keda.do("wait", "--for=condition=Available", "deployment", "--all", "--timeout=300s");
+  const metricsApi = "apiservice/v1beta1.external.metrics.k8s.io";
+  await keda.do("wait", "--for=condition=Available", metricsApi, "--timeout=300s");
   return { remove: () => removed(text) };
 }
 
@@ -49,7 +43,7 @@ function withOurImage(manifest: KubeObject): KubeObject {
 async function removed(text: string): Promise<void> {
   // an API whose server is gone keeps every namespace from ending
   await keda.do("delete", "apiservice", "v1beta1.external.metrics.k8s.io");
-  await kubectlOn(text, "delete", "--ignore-not-found", "--timeout=120s", "-f", "-");
+  await kubectlOn(text, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
   await eventually("KEDA's namespace to be gone", async () => {
     return (await keda.try("get", "namespace", "keda")).code !== 0;
   });
@@ -58,4 +52,24 @@ async function removed(text: string): Promise<void> {
 async function kubectlOn(text: string, ...words: string[]): Promise<void> {
   const ran = await run("kubectl", words, text);
   if (ran.code !== 0) throw new Error(`kubectl ${words.join(" ")}: ${ran.stderr.trim()}`);
+}
+
+/** One pool of mist that KEDA scales down within seconds, so that a test need not wait for minutes. */
+export function kedaModel(scaling: object): object {
+  const { replicas: _, ...model } = mist() as { replicas: number };
+  const policies = [{ type: "Percent", value: 100, periodSeconds: 1 }];
+  const behavior = { scaleDown: { stabilizationWindowSeconds: 8, policies } };
+  return { ...model, scaling: { provider: "KEDA", behavior, ...scaling } };
+}
+
+/** Waits until KEDA has taken the ScaledObject of the deployment's pool, and the operator says so. */
+export async function kedaFollows(world: World, deployment: string): Promise<void> {
+  const look = () => world.kubectl.get("scaledobject", `${deployment}-mist`);
+  await eventually(
+    "KEDA to take the ScaledObject",
+    async () => condition(await look(), "Ready")?.status === "True",
+    { seen: async () => (await look())?.status },
+  );
+  const { reason, message } = await world.condition(deployment, "ScalingReady", "True");
+  if (reason !== "Following") throw new Error(`ScalingReady is ${reason}: ${message}`);
 }

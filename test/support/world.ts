@@ -1,4 +1,5 @@
 /** A namespace of its own on a real cluster, with a license, an API key and a client pod inside the cluster. */
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { CompactSign, importJWK, type JWK } from "jose";
 import { stringify } from "yaml";
@@ -10,19 +11,28 @@ import type { ClusterFacts } from "./e2e-setup.ts";
 import { eventually } from "./eventually.ts";
 import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
 
-export interface WorldOptions {
-  readonly namespace: string;
-  readonly cluster: ClusterFacts;
-}
-
 export const licenseSecret = "tts-license";
 const keysSecret = "tts-keys";
 
-/** What the load in the client pod saw. */
+/** What the load in the client pod saw, of all its requests. */
 export interface LoadReport {
+  /** Answers of status 200 whose body came to its end. */
   readonly ok: number;
+  /** How many others there were; `failures` shows the first twenty. */
+  readonly failed: number;
   readonly failures: readonly { readonly atMs: number; readonly what: string }[];
+  /** How many bytes complete answers had: one number, since each speaks the same text in the same voice. */
+  readonly sizes: readonly number[];
 }
+
+export interface LoadOptions {
+  readonly streams?: number;
+  /** Reads the audio no faster than it plays, so that a stream lasts as long as its speech. */
+  readonly listening?: boolean;
+}
+
+/** Ends a load whose test does not. */
+const loadLimitSeconds = 1200;
 
 interface ContainerStatus {
   readonly name: string;
@@ -32,12 +42,18 @@ interface ContainerStatus {
 
 export class World {
   readonly kubectl: Kubectl;
-  readonly #options: WorldOptions;
+  readonly #cluster: ClusterFacts;
   readonly #key = createKey();
+  #client: Promise<unknown> | undefined;
 
-  constructor(options: WorldOptions) {
-    this.#options = options;
-    this.kubectl = new Kubectl(options.namespace);
+  /** @param what begins the name of its namespace, which no other world has. */
+  constructor(cluster: ClusterFacts, what: string) {
+    this.#cluster = cluster;
+    this.kubectl = new Kubectl(`e2e-${what}-${randomBytes(3).toString("hex")}`);
+  }
+
+  get namespace(): string {
+    return this.kubectl.namespace;
   }
 
   /** Makes the namespace, the key Secret and the client pod; not the license. */
@@ -46,27 +62,38 @@ export class World {
       {
         apiVersion: "v1",
         kind: "Namespace",
-        metadata: {
-          name: this.#options.namespace,
-          labels: { "pod-security.kubernetes.io/enforce": "restricted" },
-        },
+        metadata: { name: this.namespace, labels: { "pod-security.kubernetes.io/enforce": "restricted" } },
       },
       secret(keysSecret, {
         [keysKey]: stringify({ keys: [toFileEntry(this.#key, { name: "e2e", scopes: ["tts:write"] })] }),
       }),
-      clientPod(this.#options.cluster.serverImage),
+      clientPod(this.#cluster.serverImage),
     );
-    await this.kubectl.do("wait", "--for=condition=Ready", "pod/client", "--timeout=120s");
   }
 
-  /** Pods first: where some are left, a namespace's deletion waits for half of their whole grace, however soon they end. */
+  /** Opens, and deploys. */
+  async openWith(name: string, spec: Record<string, unknown> = {}): Promise<void> {
+    await this.open();
+    await this.deploy(name, spec);
+  }
+
+  /** Applies a license of 30 days and a `TtsDeployment`, and waits until it is ready. */
+  async deploy(name: string, spec: Record<string, unknown> = {}): Promise<void> {
+    await this.license(30);
+    await this.kubectl.apply(ttsDeployment(name, spec));
+    await this.condition(name, "Ready", "True");
+  }
+
+  /**
+   * Deletes the namespace. Pods are not left to drain: no test looks at them any more, and a namespace's deletion waits
+   * for half of their grace period. The garbage collector finishes the rest while the next test runs.
+   */
   async close(): Promise<void> {
-    await this.kubectl.do("delete", "ttsd", "--all", "--timeout=60s");
-    await eventually(
-      "the pods to be gone",
-      async () => (await this.kubectl.list("pods", labels.deployment)).length === 0,
-    );
-    await this.kubectl.do("delete", "namespace", this.#options.namespace, "--timeout=120s");
+    await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false");
+    await eventually("the pods to be gone", async () => {
+      await this.kubectl.do("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false");
+      return (await this.kubectl.list("pods")).length === 0;
+    });
   }
 
   /** Puts a license of this many days into the Secret; negative days made it expire that long ago. */
@@ -98,7 +125,7 @@ export class World {
   }
 
   async #sign(claims: LicenseClaims): Promise<string> {
-    const jwk = JSON.parse(readFileSync(this.#options.cluster.signingKeyFile, "utf8")) as JWK;
+    const jwk = JSON.parse(readFileSync(this.#cluster.signingKeyFile, "utf8")) as JWK;
     return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
       .setProtectedHeader({ alg: "EdDSA", ...(jwk.kid !== undefined && { kid: jwk.kid }) })
       .sign(await importJWK(jwk, "EdDSA"));
@@ -107,6 +134,18 @@ export class World {
   /** Puts the API key itself where another namespace's pod can read it. */
   async copyKeyTo(kubectl: Kubectl, name: string): Promise<void> {
     await kubectl.apply(secret(name, { apiKey: this.#key }));
+  }
+
+  /** Runs an ES module in the client pod, and returns what it printed. */
+  async run(script: string, ...args: string[]): Promise<string> {
+    await this.clientReady();
+    return this.kubectl.exec("client", "node", "--input-type=module", "-e", script, ...args);
+  }
+
+  /** Resolves when the client pod runs. */
+  clientReady(): Promise<unknown> {
+    this.#client ??= this.kubectl.do("wait", "--for=condition=Ready", "pod/client", "--timeout=300s");
+    return this.#client;
   }
 
   deployment(name: string): Promise<KubeObject | undefined> {
@@ -134,17 +173,7 @@ export class World {
         "content-type": "application/json", accept: process.argv[3], authorization: "Bearer " + process.argv[4] } });
       const bytes = Buffer.from(await answer.arrayBuffer());
       console.log(JSON.stringify({ status: answer.status, type: answer.headers.get("content-type"), body: bytes.toString("base64") }));`;
-    const out = await this.kubectl.exec(
-      "client",
-      "node",
-      "--input-type=module",
-      "-e",
-      script,
-      this.url(deployment),
-      JSON.stringify(body),
-      accept,
-      this.#key,
-    );
+    const out = await this.run(script, this.url(deployment), JSON.stringify(body), accept, this.#key);
     const answer = JSON.parse(out) as { status: number; type: string; body: string };
     return { status: answer.status, type: answer.type, body: Buffer.from(answer.body, "base64") };
   }
@@ -158,8 +187,7 @@ export class World {
       let firstAudioMs;
       for await (const piece of answer.body) firstAudioMs ??= Math.round(performance.now() - start);
       console.log(JSON.stringify({ status: answer.status, firstAudioMs }));`;
-    const words = [this.url(deployment), JSON.stringify(body), this.#key];
-    const out = await this.kubectl.exec("client", "node", "--input-type=module", "-e", script, ...words);
+    const out = await this.run(script, this.url(deployment), JSON.stringify(body), this.#key);
     return JSON.parse(out) as { status: number; firstAudioMs: number };
   }
 
@@ -167,20 +195,21 @@ export class World {
   async health(deployment: string): Promise<Record<string, unknown>> {
     const script = `console.log(await (await fetch(process.argv[1])).text())`;
     const url = this.url(deployment).replace("/v1/svc-tts", "/health");
-    return JSON.parse(
-      await this.kubectl.exec("client", "node", "--input-type=module", "-e", script, url),
-    ) as Record<string, unknown>;
+    return JSON.parse(await this.run(script, url)) as Record<string, unknown>;
   }
 
   /**
-   * Speaks again and again, `streams` at once, until stopped; at most `limitSeconds`. Every answer must be 200 and
-   * complete. Stopping lets the running requests finish. `listening` takes the audio no faster than it plays.
+   * Speaks again and again, `streams` at once, until stopped, and counts every answer: it must be 200 and complete.
+   * Stopping lets the running requests finish.
    */
-  load(
+  async load(
     deployment: string,
     body: Record<string, unknown>,
-    { streams = 4, limitSeconds = 150, listening = false } = {},
+    { streams = 4, listening = false }: LoadOptions = {},
   ) {
+    await this.clientReady();
+    const stopFile = `/tmp/stop-${randomBytes(4).toString("hex")}`;
+    const settings = { streams, listening, stopFile, limitSeconds: loadLimitSeconds, key: this.#key };
     const job = this.kubectl.background(
       "client",
       "node",
@@ -189,16 +218,27 @@ export class World {
       loadScript,
       this.url(deployment),
       JSON.stringify(body),
-      String(streams),
-      String(limitSeconds),
-      this.#key,
-      String(listening),
+      JSON.stringify(settings),
     );
+    const answered = () => [...job.output().matchAll(/^answered$/gm)].length;
+    const isEnded = job.ended.then((output) => {
+      throw new Error(`the load ended by itself: ${output}`);
+    });
+    const speaking = () => eventually(`${streams} streams`, () => job.output().includes(allSpeak));
+    await Promise.race([speaking(), isEnded]);
     return {
-      /** Resolves when every stream has had its first answer begin. */
-      speaking: () => eventually(`${streams} streams`, async () => job.output().includes(allSpeak)),
+      /** Resolves when as many more requests were answered as there are streams. */
+      goesOn: () => {
+        const before = answered();
+        return eventually(`${streams} more answers`, () => answered() >= before + streams);
+      },
       stop: async (): Promise<LoadReport> => {
-        await this.kubectl.exec("client", "node", "-e", 'require("node:fs").writeFileSync("/tmp/stop", "")');
+        await this.kubectl.exec(
+          "client",
+          "node",
+          "-e",
+          `require("node:fs").writeFileSync("${stopFile}", "")`,
+        );
         const out = await job.ended;
         const line = out.split("\n").find((l) => l.startsWith("{"));
         if (!line) throw new Error(`the load printed no report: ${out}`);
@@ -233,64 +273,65 @@ export class World {
       spec: { selector: { "e2e/program": name }, ports: [{ port }] },
     };
     const words = ["--input-type=module", "-e", script, ...args];
-    await this.kubectl.apply(service, nodePod(name, this.#options.cluster.serverImage, words));
-    await this.kubectl.do("wait", "--for=condition=Ready", `pod/${name}`, "--timeout=120s");
+    await this.kubectl.apply(service, nodePod(name, this.#cluster.serverImage, words));
+    await this.kubectl.do("wait", "--for=condition=Ready", `pod/${name}`, "--timeout=300s");
     return {
-      url: `http://${name}.${this.#options.namespace}.svc:${port}`,
+      url: `http://${name}.${this.namespace}.svc:${port}`,
       output: () => this.kubectl.do("logs", name),
     };
   }
 
   url(deployment: string): string {
-    return `http://${children.apiService(deployment)}.${this.#options.namespace}.svc:${ports.api}/v1/svc-tts`;
+    return `http://${children.apiService(deployment)}.${this.namespace}.svc:${ports.api}/v1/svc-tts`;
   }
 }
 
 const allSpeak = "every stream speaks";
 
 const loadScript = `
-  import { existsSync, rmSync } from "node:fs";
-  const [url, body, streams, limit, key, listening] = process.argv.slice(1);
-  rmSync("/tmp/stop", { force: true });
+  import { existsSync } from "node:fs";
+  const [url, body, settings] = process.argv.slice(1);
+  const { streams, listening, stopFile, limitSeconds, key } = JSON.parse(settings);
   const start = Date.now();
-  let ok = 0; const failures = []; const speaking = new Set();
-  const take = async (answer) => {
-    if (listening !== "true") return (await answer.arrayBuffer()).byteLength;
+  let ok = 0; const failures = []; const sizes = new Set(); const speaking = new Set();
+  const begun = (index) => {
+    if (speaking.size === streams) return;
+    speaking.add(index);
+    if (speaking.size === streams) console.log("${allSpeak}");
+  };
+  const take = async (answer, index) => {
     const bytesPerMs = 2 * Number(answer.headers.get("x-sampling-rate") ?? 16000) / 1000;
     const began = Date.now();
     let bytes = 0;
-    const reader = answer.body.getReader();
-    for (;;) {
-      let timer;
-      const silence = new Promise((_, reject) => { timer = setTimeout(reject, 20_000, "silent for 20 s after " + bytes + " bytes"); });
-      const { done, value } = await Promise.race([reader.read(), silence]).finally(() => clearTimeout(timer));
-      if (done) break;
-      bytes += value.byteLength;
+    for await (const piece of answer.body) {
+      bytes += piece.byteLength;
+      begun(index);
       const aheadMs = bytes / bytesPerMs - (Date.now() - began);
-      if (aheadMs > 0) await new Promise((r) => setTimeout(r, aheadMs));
+      if (listening && aheadMs > 0) await new Promise((r) => setTimeout(r, aheadMs));
     }
     return bytes;
   };
   const one = async (_, index) => {
     // listeners do not all begin and end together
-    if (listening === "true") await new Promise((r) => setTimeout(r, index * 1000));
-    while (!existsSync("/tmp/stop") && Date.now() - start < limit * 1000) {
+    if (listening) await new Promise((r) => setTimeout(r, index * 250));
+    while (!existsSync(stopFile) && Date.now() - start < limitSeconds * 1000) {
       try {
         const answer = await fetch(url, { method: "POST", body, headers: {
           "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
-        speaking.add(index);
-        if (speaking.size === Number(streams)) { console.log("${allSpeak}"); speaking.add("told"); }
-        const bytes = answer.status === 200 ? await take(answer) : 0;
-        if (bytes > 1000) ok++;
-        else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + (bytes || (await answer.text())) });
+        if (answer.status === 200) {
+          const bytes = await take(answer, index);
+          if (bytes > 1000) { ok++; sizes.add(bytes); }
+          else failures.push({ atMs: Date.now() - start, what: "200, " + bytes + " bytes" });
+        } else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + await answer.text() });
       } catch (error) {
         failures.push({ atMs: Date.now() - start, what: String(error.cause ?? error) });
       }
-      await new Promise((r) => setTimeout(r, 50));
+      console.log("answered");
+      await new Promise((r) => setTimeout(r, 100));
     }
   };
-  await Promise.all(Array.from({ length: Number(streams) }, one));
-  console.log(JSON.stringify({ ok, failures: failures.slice(0, 20) }));`;
+  await Promise.all(Array.from({ length: streams }, one));
+  console.log(JSON.stringify({ ok, failed: failures.length, failures: failures.slice(0, 20), sizes: [...sizes] }));`;
 
 function secret(name: string, stringData: Record<string, string>): object {
   return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
@@ -329,6 +370,9 @@ function nodePod(name: string, image: string, args: readonly string[]): object {
   };
 }
 
+/** Shorter than the product's, so that tests need not wait. */
+const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 60 };
+
 /** The `TtsDeployment` that the tests start from: mist on CPU, arcana on one GPU. */
 export function ttsDeployment(name: string, spec: Record<string, unknown> = {}): object {
   return {
@@ -337,7 +381,7 @@ export function ttsDeployment(name: string, spec: Record<string, unknown> = {}):
     metadata: { name },
     spec: {
       license: { secretRef: { name: licenseSecret }, gracePeriod: "72h" },
-      api: { replicas: 2, keys: { secretRef: { name: keysSecret } } },
+      api: { replicas: 2, keys: { secretRef: { name: keysSecret } }, drain },
       models: [mist(), arcana()],
       ...spec,
     },
@@ -350,7 +394,7 @@ export function mist(more: Record<string, unknown> = {}): object {
     kind: "mist",
     replicas: 1,
     maxConcurrentStreams: 16,
-    drain: { endpointDelaySeconds: 3, maxStreamSeconds: 30 },
+    drain,
     ...more,
   };
 }
@@ -361,7 +405,7 @@ export function arcana(more: Record<string, unknown> = {}): object {
     kind: "arcana",
     replicas: 1,
     accelerator: { count: 1 },
-    drain: { endpointDelaySeconds: 3, maxStreamSeconds: 30 },
+    drain,
     ...more,
   };
 }

@@ -3,14 +3,15 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { readText } from "../../support/api-reader.ts";
 import { collectorProgram } from "../../support/collector.ts";
 import { eventually } from "../../support/eventually.ts";
 import { giveNodeImage } from "../../support/node-images.ts";
 import type { KubeObject } from "../../support/real-cluster.ts";
-import { arcana, ttsDeployment, World } from "../../support/world.ts";
+import { arcana, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
-const world = new World({ cluster, namespace: "e2e-telemetry" });
+const world = new World(cluster, "telemetry");
 const { kubectl } = world;
 const name = "measured";
 const image = "svc-tts.local/otelcol:1";
@@ -75,18 +76,14 @@ beforeAll(async () => {
   await giveNodeImage({ name: image, layer, config: { Entrypoint: ["/otelcol"], User: "65532" } });
   await rm(layer, { recursive: true });
   await world.open();
-  await world.license(30);
   backend = await world.serve("backend", 4318, backendScript, token, name, absent, ...metrics);
   const exporter = { protocol: "http/protobuf", endpoint: backend.url };
   // so that a model outlives its order to end by more than a collector that got the same would
   const drain = { endpointDelaySeconds: 10, maxStreamSeconds: 60 };
   const auth = { bearer: { secretRef: { name: "otlp-token" } } };
   const collector = { enabled: true, image, scrapeIntervalSeconds: 5, exporter, auth };
-  await kubectl.apply(
-    ttsDeployment(name, { models: [arcana({ replicas: 2, drain })], telemetry: { collector } }),
-  );
-  await world.condition(name, "Ready", "True");
-}, 1_500_000);
+  await world.deploy(name, { models: [arcana({ replicas: 2, drain })], telemetry: { collector } });
+});
 
 afterAll(() => world.close());
 
@@ -97,7 +94,12 @@ async function arcanaPods(): Promise<KubeObject[]> {
 
 describe("a collector beside arcana", () => {
   it("sends nothing without its token, and arcana speaks all the same", async () => {
-    await world.condition(name, "TelemetryReady", "False", /no Secret e2e-telemetry\/otlp-token/);
+    await world.condition(
+      name,
+      "TelemetryReady",
+      "False",
+      new RegExp(`no Secret ${world.namespace}/otlp-token`),
+    );
     expect(await world.speak(name, body)).toMatchObject({ status: 200 });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
     const log = () => kubectl.do("logs", pod, "-c", "collector");
@@ -133,33 +135,32 @@ describe("a collector beside arcana", () => {
   });
 
   it("outlives the model in a drain, and tells of it until then", async () => {
-    const load = world.load(name, long, { streams: 4, limitSeconds: 60, listening: true });
+    const load = await world.load(name, long, { streams: 4, listening: true });
     const [pod = ""] = (await arcanaPods()).map(({ metadata }) => metadata.name);
     await eventually("a stream on it", async () => {
       const path = `/api/v1/namespaces/${kubectl.namespace}/pods/${pod}:8080/proxy/metrics`;
-      return /^svc_tts_model_streams [1-9]/m.test(await kubectl.do("get", "--raw", path));
+      return /^svc_tts_model_streams [1-9]/m.test(await readText(path));
     });
     // a finalizer keeps the object, so that what became of its containers can be read
     await patchFinalizers(pod, ["e2e.svc.dev/read"]);
-    const toldMs = Date.now();
     await kubectl.do("delete", "pod", pod, "--wait=false");
+    const toldOf = async () =>
+      (await posts()).filter(({ status, pods }) => status === 200 && pods.includes(pod)).length;
+    const before = await toldOf();
+    await eventually("a post while it drains", async () => (await toldOf()) > before);
     const ended = await eventually(
       "both containers' end",
       async () => endsOf(await kubectl.get("pod", pod)),
       { seen: async () => (await kubectl.get("pod", pod))?.status },
     );
     await patchFinalizers(pod, []);
-    const { ok, failures } = await load.stop();
-    console.info(
-      `drain: the model ended after ${ended.modelMs - toldMs} ms, its collector after ${ended.collectorMs - toldMs} ms; ${ok} streams heard, ${failures.length} cut or failed`,
-    );
+    await load.goesOn();
+    const { ok, failed, failures } = await load.stop();
+    console.info(`drain: ${ok} streams heard, ${failed} cut or failed`);
     expect(failures).toEqual([]);
-    expect(ended.modelMs - toldMs).toBeGreaterThan(8_000);
     expect(ended.collectorMs).toBeGreaterThanOrEqual(ended.modelMs);
     expect(ended.collectorCode).toBe(0);
-    const late = (await posts()).filter(({ atMs, pods }) => atMs > toldMs + 5_000 && pods.includes(pod));
-    expect(late.map(({ status }) => status)).toContain(200);
-  }, 400_000);
+  });
 });
 
 /** As the documentation says: the Secret, then new pods. */
@@ -172,7 +173,7 @@ async function giveToken(value: string): Promise<void> {
   };
   await kubectl.apply(object);
   await kubectl.do("rollout", "restart", `deployment/${name}-arcana`);
-  await kubectl.do("rollout", "status", `deployment/${name}-arcana`, "--timeout=150s");
+  await kubectl.do("rollout", "status", `deployment/${name}-arcana`, "--timeout=300s");
 }
 
 async function patchFinalizers(pod: string, finalizers: readonly string[]): Promise<void> {

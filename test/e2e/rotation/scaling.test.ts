@@ -1,11 +1,13 @@
 /** Pools that scale themselves, with real pods: from zero and back, up and down, and no stream is cut on the way. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Deployed } from "../../support/deployed.ts";
 import { eventually } from "../../support/eventually.ts";
-import { mist, ttsDeployment, World } from "../../support/world.ts";
+import { mist, World } from "../../support/world.ts";
 
 const name = "elastic";
-const world = new World({ cluster: inject("cluster"), namespace: "e2e-scaling" });
+const world = new World(inject("cluster"), "scaling");
 const { kubectl } = world;
+const deployed = new Deployed(world, name);
 const short = { text: "Good morning, everybody.", speaker: "alan", modelId: "mist" };
 /** Several seconds of speech: streams overlap, also on a machine that speaks fast. */
 const long = {
@@ -19,18 +21,12 @@ const behavior = {
   scaleDown: { stabilizationWindowSeconds: 8, policies: [{ type: "Percent", value: 100, periodSeconds: 1 }] },
 };
 
-beforeAll(async () => {
-  await world.open();
-  await world.license(30);
-  await kubectl.apply(ttsDeployment(name, { models: [elastic({ minReplicas: 0, maxReplicas: 2 })] }));
-  await world.condition(name, "Ready", "True");
-});
-
+beforeAll(() => world.openWith(name, { models: [elastic({ minReplicas: 0, maxReplicas: 2 })] }));
 afterAll(() => world.close());
 
 describe("a pool at zero", () => {
   it("is ready and reachable without a pod", async () => {
-    expect(await pods()).toEqual([]);
+    expect(await deployed.pods("mist")).toEqual([]);
     await eventually("the API tier to know", async () => (await world.health(name)).modelReachable === true);
     expect(await world.health(name)).toMatchObject({ apiStatus: "ok", modelReachable: true });
   });
@@ -39,45 +35,42 @@ describe("a pool at zero", () => {
     const { status, firstAudioMs } = await world.timeFirstAudio(name, short);
     console.info(`from zero: first audio after ${firstAudioMs} ms`);
     expect(status).toBe(200);
-    expect(firstAudioMs).toBeLessThan(60_000);
     const warm = await world.timeFirstAudio(name, short);
     console.info(`warm: first audio after ${warm.firstAudioMs} ms`);
     expect(warm).toMatchObject({ status: 200 });
   });
 
   it("sleeps again once nobody calls, and wakes once more", async () => {
-    await eventually("the pool to sleep", async () => (await pods()).length === 0);
+    await eventually("the pool to sleep", async () => (await deployed.pods("mist")).length === 0);
     expect(await world.timeFirstAudio(name, short)).toMatchObject({ status: 200 });
   });
 });
 
 describe("a pool under load", () => {
   beforeAll(async () => {
-    await setScaling({ minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3 } });
-    await eventually("one ready replica", async () => (await ready()) === 1);
+    await deployed.setModels(elastic({ minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3 } }));
+    await eventually("one ready replica", async () => (await deployed.readyReplicas("mist")) === 1);
   });
 
-  it("goes from one replica to two and back to one, and every request succeeds", async () => {
-    const load = world.load(name, long, { streams: 6 });
-    await eventually("two ready replicas", async () => (await ready()) === 2);
-    await eventually("the streams in the status", async () => (await used()) > 0);
-    const report = await load.stop();
-    console.info(`1 to 2: ${report.ok} requests answered, ${report.failures.length} failed`);
-    await eventually("one replica", async () => (await pods()).length === 1);
-    expect(report.failures).toEqual([]);
-    expect(report.ok).toBeGreaterThan(6);
+  it("goes from one replica to two, and every request succeeds", async () => {
+    const upUnderLoad = async () => {
+      await eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2);
+      await eventually("the streams in the status", async () => (await used()) > 0);
+    };
+    await deployed.uncut("1 to 2", long, upUnderLoad, { streams: 6 });
+  });
+
+  it("goes back to one once nobody calls", async () => {
+    await eventually("one replica", async () => (await deployed.everyPod("mist")).length === 1);
     await world.condition(name, "ScalingReady", "True");
   });
 
   it("shrinks under 16 live streams and cuts none", async () => {
-    const load = world.load(name, long, { streams: 16 });
-    await eventually("two ready replicas", async () => (await ready()) === 2);
-    await setScaling({ minReplicas: 1, maxReplicas: 1, target: { streamsPerReplica: 3 } });
-    await eventually("one pod", async () => (await pods()).length === 1);
-    const report = await load.stop();
-    console.info(`2 to 1 under 16 streams: ${report.ok} requests answered, ${report.failures.length} failed`);
-    expect(report.failures).toEqual([]);
-    expect(report.ok).toBeGreaterThan(16);
+    await deployed.uncut("2 to 1", long, async () => {
+      await eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2);
+      await deployed.setModels(elastic({ minReplicas: 1, maxReplicas: 1, target: { streamsPerReplica: 3 } }));
+      await eventually("one pod", async () => (await deployed.everyPod("mist")).length === 1);
+    });
   });
 
   it("tells of each step in an event", async () => {
@@ -97,20 +90,6 @@ function noteOf(event: object, wanted: string): string[] {
 function elastic(scaling: object): object {
   const { replicas: _, ...model } = mist() as { replicas: number };
   return { ...model, scaling: { behavior, ...scaling } };
-}
-
-async function setScaling(scaling: object): Promise<void> {
-  const patch = JSON.stringify({ spec: { models: [elastic(scaling)] } });
-  await kubectl.do("patch", "ttsd", name, "--type=merge", "--patch", patch);
-}
-
-async function pods(): Promise<string[]> {
-  const found = await kubectl.list("pods", `tts.svc.dev/deployment=${name},tts.svc.dev/pool=mist`);
-  return found.map((pod) => pod.metadata.name);
-}
-
-async function ready(): Promise<number> {
-  return (await kubectl.get("ttsmp", `${name}-mist`))?.status?.readyReplicas ?? 0;
 }
 
 async function used(): Promise<number> {

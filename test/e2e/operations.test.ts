@@ -1,0 +1,100 @@
+/** What happens to a `TtsDeployment` in operation: scaling, a restart of the API tier, a hung model and a license that ends. */
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Deployed } from "../support/deployed.ts";
+import { eventually } from "../support/eventually.ts";
+import { mist, World } from "../support/world.ts";
+
+const name = "voice";
+const world = new World(inject("cluster"), "operations");
+const { kubectl } = world;
+const deployed = new Deployed(world, name);
+const body = { text: "We will meet at the station tomorrow morning.", speaker: "alan", modelId: "mist" };
+/** A hung container is found within seconds; the default takes half a minute. */
+const probes = { liveness: { periodSeconds: 2, failureThreshold: 3, timeoutSeconds: 2 } };
+const model = (more: object = {}) => mist({ probes, ...more });
+
+beforeAll(() => world.openWith(name, { models: [model()] }));
+afterAll(() => world.close());
+
+describe("a TtsDeployment in operation", () => {
+  it("follows kubectl scale where the spec names no replicas, and the spec where it does", async () => {
+    const { replicas: _, ...free } = model() as { replicas: number };
+    await deployed.setModels(free);
+    await kubectl.do("scale", "ttsmp", `${name}-mist`, "--replicas=2");
+    await eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2);
+    await deployed.setModels(model());
+    await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
+  });
+
+  it("restarts its API pods while every request succeeds", async () => {
+    const before = (await deployed.apiPods()).map(({ metadata }) => metadata.name);
+    expect(before).toHaveLength(2);
+    const act = async () => {
+      await kubectl.do("rollout", "restart", `deployment/${name}-api`);
+      await kubectl.do("rollout", "status", `deployment/${name}-api`, "--timeout=300s");
+      await eventually("two new API pods", async () => {
+        const now = (await deployed.apiPods()).map(({ metadata }) => metadata.name);
+        return now.length === 2 && now.every((pod) => !before.includes(pod));
+      });
+    };
+    await deployed.uncut("restart of the API", body, act, { streams: 4 });
+  });
+
+  it("restarts a model container that hangs, and its API stays up", async () => {
+    const [pod = ""] = await deployed.pods("mist");
+    const apiBefore = await deployed.restarts("app.kubernetes.io/component=api");
+    await kubectl.exec(pod, "node", "--input-type=module", "-e", hang);
+    await eventually(
+      "the liveness probe to restart the container",
+      async () => (await deployed.restarts("tts.svc.dev/pool=mist")) >= 1,
+    );
+    expect(await world.health(name)).toMatchObject({ apiStatus: "ok", licenseStatus: "valid" });
+    await eventually("the pool to be ready again", async () => (await deployed.readyReplicas("mist")) === 1);
+    expect(await deployed.restarts("app.kubernetes.io/component=api")).toBe(apiBefore);
+    await eventually("the pool to speak", async () => (await world.speak(name, body)).status === 200);
+  });
+
+  it("whose license expires keeps its pods, holds scale-ups and rollouts, and says so", async () => {
+    const pods = await deployed.allPods();
+    const generation = async () => (await kubectl.get("deployment", `${name}-mist`))?.metadata.generation;
+    const before = await generation();
+    await world.license(-60, { graceDays: 0 });
+    const found = await world.condition(name, "LicenseValid", "False");
+    expect(found).toMatchObject({ reason: "Expired", message: expect.stringContaining("Renew") });
+    await deployed.setModels(model({ replicas: 2 }));
+    await world.condition(name, "RolloutHealthy", "False", /1 of 2 replicas run: the license holds back/);
+    // the condition is written after all children: from here on nothing of this change is still to come
+    expect(await generation(), "the Deployment's generation").toBe(before);
+    expect(await deployed.allPods()).toEqual(pods);
+    await world.license(30);
+    await eventually("the held scale-up", async () => (await deployed.readyReplicas("mist")) === 2);
+    await world.condition(name, "LicenseValid", "True");
+  });
+
+  it("with a forged license is told that the signature is wrong, and keeps its pods", async () => {
+    const pods = await deployed.pods("mist");
+    await world.forgeLicense();
+    const found = await world.condition(name, "LicenseValid", "False");
+    expect(found).toMatchObject({ reason: "Invalid", message: expect.stringMatching(/signature/) });
+    expect(await deployed.pods("mist")).toEqual(pods);
+  });
+});
+
+/** Asks the debugger of the container's own process to run a loop that never ends. */
+const hang = `
+  process._debugProcess(1);
+  let targets;
+  while (targets === undefined) {
+    targets = await fetch("http://127.0.0.1:9229/json").then((answer) => answer.json(), () => undefined);
+  }
+  const socket = new WebSocket(targets[0].webSocketDebuggerUrl);
+  await new Promise((resolve) => socket.addEventListener("open", resolve));
+  // two messages: the answer to the first says that the debugger has the connection
+  const send = (id, expression) =>
+    socket.send(JSON.stringify({ id, method: "Runtime.evaluate", params: { expression } }));
+  const answered = new Promise((resolve) => socket.addEventListener("message", resolve));
+  send(1, "1");
+  await answered;
+  send(2, "while (true) {}");
+  while (socket.bufferedAmount > 0) await new Promise(setImmediate);
+  process.exit(0);`;

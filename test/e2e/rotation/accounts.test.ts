@@ -1,0 +1,101 @@
+/** Two API pods with one PostgreSQL and one Valkey: what is changed at one counts at the other, and limits hold for both together. */
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { eventually } from "../../support/eventually.ts";
+import { SharedAccounts, type Spoken } from "../../support/shared-accounts.ts";
+import { Visitor } from "../../support/visitor.ts";
+
+let accounts: SharedAccounts;
+
+beforeAll(async () => {
+  accounts = await SharedAccounts.start(inject("cluster"));
+});
+afterAll(() => accounts.close());
+
+describe("users and keys of two API pods", () => {
+  it("begin with an owner, by the link with the Secret's text, once for both", async () => {
+    const { one, other } = accounts;
+    const token = await accounts.setupToken();
+    const owner = new Visitor(one);
+    const page = await owner.get(`/dashboard/setup?token=${token}`);
+    expect(page).toMatchObject({ status: 200, text: expect.stringContaining("Make the owner") });
+    const person = { token, name: "ada", password: "four plain words here" };
+    expect(await owner.post("/dashboard/setup", person)).toMatchObject({ status: 303 });
+    expect(await owner.get("/dashboard/keys")).toMatchObject({ status: 200 });
+    const late = new Visitor(other);
+    expect((await late.get(`/dashboard/setup?token=${token}`)).headers.get("location")).toMatch(/login$/);
+    expect(await late.post("/dashboard/setup", { ...person, name: "eve" })).toMatchObject({ status: 400 });
+    late.cookie = owner.cookie;
+    expect(await late.get("/dashboard/keys"), "signed in at both").toMatchObject({ status: 200 });
+    accounts.owner = owner;
+  });
+
+  it("begin with a key that is made in a pod, and speaks at both and through the Service", async () => {
+    await accounts.makeAdminKey();
+    expect(accounts.admin).toMatch(/^svc_\w+$/);
+    expect(await accounts.statusAt(await accounts.serviceUrl(), accounts.admin)).toBe(200);
+  });
+
+  it("lose a key that is revoked at one pod, at both", async () => {
+    const { one, other } = accounts;
+    const key = await accounts.knownKey("revoked");
+    expect(await accounts.statusAt(other, key)).toBe(200);
+    expect((await accounts.keysAt(one, "DELETE", "/revoked")).status).toBe(204);
+    const began = performance.now();
+    await eventually("the other refuses it", async () => (await accounts.statusAt(other, key)) === 401);
+    console.info(
+      `revoked at one, refused at the other after ${((performance.now() - began) / 1000).toFixed(1)} s`,
+    );
+    await eventually("the first refuses it", async () => (await accounts.statusAt(one, key)) === 401);
+  });
+
+  it("learn a word at one, and the other says it so", async () => {
+    const { one, other, owner } = accounts;
+    const key = await accounts.knownKey("lexicon");
+    const audioAt = async (at: string) => (await accounts.speak(at, key)).audio;
+    const before = await audioAt(other);
+    expect((await audioAt(one)).equals(before), "the same text is the same audio").toBe(true);
+    await owner.get("/dashboard/words");
+    await owner.upload("/dashboard/words/import", { team: "" }, lexicon(accounts.word));
+    await eventually("the other says it", async () => !(await audioAt(other)).equals(before));
+    await eventually("both say it", async () => (await audioAt(one)).equals(await audioAt(other)));
+  });
+
+  it("let a key have its requests a minute once, not once each", async () => {
+    const limit = 20;
+    let attempts = 0;
+    // a new minute, or a second in which a pod counts alone for want of Valkey's answer, makes another attempt
+    const statuses = await eventually("one minute's requests, counted together", async () => {
+      const key = await accounts.knownKey(`limited ${attempts++}`, { requestsPerMinute: limit });
+      const answers: Spoken[] = [];
+      for (let i = 0; i < limit / 2 + 2; i++) {
+        for (const at of accounts.pods) answers.push(await accounts.speak(at, key, "Yes."));
+      }
+      const resets = answers.map(({ headers }) => Number(headers.get("ratelimit-reset")));
+      const isOneMinute = resets.every((reset, i) => i === 0 || reset <= (resets[i - 1] ?? 0));
+      const remaining = answers.slice(0, limit).map(({ headers }) => headers.get("ratelimit-remaining"));
+      const isShared = new Set(remaining).size === limit;
+      return isOneMinute && isShared && answers.map(({ status }) => status);
+    });
+    expect(statuses).toEqual([...Array(limit).fill(200), ...Array(4).fill(429)]);
+  });
+});
+
+describe("the dashboard", () => {
+  it("is where spec.api.dashboard is, and nowhere without it", async () => {
+    const { pods, admin, world, name } = accounts;
+    const pageAt = async (at: string) => (await fetch(`${at}/dashboard/login`)).status;
+    expect(await Promise.all(pods.map(pageAt))).toEqual([200, 200]);
+    expect(await world.kubectl.list("ingresses"), "inside the cluster alone").toEqual([]);
+    const patch = JSON.stringify([{ op: "remove", path: "/spec/api/dashboard" }]);
+    await world.kubectl.do("patch", "ttsd", name, "--type=json", "--patch", patch);
+    await accounts.findPods(pods);
+    expect(await Promise.all(accounts.pods.map(pageAt))).toEqual([404, 404]);
+    expect(await accounts.statusAt(accounts.other, admin), "keys of the database count on").toBe(200);
+  });
+});
+
+const lexicon = (word: string) => `<?xml version="1.0" encoding="UTF-8"?>
+<lexicon version="1.0" xmlns="http://www.w3.org/2005/01/pronunciation-lexicon" alphabet="x-svc-tts" xml:lang="en">
+  <lexeme><grapheme>${word}</grapheme><phoneme>z1Orbl2@ks</phoneme></lexeme>
+</lexicon>
+`;

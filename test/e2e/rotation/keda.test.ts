@@ -1,0 +1,57 @@
+/** A pool that KEDA itself scales, with real pods: from zero, up and down under load, and no request fails. */
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Deployed } from "../../support/deployed.ts";
+import { eventually } from "../../support/eventually.ts";
+import { installKeda, kedaFollows, kedaModel } from "../../support/keda.ts";
+import { World } from "../../support/world.ts";
+
+const cluster = inject("cluster");
+const name = "elastic";
+const world = new World(cluster, "keda");
+const deployed = new Deployed(world, name);
+const short = { text: "Good morning, everybody.", speaker: "alan", modelId: "mist" };
+/** Several seconds of speech: streams overlap, also on a machine that speaks fast. */
+const long = {
+  ...short,
+  text: "We will meet at the station tomorrow morning at nine, and then we walk along the river. "
+    .repeat(5)
+    .trim(),
+};
+
+let removeKeda: (() => Promise<void>) | undefined;
+
+beforeAll(async () => {
+  if (!cluster.isLocal) throw new Error("KEDA's image is made for the local cluster: unset KUBECONFIG");
+  ({ remove: removeKeda } = await installKeda());
+  await world.openWith(name, { models: [kedaModel({ minReplicas: 0, maxReplicas: 2 })] });
+});
+
+afterAll(async () => {
+  await world.close();
+  await removeKeda?.();
+});
+
+describe("a pool that KEDA scales", () => {
+  it("is taken by KEDA at zero, and said to follow", async () => {
+    await kedaFollows(world, name);
+    expect(await deployed.pods("mist")).toEqual([]);
+  });
+
+  it("holds the first request until a replica is warm, and answers it", async () => {
+    const { status, firstAudioMs } = await world.timeFirstAudio(name, short);
+    console.info(`from zero: first audio after ${firstAudioMs} ms`);
+    expect(status).toBe(200);
+  });
+
+  it("goes to two replicas under load and back, and every request succeeds", async () => {
+    await deployed.setModels(kedaModel({ minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 3 } }));
+    await deployed.uncut(
+      "1 to 2 by KEDA",
+      long,
+      () => eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2),
+      { streams: 6 },
+    );
+    await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
+    await kedaFollows(world, name);
+  });
+});

@@ -1,0 +1,96 @@
+/** From the previous release, chart, CRDs and operator, to the present one, while 16 streams are spoken: nothing is cut and no pod rolls. */
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Deployed } from "../../support/deployed.ts";
+import { eventually } from "../../support/eventually.ts";
+import { giveNodeImage } from "../../support/node-images.ts";
+import { Release, type Values } from "../../support/release.ts";
+import { mist, World } from "../../support/world.ts";
+
+const cluster = inject("cluster");
+const name = "voice";
+const world = new World(cluster, "upgrade");
+const deployed = new Deployed(world, name);
+const release = new Release();
+const archive = join(import.meta.dirname, "previous-release/release.tar.gz");
+const previousOperator = { repository: "svc-tts.local/previous-operator", tag: "1" };
+const crd = "ttsdeployments.tts.svc.dev";
+const body = { text: "An upgrade cuts no one short. ".repeat(4), speaker: "alan", modelId: "mist" };
+
+let folder: string;
+/** What the present release was installed with. */
+let values: Values;
+
+beforeAll(async () => {
+  if (!cluster.isLocal)
+    throw new Error(
+      "the previous operator's image is made for the local cluster's node: unset KUBECONFIG to run this test",
+    );
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-previous-"));
+  values = await release.values();
+  await giveNodeImage({
+    name: `${previousOperator.repository}:${previousOperator.tag}`,
+    layer: await previousRelease(),
+    base: cluster.operatorArchive,
+    config: { Entrypoint: ["node", "/previous/operator/main.ts"] },
+  });
+});
+
+afterAll(async () => {
+  await release.upgradeTo(values);
+  await world.close();
+  await rm(folder, { recursive: true });
+});
+
+describe("an upgrade from the previous release, with its CRDs", () => {
+  it("finds pods that the previous operator made", async () => {
+    const present = await schemaOf();
+    const operators = await release.operatorPods();
+    const images = { ...(values.images as object), operator: previousOperator };
+    await release.upgradeTo({ ...values, images }, join(folder, "layer/previous/charts/tts-operator"));
+    expect(await schemaOf()).not.toBe(present);
+    await release.replaced(operators);
+    const [operator] = await release.operatorPods();
+    expect(operator?.spec.containers[0].image).toMatch(previousOperator.repository);
+    await world.openWith(name, { models: [mist({ replicas: 2, maxConcurrentStreams: 16 })] });
+  });
+
+  it("rolls no pod and cuts no stream", async () => {
+    const previous = await schemaOf();
+    const pods = await deployed.allPods();
+    await deployed.uncut("operator and CRDs upgraded", body, async () => {
+      await release.upgradeTo(values);
+      expect(await schemaOf()).not.toBe(previous);
+      // the previous operator made none
+      await eventually("the present operator's first pass", async () => {
+        return (await world.kubectl.list("pdb", `tts.svc.dev/deployment=${name}`)).length > 0;
+      });
+      await world.condition(name, "Ready", "True");
+    });
+    expect(await deployed.allPods()).toEqual(pods);
+  });
+
+  it("is followed by an operator that works: a change rolls out", async () => {
+    await deployed.patch({ api: { replicas: 1 } });
+    await eventually("one API pod", async () => (await deployed.apiPods()).length === 1);
+    await world.condition(name, "Ready", "True");
+  });
+});
+
+/** The layer that the previous operator's image has over the present one's. */
+async function previousRelease(): Promise<string> {
+  const layer = join(folder, "layer");
+  await mkdir(join(layer, "previous"), { recursive: true });
+  await promisify(execFile)("tar", ["--extract", "--file", archive, "-C", join(layer, "previous")]);
+  await symlink("/app/node_modules", join(layer, "previous/node_modules"));
+  return layer;
+}
+
+async function schemaOf(): Promise<string> {
+  const found = await release.system.get("crd", crd);
+  return JSON.stringify(found?.spec.versions);
+}
