@@ -1,0 +1,169 @@
+/** NetworkPolicies as nftables rules, for a cluster whose network does not enforce them (Kubernetes, "Network Policies"). */
+
+export interface PolicyPod {
+  readonly namespace: string;
+  readonly ip: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface PolicyNamespace {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: string;
+    readonly values?: readonly string[];
+  }[];
+}
+
+interface Peer {
+  readonly podSelector?: Selector;
+  readonly namespaceSelector?: Selector;
+  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] };
+}
+
+interface Port {
+  readonly port?: number | string;
+  readonly endPort?: number;
+  readonly protocol?: string;
+}
+
+interface Rule {
+  readonly from?: readonly Peer[];
+  readonly to?: readonly Peer[];
+  readonly ports?: readonly Port[];
+}
+
+/** A NetworkPolicy as the API server returns it. */
+export interface LivePolicy {
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly spec: {
+    readonly podSelector?: Selector;
+    readonly policyTypes?: readonly string[];
+    readonly ingress?: readonly Rule[];
+    readonly egress?: readonly Rule[];
+  };
+}
+
+export interface PolicyCluster {
+  readonly policies: readonly LivePolicy[];
+  readonly pods: readonly PolicyPod[];
+  readonly namespaces: readonly PolicyNamespace[];
+}
+
+const directions = {
+  Ingress: { own: "daddr", peer: "saddr", peers: "from", rules: "ingress" },
+  Egress: { own: "saddr", peer: "daddr", peers: "to", rules: "egress" },
+} as const;
+type Direction = keyof typeof directions;
+
+/**
+ * A table that replaces the one of the same name. It judges the first packet of a connection that enters the node's
+ * network from a pod or from outside, after the address of a Service has become that of a pod; the node's own
+ * connections, as the kubelet's probes, do not pass there. A refused connection is answered at once, with "administratively
+ * prohibited".
+ */
+export function policyRules(table: string, cluster: PolicyCluster): string {
+  const chains = (Object.keys(directions) as Direction[]).flatMap((direction) =>
+    cluster.pods.flatMap((pod, index) => {
+      const selecting = cluster.policies.filter((policy) => selects(policy, direction, pod));
+      if (selecting.length === 0) return [];
+      const accepted = selecting.flatMap((policy) => matches(policy, direction, cluster));
+      const name = `${direction.toLowerCase()}-${index}`;
+      return [{ name, match: `ip ${directions[direction].own} ${pod.ip}`, accepted }];
+    }),
+  );
+  const lines = [
+    `table ip ${table}`,
+    `delete table ip ${table}`,
+    `table ip ${table} {`,
+    ...chains.flatMap(({ name, accepted }) => [
+      `  chain ${name} {`,
+      ...[...new Set(accepted)].map((match) => `    ${`${match} return`.trim()}`),
+      "    reject with icmp admin-prohibited",
+      "  }",
+    ]),
+    "  chain judge {",
+    "    type filter hook prerouting priority filter; policy accept;",
+    "    ct state established,related accept",
+    ...chains.map(({ name, match }) => `    ${match} jump ${name}`),
+    "  }",
+    "}",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function selects({ metadata, spec }: LivePolicy, direction: Direction, pod: PolicyPod): boolean {
+  const types = spec.policyTypes ?? ["Ingress", ...(spec.egress === undefined ? [] : ["Egress"])];
+  return (
+    types.includes(direction) &&
+    metadata.namespace === pod.namespace &&
+    isSelected(spec.podSelector, pod.labels)
+  );
+}
+
+/** What a policy allows, as the first part of a rule. */
+function matches({ metadata, spec }: LivePolicy, direction: Direction, cluster: PolicyCluster): string[] {
+  const { peer, peers, rules } = directions[direction];
+  return (spec[rules] ?? []).flatMap((rule) => {
+    const from = rule[peers] ?? [];
+    const addresses =
+      from.length === 0 ? [""] : from.flatMap((one) => addressMatch(one, peer, metadata.namespace, cluster));
+    const ports = (rule.ports ?? []).length === 0 ? [""] : (rule.ports ?? []).map(portMatch);
+    return addresses.flatMap((address) => ports.map((port) => `${address} ${port}`.trim()));
+  });
+}
+
+function addressMatch(peer: Peer, field: string, own: string, { pods, namespaces }: PolicyCluster): string[] {
+  const { ipBlock, namespaceSelector, podSelector } = peer;
+  if (ipBlock !== undefined) {
+    const except = ipBlock.except ?? [];
+    const without = except.length > 0 ? [`ip ${field} != { ${except.join(", ")} }`] : [];
+    return [[`ip ${field} ${ipBlock.cidr}`, ...without].join(" ")];
+  }
+  const within = namespaces
+    .filter(({ name, labels }) =>
+      namespaceSelector === undefined ? name === own : isSelected(namespaceSelector, labels),
+    )
+    .map(({ name }) => name);
+  const found = pods.filter(
+    ({ namespace, labels }) => within.includes(namespace) && isSelected(podSelector, labels),
+  );
+  return found.length === 0 ? [] : [`ip ${field} { ${found.map(({ ip }) => ip).join(", ")} }`];
+}
+
+function portMatch({ port, endPort, protocol = "TCP" }: Port): string {
+  const name = protocol.toLowerCase();
+  if (port === undefined) return `meta l4proto ${name}`;
+  if (typeof port === "string") throw new Error(`port ${port} of a NetworkPolicy has a name: not supported`);
+  return `${name} dport ${endPort === undefined ? port : `${port}-${endPort}`}`;
+}
+
+function isSelected(
+  { matchLabels = {}, matchExpressions = [] }: Selector = {},
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(({ key, operator, values = [] }) => {
+      const value = labels[key];
+      const isIn = value !== undefined && values.includes(value);
+      switch (operator) {
+        case "In":
+          return isIn;
+        case "NotIn":
+          return !isIn;
+        case "Exists":
+          return value !== undefined;
+        case "DoesNotExist":
+          return value === undefined;
+        default:
+          throw new Error(`operator ${operator} of a NetworkPolicy's selector: not supported`);
+      }
+    })
+  );
+}

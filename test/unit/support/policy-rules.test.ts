@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import { type LivePolicy, type PolicyCluster, policyRules } from "../../support/policy-rules.ts";
+
+const namespaces = ["ns", "other"].map((name) => ({ name, labels: { "kubernetes.io/metadata.name": name } }));
+const pods = [
+  { namespace: "ns", ip: "10.0.0.1", labels: { app: "api" } },
+  { namespace: "ns", ip: "10.0.0.2", labels: { app: "model" } },
+  { namespace: "other", ip: "10.0.0.3", labels: { app: "api" } },
+];
+
+/** Rules of each chain, without those that every table has. */
+function chains(spec: LivePolicy["spec"], more: Partial<PolicyCluster> = {}): Record<string, string[]> {
+  const policies = [{ metadata: { name: "policy", namespace: "ns" }, spec }];
+  const text = policyRules("trial", { policies, pods, namespaces, ...more });
+  return Object.fromEntries(
+    [...text.matchAll(/chain (\S+) \{\n([^}]*(?:\{[^}]*\}[^}]*)*?)\n {2}\}/g)].map(
+      ([, name = "", rules = ""]) => [
+        name,
+        rules
+          .split("\n")
+          .map((rule) => rule.trim())
+          .filter((rule) => !/^(type filter|ct state|reject)/.test(rule)),
+      ],
+    ),
+  );
+}
+
+const api = { matchLabels: { app: "api" } };
+const model = { matchLabels: { app: "model" } };
+
+describe("nftables rules of NetworkPolicies", () => {
+  it("are one table, in which a selected pod's connections are refused but for what is allowed", () => {
+    const policy = {
+      metadata: { name: "policy", namespace: "ns" },
+      spec: { podSelector: model, ingress: [{ from: [{ podSelector: api }], ports: [{ port: 8080 }] }] },
+    };
+    expect(policyRules("trial", { policies: [policy], pods, namespaces })).toBe(`table ip trial
+delete table ip trial
+table ip trial {
+  chain ingress-1 {
+    ip saddr { 10.0.0.1 } tcp dport 8080 return
+    reject with icmp admin-prohibited
+  }
+  chain judge {
+    type filter hook prerouting priority filter; policy accept;
+    ct state established,related accept
+    ip daddr 10.0.0.2 jump ingress-1
+  }
+}
+`);
+  });
+
+  it.each<[string, LivePolicy["spec"], Record<string, string[]>]>([
+    ["select every pod of their namespace by an empty selector", {}, { "ingress-0": [], "ingress-1": [] }],
+    ["allow everything by an empty rule", { podSelector: model, ingress: [{}] }, { "ingress-1": ["return"] }],
+    [
+      "name pods of other namespaces by the namespaces' labels",
+      { podSelector: model, ingress: [{ from: [{ namespaceSelector: {}, podSelector: api }] }] },
+      { "ingress-1": ["ip saddr { 10.0.0.1, 10.0.0.3 } return"] },
+    ],
+    [
+      "allow nothing where no pod is selected as a peer",
+      { podSelector: model, ingress: [{ from: [{ podSelector: { matchLabels: { app: "nobody" } } }] }] },
+      { "ingress-1": [] },
+    ],
+    [
+      "hold networks, without their exceptions, and ranges of ports",
+      {
+        podSelector: api,
+        policyTypes: ["Egress"],
+        egress: [
+          {
+            to: [{ ipBlock: { cidr: "192.0.2.0/24", except: ["192.0.2.1/32"] } }],
+            ports: [{ port: 80, endPort: 90 }, { protocol: "UDP" }],
+          },
+        ],
+      },
+      {
+        "egress-0": [
+          "ip daddr 192.0.2.0/24 ip daddr != { 192.0.2.1/32 } tcp dport 80-90 return",
+          "ip daddr 192.0.2.0/24 ip daddr != { 192.0.2.1/32 } meta l4proto udp return",
+        ],
+      },
+    ],
+    [
+      "concern egress where they have egress rules, also without policyTypes",
+      { podSelector: api, egress: [] },
+      { "ingress-0": [], "egress-0": [] },
+    ],
+    [
+      "read expressions",
+      { podSelector: { matchExpressions: [{ key: "app", operator: "NotIn", values: ["api"] }] } },
+      { "ingress-1": [] },
+    ],
+  ])("%s", (_what, spec, expected) => {
+    const { judge: _, ...found } = chains(spec);
+    expect(found).toEqual(expected);
+  });
+
+  it.each([
+    ["a port by name", { ingress: [{ ports: [{ port: "http" }] }] }, /port http/],
+    [
+      "an unknown operator",
+      { podSelector: { matchExpressions: [{ key: "a", operator: "Gt" }] } },
+      /operator Gt/,
+    ],
+  ])("are not made from %s", (_what, spec, message) => {
+    expect(() => chains(spec)).toThrow(message);
+  });
+});
