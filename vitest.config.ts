@@ -98,6 +98,7 @@ export default defineConfig({
           globalSetup: ["test/support/e2e-setup.ts"],
           // each file has namespaces of its own and waits for pods most of the time
           maxWorkers: 2,
+          sequence: { groupOrder: 7 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -110,7 +111,7 @@ export default defineConfig({
           include: ["test/e2e/rotation/*.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
-          sequence: { groupOrder: 7 },
+          sequence: { groupOrder: 10 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,
@@ -119,7 +120,7 @@ export default defineConfig({
       {
         test: {
           name: "e2e-long",
-          include: ["test/e2e/long/*.test.ts"],
+          include: ["test/e2e/long/*.test.ts", "test/e2e/rotation/{accounts,scaling,upgrade}.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 8 },
@@ -131,7 +132,7 @@ export default defineConfig({
       {
         test: {
           name: "keda",
-          include: ["test/e2e/keda/*.test.ts"],
+          include: ["test/e2e/keda/*.test.ts", "test/e2e/rotation/keda.test.ts"],
           globalSetup: ["test/support/e2e-setup.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 9 },

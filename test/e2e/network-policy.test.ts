@@ -54,10 +54,9 @@ beforeAll(async () => {
   await elsewhere.kubectl.do("label", "pod", "client", "--overwrite", ...like);
 });
 
-afterAll(async () => {
-  await nft(`table ip ${table}\ndelete table ip ${table}\n`);
-  await Promise.all([world.close(), elsewhere.close()]);
-});
+afterAll(() =>
+  Promise.all([world.close(), elsewhere.close(), nft(`table ip ${table}\ndelete table ip ${table}\n`)]),
+);
 
 const promised: [string, () => Place, () => [string, number]][] = [
   ["any pod reaches the API", () => client, () => [addresses.api, 8000]],

@@ -112,6 +112,7 @@ describe("a canary under load", () => {
     await deployed.uncut("good canary", body, async () => {
       await deployed.setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
       await eventually("its share", async () => (await phase()) === "Analysing");
+      await eventually("its promotion", async () => (await phase()) === "Promoting");
       await deployed.renewed("mist", before, 2);
     });
     await world.condition(name, "Ready", "True");

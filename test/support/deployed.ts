@@ -83,7 +83,9 @@ export class Deployed {
     await load.goesOn();
     const report = await load.stop();
     console.info(`${what}: ${report.ok} streams spoken, ${report.failed} cut or failed`);
-    expect(report).toMatchObject({ failed: 0, failures: [], sizes: [expect.any(Number)] });
+    expect(report).toMatchObject({ failed: 0, failures: [] });
+    // mist speaks a text in the same way each time, arcana does not
+    if (body.modelId === "mist") expect(report.sizes).toEqual([expect.any(Number)]);
     return report;
   }
 

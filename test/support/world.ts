@@ -21,7 +21,7 @@ export interface LoadReport {
   /** How many others there were; `failures` shows the first twenty. */
   readonly failed: number;
   readonly failures: readonly { readonly atMs: number; readonly what: string }[];
-  /** How many bytes complete answers had: one number, since each speaks the same text in the same voice. */
+  /** How many bytes complete answers had: one number where the model speaks a text in the same way each time. */
   readonly sizes: readonly number[];
 }
 
