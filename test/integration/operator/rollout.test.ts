@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { History, type Version, versionOf } from "../../support/history.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
@@ -74,8 +76,9 @@ async function reached(phase: string, step = 0): Promise<void> {
   }, `${phase} at step ${step}`);
 }
 
-async function shares(): Promise<string> {
-  const { data } = await house.mustGet("ConfigMap", "demo-routing");
+const shares = async () => sharesIn(await house.mustGet("ConfigMap", "demo-routing"));
+
+function sharesIn({ data }: Manifest): string {
   const { models } = JSON.parse((data as Record<string, string>)["routing.json"] ?? "") as RoutingTable;
   return (models.mist ?? []).map(({ pool, weight }) => `${pool} ${weight}`).join(", ");
 }
@@ -165,15 +168,21 @@ describe("a canary", () => {
     await begin();
     house.proxy.rule = ({ method, path }) =>
       method === "PATCH" && path.includes("/configmaps/") ? { kind: "delay", ms: 2_000 } : undefined;
+    using pools = await History.of(house.admin, "TtsModelPool", house.namespace);
+    using tables = await History.of(house.admin, "ConfigMap", house.namespace);
     await house.putDeployment({}, mist(changed));
     await reached("Starting");
     await house.serve("demo-mist-canary");
     counted = { ok: 15, error: 5 };
     await reached("RolledBack");
     await gone();
-    const seen = new Set<string>();
-    for (const until = Date.now() + 2_500; Date.now() < until; ) seen.add(await shares());
-    expect([...seen]).toEqual(["mist 100"]);
+    await house.settled();
+    const [end] = (await pools.versions()).filter(({ type }) => type === "DELETED");
+    expect(end?.object.metadata.name).toBe("demo-mist-canary");
+    const written = (await tables.versions()).filter(({ object }) => object.metadata.name === "demo-routing");
+    const isBefore = ({ object }: Version) => end !== undefined && versionOf(object) < versionOf(end.object);
+    const served = [...written.filter(isBefore).slice(-1), ...written.filter((one) => !isBefore(one))];
+    expect(new Set(served.map(({ object }) => sharesIn(object)))).toEqual(new Set(["mist 100"]));
     house.proxy.rule = () => undefined;
   });
 

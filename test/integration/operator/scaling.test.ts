@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
+import type { Deployment } from "../../../operator/observed.ts";
 import { ApiPod, putApiPod as putOne, putPod } from "../../support/api-pods.ts";
+import { clusterRequestOrThrow } from "../../support/cluster-request.ts";
+import { History } from "../../support/history.ts";
 import { startHpaController } from "../../support/hpa-controller.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
+import { leasePort } from "../../support/port-lease.ts";
 
 /** The built-in scaler and its neighbours before a real API server, under the chart's own role; API pods are sockets of the test. */
 
@@ -92,7 +95,7 @@ describe("the API tier", () => {
     await house.until(async () => api.readers === 1, "the operator listens");
     api.tell("mist", { streams: 21 });
     await apiPods(3);
-    await putApiPod("demo-api-2", 9);
+    await putApiPod("demo-api-2", await leasePort());
     api.tell("mist", {});
     await quiet();
     expect(await house.replicas("demo-api")).toBe(3);
@@ -166,7 +169,7 @@ describe("a pool that scales itself", () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
-    await putApiPod("demo-api-2", 9); // nobody listens there
+    await putApiPod("demo-api-2", await leasePort()); // nobody listens there
     await new Promise((resolve) => setTimeout(resolve, 500));
     api.tell("mist", {});
     await new Promise((resolve) => setTimeout(resolve, 3_000));
@@ -215,9 +218,12 @@ describe("a pool that scales itself", () => {
 
   it("puts back what somebody else sets by hand", async () => {
     await scaled({}, 1);
-    await kubectlOrThrow(inject("controlPlane"), [
-      ...["scale", "ttsmp", "demo-mist", "--replicas=4", "-n", house.namespace],
-    ]);
+    await clusterRequestOrThrow(inject("controlPlane"), {
+      method: "PATCH",
+      path: `/apis/tts.svc.dev/v1alpha1/namespaces/${house.namespace}/ttsmodelpools/demo-mist/scale`,
+      body: { spec: { replicas: 4 } },
+      type: "application/merge-patch+json",
+    });
     await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 1, "one replica");
   });
 });
@@ -226,8 +232,7 @@ describe("who scales", () => {
   it("changes without a dip: by hand, built in, HPA, somebody else, by hand", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
     await putApiPod();
-    const seen: number[] = [];
-    const watching = setInterval(() => void replicas().then((count) => seen.push(count ?? -1)), 50);
+    using history = await History.of(house.admin, "Deployment", house.namespace);
     api.tell("mist", { streams: 30 });
     for (const scaling of [{}, { provider: "HPA" }, { provider: "External" }]) {
       const more = "provider" in scaling && scaling.provider === "External" ? scaling : mist(scaling).scaling;
@@ -236,8 +241,10 @@ describe("who scales", () => {
     }
     await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
     await house.settled();
-    clearInterval(watching);
-    expect(new Set(seen)).toEqual(new Set([3]));
+    const versions = (await history.versions()).filter(({ object }) => object.metadata.name === "demo-mist");
+    expect(new Set(versions.map(({ object }) => (object as Deployment).spec?.replicas))).toEqual(
+      new Set([3]),
+    );
     expect(await house.get("HorizontalPodAutoscaler", "demo-mist")).toBeUndefined();
   });
 
