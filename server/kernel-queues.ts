@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
-import { type Clock, sleep, systemClock } from "./clock.ts";
+import { type Clock, sleep } from "./clock.ts";
 import { ifThere } from "./if-there.ts";
 
 /** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
@@ -46,10 +46,7 @@ const deadMs = 30_000;
  * What is to be awaited, once a server is closed, before its process ends: that callers have what was written. A pod's network goes with
  * it, and what the kernel then still holds, up to megabytes, nobody would hear.
  */
-export function watchUnsent(
-  server: Server,
-  clock: Clock = systemClock,
-): { gone(endMs: number): Promise<void> } {
+export function watchUnsent(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
   const address = server.address();
   const port = typeof address === "object" ? address?.port : undefined;
   return {

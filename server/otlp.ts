@@ -1,3 +1,5 @@
+import type { Clock } from "./clock.ts";
+
 /** What traces and metrics have in common on their way to a collector, without OpenTelemetry's packages. */
 
 /** Told when something is on, when it cannot be sent, and when it can again. */
@@ -31,11 +33,11 @@ export function collectorNews(
 }
 
 /** Whatever is not done by then is given up. */
-export async function withinMs(work: Promise<void>, limitMs: number): Promise<void> {
+export async function withinMs(work: Promise<void>, limitMs: number, clock: Clock): Promise<void> {
   const { promise: tooLate, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, limitMs);
+  const cancel = clock.after(limitMs, resolve);
   await Promise.race([work, tooLate]);
-  clearTimeout(timer);
+  cancel();
 }
 
 /** For the log: a collector's address may hold a password. */

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { type Clock, every } from "./clock.ts";
 
 export interface WatchedFile<Value> {
   /** What the file last said well; undefined while it is absent. */
@@ -16,6 +17,7 @@ export interface WatchOptions<Value> {
   /** `keep` holds the last value when the file goes away, `forget` makes it undefined. */
   readonly whenAbsent: "keep" | "forget";
   readonly intervalMs?: number;
+  readonly clock: Clock;
 }
 
 /** Larger than any file that we follow (tables, keys, licenses). */
@@ -47,12 +49,12 @@ export function watchFile<Value>(options: WatchOptions<Value>): WatchedFile<Valu
       complaint = (error as Error).message;
     }
   };
-  const timer = setInterval(look, options.intervalMs ?? 1000).unref();
+  const stop = every(options.clock, options.intervalMs ?? 1000, look);
 
   return {
     current: () => value,
     onChange: (listener) => void listeners.add(listener),
-    close: () => clearInterval(timer),
+    close: stop,
   };
 }
 

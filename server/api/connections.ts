@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { type Clock, every } from "../clock.ts";
 import { readSendQueues, type SendQueues } from "../kernel-queues.ts";
 
 /** The open connections of a server. */
@@ -13,6 +14,7 @@ export interface ConnectionsOptions {
   /** How long a reader may read nothing of what waits for it. */
   readonly stallMs: number;
   readonly onStall: () => void;
+  readonly clock: Clock;
 }
 
 interface Watched {
@@ -29,7 +31,10 @@ const looks = 4;
  * Cuts readers that read nothing. A slow one is kept: the kernel takes bytes from us in steps of up to megabytes, minutes of
  * speech for whoever listens at the speed of speech, so what counts is what the other side acknowledged.
  */
-export function watchConnections(server: Server, { stallMs, onStall }: ConnectionsOptions): Connections {
+export function watchConnections(
+  server: Server,
+  { stallMs, onStall, clock }: ConnectionsOptions,
+): Connections {
   const open = new Map<Socket, Watched>();
   server.on("connection", (socket: Socket) => {
     open.set(socket, { progress: "", idleLooks: 0 });
@@ -47,15 +52,15 @@ export function watchConnections(server: Server, { stallMs, onStall }: Connectio
     }
   };
   let looking = Promise.resolve();
-  const timer = setInterval(() => {
+  const stop = every(clock, stallMs / looks, () => {
     looking = looking.then(look);
-  }, stallMs / looks).unref();
+  });
 
   return {
     resetAll: () => {
       for (const socket of open.keys()) reset(socket);
     },
-    close: () => clearInterval(timer),
+    close: stop,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { JSONWebKeySet } from "jose";
+import type { Clock } from "../clock.ts";
 import { parseKeyFile } from "../store/key-file.ts";
 import type { KeyEntry } from "../store/key-store.ts";
 import { type WatchedFile, watchFile } from "../watched-file.ts";
@@ -15,7 +16,7 @@ export interface Files {
   readonly valkeyCa: WatchedFile<string> | undefined;
 }
 
-export function openFiles(settings: ApiSettings, log: Log): Files {
+export function openFiles(settings: ApiSettings, log: Log, clock: Clock): Files {
   const open = <Value>(
     path: string | undefined,
     parse: (text: string) => Value,
@@ -27,6 +28,7 @@ export function openFiles(settings: ApiSettings, log: Log): Files {
           path,
           parse,
           whenAbsent: absent,
+          clock,
           onError: (error) =>
             log.error({ err: error }, "a file changed for the worse; its last good state stays"),
         });

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as NetServer, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Clock, sleep } from "../clock.ts";
 import { readSendQueues } from "../kernel-queues.ts";
 
 /** Closes the connections of a server, each when its caller has what was written to it. */
@@ -54,7 +54,7 @@ export function nextStep(
  * Instead of `server.close`, which destroys what its parser takes for idle: also a connection whose answer we have ended while the last of
  * it waits in this process for a slow reader, who then sees it cut.
  */
-export function watchForClose(server: Server): GracefulClose {
+export function watchForClose(server: Server, clock: Clock): GracefulClose {
   const open = new Map<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     open.set(socket, {
@@ -79,7 +79,7 @@ export function watchForClose(server: Server): GracefulClose {
   /** The connections on which no request runs. */
   const look = async () => {
     const queues = await readSendQueues();
-    const nowMs = performance.now();
+    const nowMs = clock.monotonicMs();
     return [...open].flatMap(([socket, connection]) => {
       const waiting = queues(socket) ?? 0;
       const seen = `${socket.bytesRead} ${socket.bytesWritten - socket.writableLength} ${waiting}`;
@@ -110,7 +110,7 @@ export function watchForClose(server: Server): GracefulClose {
           connection.hasEnded = true;
           socket.end();
         }
-        await sleep(pollMs);
+        await sleep(clock, pollMs);
       }
     },
   };

@@ -1,3 +1,4 @@
+import type { Clock } from "../clock.ts";
 import type { Database } from "../store/database.ts";
 import { type FollowedKeys, followKeys } from "../store/followed-keys.ts";
 import { createFileKeyStore } from "../store/key-file.ts";
@@ -8,12 +9,16 @@ import type { Log } from "./log.ts";
 import type { ApiSettings } from "./settings.ts";
 
 /** Keys of the database. */
-export function openKeys(database: Database, { keysStaleSeconds }: ApiSettings, log: Log): FollowedKeys {
-  const now = () => Date.now();
+export function openKeys(
+  database: Database,
+  { keysStaleSeconds }: ApiSettings,
+  log: Log,
+  clock: Clock,
+): FollowedKeys {
   return followKeys({
-    table: createKeyTable(database, now),
+    table: createKeyTable(database, () => clock.nowMs()),
     staleMs: keysStaleSeconds * 1000,
-    now,
+    clock,
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "API keys cannot be read; those read last count for a while");
       else log.info({}, "API keys are read from the database");

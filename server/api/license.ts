@@ -2,6 +2,7 @@ import type { JSONWebKeySet } from "jose";
 import { judgeLicense, type LicenseVerdict, mayServe } from "../../config/contract/license.ts";
 import type { OnlineCheck } from "../../config/contract/license-check.ts";
 import type { ModelId } from "../../config/contract/models.ts";
+import { type Clock, every } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import type { Log } from "./log.ts";
 
@@ -22,8 +23,7 @@ export interface LicenseSources {
   readonly failedAt: () => number | undefined;
   /** What the license's issuer says; undefined where nobody asks it. */
   readonly check?: (() => OnlineCheck | undefined) | undefined;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly intervalMs: number;
   readonly log: Log;
 }
@@ -39,7 +39,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
     judgeLicense({
       token: sources.token(),
       keys: sources.keys() ?? { keys: [] },
-      now: sources.now(),
+      now: sources.clock.nowMs(),
       gracePeriodSeconds: sources.gracePeriodSeconds,
       failedAt,
       check: sources.check?.(),
@@ -48,7 +48,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   const refresh = async () => {
     const plain = await judge(undefined);
     const isBad = hasTurnedBad(plain);
-    seenFailing = isBad ? (seenFailing ?? (lastGood && sources.now())) : undefined;
+    seenFailing = isBad ? (seenFailing ?? (lastGood && sources.clock.nowMs())) : undefined;
     const next = isBad ? await judge(sources.failedAt() ?? seenFailing) : plain;
     if (!isBad) lastGood = plain.claims;
     if (next.state !== verdict.state) {
@@ -59,15 +59,15 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   };
 
   await refresh();
-  const timer = setInterval(() => {
+  const stop = every(sources.clock, sources.intervalMs, () => {
     refresh().catch((error: unknown) => sources.log.error({ err: error }, "the license could not be judged"));
-  }, sources.intervalMs).unref();
+  });
 
   return {
     verdict: () => verdict,
     admit: (modelId) => admit(verdict, verdict.claims ?? lastGood, modelId),
     refresh,
-    close: () => clearInterval(timer),
+    close: stop,
   };
 }
 

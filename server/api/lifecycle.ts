@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { type Clock, sleep } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import { watchUnsent } from "../kernel-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
@@ -75,6 +75,7 @@ export interface DrainOptions {
   readonly connections: GracefulClose;
   /** Ends every connection at once. */
   readonly cut: () => void;
+  readonly clock: Clock;
 }
 
 /**
@@ -87,27 +88,27 @@ export interface DrainOptions {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { farewellMs, lastPauseMs, drainMs, connections, cut }: DrainOptions,
+  { farewellMs, lastPauseMs, drainMs, connections, cut, clock }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
-  const end = performance.now() + drainMs;
-  const unsent = watchUnsent(app.server);
-  const timers = [setTimeout(cut, drainMs), setTimeout(() => lifecycle.startEnding(), drainMs / 2)];
+  const end = clock.monotonicMs() + drainMs;
+  const unsent = watchUnsent(app.server, clock);
+  const cancels = [clock.after(drainMs, cut), clock.after(drainMs / 2, () => lifecycle.startEnding())];
   try {
     await connections.begin();
-    await untilUnconnected(app, Math.min(farewellMs, drainMs));
+    await untilUnconnected(app, Math.min(farewellMs, drainMs), clock);
     lifecycle.startDraining();
     await connections.finish(lastPauseMs);
     await app.close();
     await unsent.gone(end);
   } finally {
-    for (const timer of timers) clearTimeout(timer);
+    for (const cancel of cancels) cancel();
   }
 }
 
-async function untilUnconnected(app: FastifyInstance, limitMs: number): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (performance.now() < end && (await countConnections(app)) > 0) await sleep(pollMs);
+async function untilUnconnected(app: FastifyInstance, limitMs: number, clock: Clock): Promise<void> {
+  const end = clock.monotonicMs() + limitMs;
+  while (clock.monotonicMs() < end && (await countConnections(app)) > 0) await sleep(clock, pollMs);
 }
 
 function countConnections(app: FastifyInstance): Promise<number> {

@@ -1,4 +1,5 @@
 import { Agent, type Dispatcher } from "undici";
+import type { Clock } from "../clock.ts";
 import { type ErrorCode, Failure } from "../errors.ts";
 import type { Invocation } from "../speech.ts";
 import type { Attributes, Span } from "../tracing/span.ts";
@@ -47,6 +48,7 @@ export interface ModelsOptions {
   readonly firstAudioTimeoutMs: number;
   /** Longest silence of a model between two pieces of its stream. */
   readonly stallTimeoutMs: number;
+  readonly clock: Clock;
 }
 
 export interface Models {
@@ -86,7 +88,7 @@ async function speakSomewhere(caller: Caller, invocation: Invocation, context: C
     const replica = await search.next(failure, context.signal);
     if (!replica) break;
     context.onAttempt(failure?.code);
-    const stream = new PoolStream(replica, context.signal, caller.onPoolStream);
+    const stream = new PoolStream(replica, context.signal, caller);
     try {
       return await speakOn(caller, replica, invocation, context, stream);
     } catch (error) {
@@ -204,9 +206,8 @@ async function speakOn(
     for (const free of places) free();
   };
   context.signal.addEventListener("abort", close, { once: true });
-  const deadline = setTimeout(
-    () => stop.abort(new DOMException("no audio in time", "TimeoutError")),
-    caller.firstAudioTimeoutMs,
+  const cancelDeadline = caller.clock.after(caller.firstAudioTimeoutMs, () =>
+    stop.abort(new DOMException("no audio in time", "TimeoutError")),
   );
   try {
     context.signal.throwIfAborted();
@@ -226,7 +227,7 @@ async function speakOn(
     close();
     throw error;
   } finally {
-    clearTimeout(deadline);
+    cancelDeadline();
   }
 }
 

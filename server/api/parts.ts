@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from "fastify";
+import type { Clock } from "../clock.ts";
 import type { DashboardParts } from "../dashboard/parts.ts";
 import type { FollowedLexicon } from "../store/followed-lexicon.ts";
 import type { KeyBook } from "../store/key-book.ts";
@@ -84,6 +85,7 @@ export interface ApiParts {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
   readonly lifecycle: Lifecycle;
+  readonly clock: Clock;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }

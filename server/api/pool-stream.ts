@@ -1,4 +1,5 @@
 import type { PoolOutcome } from "../../config/contract/pool-metrics.ts";
+import type { Clock } from "../clock.ts";
 import { type ErrorCode, Failure } from "../errors.ts";
 import type { Replica } from "./replicas.ts";
 
@@ -15,25 +16,33 @@ export interface PoolStreamFacts {
 /** Failures of the replica itself; whatever else it answers is about the request, or about how busy it is. */
 const faults = new Set<ErrorCode>(["model_failed", "model_unreachable", "deadline_exceeded", "internal"]);
 
+interface PoolStreamOptions {
+  readonly clock: Clock;
+  readonly onPoolStream: (facts: PoolStreamFacts) => void;
+}
+
 /** Follows one stream and tells once how it ended. */
 export class PoolStream {
   readonly #replica: Replica;
   readonly #signal: AbortSignal;
   readonly #tell: (facts: PoolStreamFacts) => void;
-  readonly #startedAt = performance.now();
+  readonly #clock: Clock;
+  readonly #startedAtMs: number;
   #firstAudioSeconds: number | undefined;
   #told = false;
 
   /** @param signal aborts when the caller hangs up: what fails then is nobody's fault. */
-  constructor(replica: Replica, signal: AbortSignal, tell: (facts: PoolStreamFacts) => void) {
+  constructor(replica: Replica, signal: AbortSignal, { clock, onPoolStream }: PoolStreamOptions) {
+    this.#clock = clock;
+    this.#startedAtMs = clock.monotonicMs();
     this.#signal = signal;
     this.#replica = replica;
-    this.#tell = tell;
+    this.#tell = onPoolStream;
   }
 
   /** @returns milliseconds since the replica was asked. */
   firstAudio(): number {
-    const ms = performance.now() - this.#startedAt;
+    const ms = this.#clock.monotonicMs() - this.#startedAtMs;
     this.#firstAudioSeconds = ms / 1000;
     return ms;
   }

@@ -1,6 +1,7 @@
 import { Agent } from "undici";
 import { type ModelId, modelIds } from "../../config/contract/models.ts";
 import type { Route } from "../../config/contract/routing.ts";
+import { type Clock, every } from "../clock.ts";
 import type { Directory } from "./replicas.ts";
 
 /** Asks every replica's `/ready` once an interval; `/health` reports what they said. */
@@ -18,12 +19,12 @@ export interface ProberOptions {
   readonly timeoutMs: number;
   /** How long a pool that wakes counts as reachable before its first replica is there: callers are held meanwhile. */
   readonly wakingMs: number;
-  /** Milliseconds, never going back. */
-  readonly now: () => number;
+  readonly clock: Clock;
 }
 
 export function createProber(options: ProberOptions): Prober {
-  const { directory, intervalMs, timeoutMs, wakingMs, now } = options;
+  const { directory, intervalMs, timeoutMs, wakingMs, clock } = options;
+  const now = () => clock.monotonicMs();
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const answered = new Map<string, number>();
   const routes = (modelId: ModelId) => directory.table()?.models[modelId] ?? [];
@@ -49,7 +50,7 @@ export function createProber(options: ProberOptions): Prober {
     }
     for (const [pool, at] of wokeAt) if (now() - at > wakingMs) wokeAt.delete(pool);
   };
-  const timer = setInterval(probeAll, intervalMs).unref();
+  const stop = every(clock, intervalMs, probeAll);
   directory.onChange(noteIdle);
   directory.onChange(probeAll);
   noteIdle();
@@ -68,7 +69,7 @@ export function createProber(options: ProberOptions): Prober {
       ),
     configured: () => modelIds.filter((id) => routes(id).length > 0),
     close: () => {
-      clearInterval(timer);
+      stop();
       return agent.destroy();
     },
   };

@@ -61,8 +61,6 @@ export interface LicenseCheckSettings {
   readonly intervalSeconds: number;
   /** PEM of a private authority. */
   readonly caFile: string | undefined;
-  /** For tests. */
-  readonly timing?: { readonly lookMs?: number; readonly retryMs?: number; readonly withinMs?: number };
 }
 
 export interface ValkeySettings {

@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import type { FastifyReply } from "fastify";
 import type { ModelId } from "../../config/contract/models.ts";
+import type { Clock } from "../clock.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { Span } from "../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
@@ -26,6 +27,7 @@ export class Spoken {
   /** Unicode code points of the text. */
   readonly characters: number;
   readonly #metrics: Metrics;
+  readonly #clock: Clock;
   readonly #reply: FastifyReply;
   readonly #span: Span;
   #encoding: Span | undefined;
@@ -41,7 +43,7 @@ export class Spoken {
   /** @param span of the request, which the encoder's work is part of. */
   constructor(
     { characters, ...facts }: SpokenFacts & { readonly characters: number },
-    metrics: Metrics,
+    { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
     reply: FastifyReply,
     span: Span,
   ) {
@@ -56,6 +58,7 @@ export class Spoken {
       "svc.sampling_rate": facts.rate,
     });
     this.#metrics = metrics;
+    this.#clock = clock;
     this.#reply = reply;
     this.#playback = facts.form === "json" ? undefined : new Playback(this.#wire());
   }
@@ -88,7 +91,7 @@ export class Spoken {
     if (this.#untoldSamples >= toldAtOnce * this.facts.rate) this.#tellAudio();
     if (bytes === 0 || !this.#playback) return;
     if (this.#firstAudioMs === undefined) this.#tellFirstAudio();
-    this.#playback.encoded((samples / this.facts.rate) * 1000, performance.now());
+    this.#playback.encoded((samples / this.facts.rate) * 1000, this.#clock.monotonicMs());
   }
 
   /** What was encoded so far is thrown away: the model is asked once more. */
@@ -100,7 +103,7 @@ export class Spoken {
   /** The answer is over; call once. @param isWhole false when the caller hung up before its end. */
   over(isWhole: boolean, code: ErrorCode | undefined): void {
     if (isWhole && !code) {
-      this.#playback?.finished(performance.now());
+      this.#playback?.finished(this.#clock.monotonicMs());
       if (!this.#playback) this.#tellFirstAudio();
     }
     this.#tellAudio();

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { pino } from "pino";
+import { type Clock, systemClock } from "../clock.ts";
 import { openDashboard } from "../dashboard/open.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { type FollowedLexicon, followLexicon } from "../store/followed-lexicon.ts";
@@ -50,25 +51,35 @@ export interface RunningApi {
   stop(): Promise<void>;
 }
 
+/** What differs between a server and a test of it. */
+export interface ApiEnvironment {
+  readonly clock?: Clock;
+  /** 0 to below 1. */
+  readonly random?: () => number;
+}
+
 /**
  * Starts the public tier.
  * @throws Error when a file is wrong, or the port is taken.
  */
-export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
+export async function startApiTier(
+  settings: ApiSettings,
+  { clock = systemClock, random = Math.random }: ApiEnvironment = {},
+): Promise<RunningApi> {
   const log = pino({ level: settings.logLevel, base: { tier: "api" } });
-  const tracing = await startTracing(settings.tracing, log);
+  const tracing = await startTracing(settings.tracing, log, clock);
   const timing = { ...usualTiming, ...settings.timing };
-  const now = () => Date.now();
-  const directory = createDirectory(settings.routing, log);
-  const files = openFiles(settings, log);
+  const now = () => clock.nowMs();
+  const directory = createDirectory(settings.routing, { log, clock, random });
+  const files = openFiles(settings, log, clock);
   const check = startLicenseCheck(settings.licenseCheck, {
     licenseId: () => license.verdict().claims?.jti,
     keys: () => files.licenseKeys?.current(),
     kept: () => directory.table()?.licenseCheck,
     onNews: () => judgeAgain(),
     onResult: (result) => metrics.licenseChecked(result),
-    now,
-    random: Math.random,
+    clock,
+    random,
     log,
   });
   const license: LicenseGate = await createLicenseGate({
@@ -77,7 +88,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     keys: () => files.licenseKeys?.current(),
     gracePeriodSeconds: settings.licenseGraceSeconds,
     failedAt: () => parseTime(directory.table()?.licenseFailedAt),
-    now,
+    clock,
     intervalMs: timing.licenseIntervalMs,
     log,
   });
@@ -92,22 +103,24 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     wakingMs: waiting.longestMs,
     intervalMs: timing.probeIntervalMs,
     timeoutMs: timing.probeTimeoutMs,
-    now: () => performance.now(),
+    clock,
   });
   const voices = createVoiceDirectory({
     own: settings.voices,
     directory,
     intervalMs: timing.voicesIntervalMs,
     timeoutMs: timing.probeTimeoutMs,
+    clock,
   });
-  const load = createLoadBook(directory, () => performance.now());
+  const load = createLoadBook(directory, () => clock.monotonicMs());
   const models = createModels({
     load,
-    waitingRoom: createWaitingRoom(directory, load, waiting),
+    waitingRoom: createWaitingRoom(directory, load, waiting, clock),
     replicasWithout: voices.replicasWithout,
-    chooser: createReplicaChooser(directory, Math.random),
+    chooser: createReplicaChooser(directory, random),
     onPoolStream: (facts) => metrics.poolStream(facts),
     token: () => files.token?.current(),
+    clock,
     ...timing,
   });
   const lifecycle = createLifecycle();
@@ -123,13 +136,13 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   const database = openDatabase(settings.database ?? ":memory:", {
     passwordFile: settings.databasePasswordFile,
   });
-  const followed = settings.database === undefined ? undefined : openKeys(database, settings, log);
+  const followed = settings.database === undefined ? undefined : openKeys(database, settings, log, clock);
   await followed?.start();
   const hasDatabase = settings.database !== undefined;
-  const usage = hasDatabase ? openUsage(database, log) : undefined;
+  const usage = hasDatabase ? openUsage(database, log, clock) : undefined;
   const keyBook = (user: KeyTableUser) => openKeyTableBook(database, now, user);
   const lexiconTable = createLexiconTable(database, now);
-  const lexicon = hasDatabase ? openLexicon(lexiconTable, log) : undefined;
+  const lexicon = hasDatabase ? openLexicon(lexiconTable, log, clock) : undefined;
   await lexicon?.refresh();
   const oovs = createOovStore(database);
   const oovRecorder = await openOovRecorder({
@@ -138,6 +151,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     keepsSentences: (team) => lexicon?.keepsSentences(team) ?? false,
     metrics,
     log,
+    clock,
   });
   const quotas = openQuotas(settings, files, metrics, log);
   const limits = { ...defaultLimits, ...settings.limits };
@@ -174,13 +188,15 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
     metrics,
     tracing,
     lifecycle,
+    clock,
     now,
   });
   const connections = watchConnections(app.server, {
     stallMs: limits.stallMs,
     onStall: () => log.info({ stallMs: limits.stallMs }, "a reader that read nothing was cut"),
+    clock,
   });
-  const gracefulClose = watchForClose(app.server);
+  const gracefulClose = watchForClose(app.server, clock);
   const close = async () => {
     connections.close();
     lexicon?.close();
@@ -212,6 +228,7 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
           drainMs: settings.drainSeconds * 1000,
           connections: gracefulClose,
           cut: () => connections.resetAll(),
+          clock,
         });
         await close();
       },
@@ -222,10 +239,13 @@ export async function startApiTier(settings: ApiSettings): Promise<RunningApi> {
   }
 }
 
-function createDirectory(source: RoutingSource, log: Log): Directory {
+function createDirectory(
+  source: RoutingSource,
+  environment: Required<ApiEnvironment> & { readonly log: Log },
+): Directory {
   return source.kind === "file"
-    ? createFileDirectory(source.path, log)
-    : createClusterDirectory({ ...source, log, random: Math.random });
+    ? createFileDirectory(source.path, environment.log, environment.clock)
+    : createClusterDirectory({ ...source, ...environment });
 }
 
 function startLicenseCheck(
@@ -233,20 +253,25 @@ function startLicenseCheck(
   options: Omit<CheckOptions, "issuer" | "intervalSeconds">,
 ): LicenseCheck | undefined {
   if (settings === undefined) return undefined;
-  const { endpoint, intervalSeconds, caFile, timing = {} } = settings;
+  const { endpoint, intervalSeconds, caFile } = settings;
   const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
-  const issuer = createIssuer({ endpoint, authority, withinMs: timing.withinMs ?? issuerWithinMs });
-  return createLicenseCheck({ ...options, ...timing, issuer, intervalSeconds });
+  const issuer = createIssuer({
+    endpoint,
+    authority,
+    withinMs: issuerWithinMs,
+    clock: options.clock,
+  });
+  return createLicenseCheck({ ...options, issuer, intervalSeconds });
 }
 
 function hasOtherKeys({ apiKey }: ApiSettings, { keys }: Files): boolean {
   return Boolean(apiKey) || keys?.current() !== undefined;
 }
 
-function openUsage(database: Database, log: Log): UsageRecorder {
+function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
   return recordUsage({
     database,
-    now: () => Date.now(),
+    clock,
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "what API keys were used for cannot be written; it waits");
       else log.info({}, "what API keys were used for is written again");
@@ -254,9 +279,10 @@ function openUsage(database: Database, log: Log): UsageRecorder {
   });
 }
 
-function openLexicon(table: LexiconTable, log: Log): FollowedLexicon {
+function openLexicon(table: LexiconTable, log: Log, clock: Clock): FollowedLexicon {
   return followLexicon({
     table,
+    clock,
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "lexicons cannot be read; those read last count");
       else log.info({}, "lexicons are read from the database");
@@ -270,6 +296,7 @@ interface OovParts {
   readonly keepsSentences: (team: string | undefined) => boolean;
   readonly metrics: Metrics;
   readonly log: Log;
+  readonly clock: Clock;
 }
 
 async function openOovRecorder({
@@ -278,6 +305,7 @@ async function openOovRecorder({
   keepsSentences,
   metrics,
   log,
+  clock,
 }: OovParts): Promise<OovRecorder> {
   const onDropped = (words: number) => metrics.oovsDropped(words);
   const onTrouble = (error: Error | undefined) => {
@@ -293,7 +321,7 @@ async function openOovRecorder({
       folder === undefined
         ? waitInMemory({ onDropped })
         : await openSpool({ folder, onDropped, onTrouble, onUnreadable }),
-    now: () => Date.now(),
+    clock,
     onTrouble: (error) => {
       if (error) log.error({ err: error }, "out-of-vocabulary words cannot be written; they wait");
       else log.info({}, "out-of-vocabulary words are written again");

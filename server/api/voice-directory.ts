@@ -3,6 +3,7 @@ import { Compile } from "typebox/compile";
 import { Agent } from "undici";
 import { modelIds } from "../../config/contract/models.ts";
 import type { ListedVoice } from "../../config/contract/voices.ts";
+import { type Clock, every } from "../clock.ts";
 import { readBounded } from "./bounded-body.ts";
 import type { Directory } from "./replicas.ts";
 
@@ -20,6 +21,7 @@ export interface VoiceDirectoryOptions {
   readonly directory: Directory;
   readonly intervalMs: number;
   readonly timeoutMs: number;
+  readonly clock: Clock;
 }
 
 /** The part of a model tier's `GET /voices` that concerns callers. */
@@ -41,7 +43,7 @@ const none: ReadonlySet<string> = new Set();
 
 /** Asks every replica once an interval. One that does not answer keeps what it said last, as long as it is there. */
 export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirectory {
-  const { own, directory, intervalMs, timeoutMs } = options;
+  const { own, directory, intervalMs, timeoutMs, clock } = options;
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const ownIds = new Set(own.map(({ id }) => id));
   const mounted = new Map<string, readonly ListedVoice[]>();
@@ -63,7 +65,7 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
     join();
     for (const url of urls) void ask(url);
   };
-  const timer = setInterval(askAll, intervalMs).unref();
+  const stop = every(clock, intervalMs, askAll);
   directory.onChange(askAll);
   askAll();
 
@@ -75,7 +77,7 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
       return new Set([...replicasOf(directory)].filter((url) => !has(url)));
     },
     close: () => {
-      clearInterval(timer);
+      stop();
       return agent.destroy();
     },
   };

@@ -1,5 +1,6 @@
 import type { ModelId } from "../../config/contract/models.ts";
 import type { Route } from "../../config/contract/routing.ts";
+import type { Clock } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import type { LoadBook } from "./load-book.ts";
 import type { Directory } from "./replicas.ts";
@@ -8,7 +9,7 @@ import type { Directory } from "./replicas.ts";
 export interface WaitingRoom {
   /**
    * Resolves when `isThere` says so, at once where there is nothing to wait for.
-   * @param deadlineMs by `performance.now()`, see {@link deadline}.
+   * @param deadlineMs by the monotonic clock, see {@link deadline}.
    * @returns false when no pool of the model wakes: waiting would be in vain.
    * @throws Failure `model_starting` when too many wait already, or the deadline passes.
    */
@@ -36,6 +37,7 @@ export function createWaitingRoom(
   directory: Directory,
   load: Pick<LoadBook, "hold">,
   { places, longestMs }: WaitingLimits,
+  clock: Clock,
 ): WaitingRoom {
   const waiting = new Set<() => void>();
   directory.onChange(() => {
@@ -43,7 +45,7 @@ export function createWaitingRoom(
   });
 
   return {
-    deadline: () => performance.now() + longestMs,
+    deadline: () => clock.monotonicMs() + longestMs,
     async wait(modelId, isThere, { deadlineMs, signal }) {
       const route = wakingRoute(directory.table()?.models[modelId] ?? []);
       if (route === undefined || places === 0 || longestMs === 0) return false;
@@ -51,7 +53,8 @@ export function createWaitingRoom(
       if (waiting.size >= places) throw tooMany(modelId, places);
       const leave = load.hold(route.pool);
       try {
-        const came = await untilThere(waiting, isThere, deadlineMs - performance.now(), signal);
+        const within = { clock, withinMs: deadlineMs - clock.monotonicMs() };
+        const came = await untilThere(waiting, isThere, within, signal);
         if (!came) throw tooLate(modelId, longestMs);
         return true;
       } finally {
@@ -70,12 +73,12 @@ function wakingRoute(routes: readonly Route[]): Route | undefined {
 function untilThere(
   waiting: Set<() => void>,
   isThere: () => boolean,
-  withinMs: number,
+  { clock, withinMs }: { clock: Clock; withinMs: number },
   signal: AbortSignal,
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const end = () => {
-      clearTimeout(timer);
+      cancel();
       waiting.delete(look);
       signal.removeEventListener("abort", gone);
     };
@@ -88,13 +91,10 @@ function untilThere(
       end();
       reject(signal.reason as Error);
     };
-    const timer = setTimeout(
-      () => {
-        end();
-        resolve(false);
-      },
-      Math.max(0, withinMs),
-    );
+    const cancel = clock.after(withinMs, () => {
+      end();
+      resolve(false);
+    });
     waiting.add(look);
     signal.addEventListener("abort", gone, { once: true });
     if (signal.aborted) gone();

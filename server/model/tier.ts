@@ -72,8 +72,10 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
     },
   });
   const answers = new RunningAnswers(app.server);
-  const tracing = await startTracing(options.tracing, app.log);
-  const tier = new ModelTier(options, app, tracing, await startTelemetry(options.telemetry, app.log));
+  const clock = options.clock ?? systemClock;
+  const tracing = await startTracing(options.tracing, app.log, clock);
+  const telemetry = await startTelemetry(options.telemetry, app.log, clock);
+  const tier = new ModelTier(options, app, tracing, telemetry);
   tier.addRoutes();
   await app.listen({ host: options.host, port: options.port });
   const { port } = app.server.address() as AddressInfo;

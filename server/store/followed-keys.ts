@@ -1,3 +1,4 @@
+import { type Clock, every } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import type { ApiKey } from "./key.ts";
 import { KeyIndex, type KeyStore } from "./key-store.ts";
@@ -12,8 +13,7 @@ export interface FollowedKeysOptions {
   readonly writeMs?: number;
   /** How long keys count that were read last, when the table cannot be read any more. */
   readonly staleMs: number;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly clock: Clock;
   /** Told when the table cannot be read, and when it can again (undefined). */
   readonly onTrouble: (error: Error | undefined) => void;
   /** The same of the times of use, which may fail alone: a full disk is read all the same. */
@@ -39,7 +39,8 @@ const useGrainMs = 60_000;
  * interval, and a database that fails is not noticed for a while.
  */
 export function followKeys(options: FollowedKeysOptions): FollowedKeys {
-  const { table, staleMs, now } = options;
+  const { table, staleMs, clock } = options;
+  const now = () => clock.nowMs();
   const uses = createUses(table, now, tellOnce(options.onUnwritten));
   const settle = tellOnce(options.onTrouble);
   let index: KeyIndex | undefined;
@@ -65,8 +66,8 @@ export function followKeys(options: FollowedKeysOptions): FollowedKeys {
     });
     return looking;
   };
-  const following = setInterval(() => void lookOnce(), options.intervalMs ?? usualIntervalMs).unref();
-  const writing = setInterval(() => void uses.write(), options.writeMs ?? usualWriteMs).unref();
+  const stopFollowing = every(clock, options.intervalMs ?? usualIntervalMs, () => void lookOnce());
+  const stopWriting = every(clock, options.writeMs ?? usualWriteMs, () => void uses.write());
 
   return {
     start: lookOnce,
@@ -78,8 +79,8 @@ export function followKeys(options: FollowedKeysOptions): FollowedKeys {
       return found;
     },
     async close() {
-      clearInterval(following);
-      clearInterval(writing);
+      stopFollowing();
+      stopWriting();
       await looking;
       await uses.write();
     },

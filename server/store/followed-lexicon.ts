@@ -1,3 +1,4 @@
+import { type Clock, every } from "../clock.ts";
 import { lexiconForm } from "../text/lexicon.ts";
 import type { LexiconTable } from "./lexicon.ts";
 import { tellOnce } from "./trouble.ts";
@@ -23,6 +24,7 @@ export interface FollowedLexicon {
 export interface FollowedLexiconOptions {
   readonly table: Pick<LexiconTable, "revision" | "load">;
   readonly intervalMs?: number;
+  readonly clock: Clock;
   /** Told when the table cannot be read, and when it can again (undefined): what was read last counts on. */
   readonly onTrouble: (error: Error | undefined) => void;
 }
@@ -32,7 +34,12 @@ const usualIntervalMs = 2_000;
 const searchedCharacters = 20_000;
 const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
 
-export function followLexicon({ table, intervalMs, onTrouble }: FollowedLexiconOptions): FollowedLexicon {
+export function followLexicon({
+  table,
+  intervalMs,
+  clock,
+  onTrouble,
+}: FollowedLexiconOptions): FollowedLexicon {
   const tell = tellOnce(onTrouble);
   let entries = new Map<string, ReadonlyMap<string, string>>();
   let withSentences: ReadonlySet<string> = new Set();
@@ -65,7 +72,7 @@ export function followLexicon({ table, intervalMs, onTrouble }: FollowedLexiconO
     });
     return looking;
   };
-  const timer = setInterval(() => void refresh(), intervalMs ?? usualIntervalMs).unref();
+  const stop = every(clock, intervalMs ?? usualIntervalMs, () => void refresh());
   return {
     find(team, language, text) {
       const known = entries.get(placeOf(team ?? "", language));
@@ -75,7 +82,7 @@ export function followLexicon({ table, intervalMs, onTrouble }: FollowedLexiconO
     },
     keepsSentences: (team) => withSentences.has(team ?? ""),
     refresh,
-    close: () => clearInterval(timer),
+    close: stop,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Transaction } from "kysely";
+import { type Clock, every } from "../clock.ts";
 import type { Database } from "./database.ts";
 import type { Tables } from "./schema.ts";
 import { tellOnce } from "./trouble.ts";
@@ -30,8 +31,7 @@ export type NotedSpeech = Omit<VoiceUsage, "day" | "keyId">;
 
 export interface UsageOptions {
   readonly database: Database;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly clock: Clock;
   readonly writeMs?: number;
   /** Told when it cannot be written, and when it can again (undefined). */
   readonly onTrouble: (error: Error | undefined) => void;
@@ -44,7 +44,8 @@ const keptMs = 400 * 86_400_000;
 const mostWaiting = 20_000;
 
 /** What cannot be written waits; there is never more of it than keys and days. */
-export function recordUsage({ database, now, writeMs, onTrouble }: UsageOptions): UsageRecorder {
+export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOptions): UsageRecorder {
+  const now = () => clock.nowMs();
   const tell = tellOnce(onTrouble);
   let waiting = new Map<string, DayOfUsage>();
   let voices = new Map<string, VoiceUsage>();
@@ -89,7 +90,7 @@ export function recordUsage({ database, now, writeMs, onTrouble }: UsageOptions)
     });
     return writing;
   };
-  const timer = setInterval(() => void writeOnce(), writeMs ?? usualWriteMs).unref();
+  const stop = every(clock, writeMs ?? usualWriteMs, () => void writeOnce());
   return {
     note(keyId, usage, speech) {
       const day = dayOf(now());
@@ -97,7 +98,7 @@ export function recordUsage({ database, now, writeMs, onTrouble }: UsageOptions)
       if (speech) addVoice({ keyId, day, ...speech });
     },
     async close() {
-      clearInterval(timer);
+      stop();
       await writing;
       await writeOnce();
     },

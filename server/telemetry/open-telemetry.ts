@@ -6,6 +6,7 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
+import type { Clock } from "../clock.ts";
 import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "../otlp.ts";
 import { GpuLoad } from "./gpu-load.ts";
 import type { TelemetrySettings } from "./settings.ts";
@@ -64,6 +65,7 @@ export const engineInstruments = {
 export async function openTelemetryMetrics(
   settings: TelemetrySettings,
   log: CollectorLog,
+  clock: Clock,
 ): Promise<Telemetry> {
   const provider = new MeterProvider({
     // where there is one, the SDK adds nothing of its own
@@ -88,7 +90,7 @@ export async function openTelemetryMetrics(
     firstAudio: (latencyMs) => latency.record(latencyMs),
     generated: (audioSeconds) => duration.record(audioSeconds),
     stop: async () => {
-      await withinMs(provider.shutdown(), lastFlushMs);
+      await withinMs(provider.shutdown(), lastFlushMs, clock);
       gpus.close();
     },
   };

@@ -1,3 +1,4 @@
+import type { Clock } from "../clock.ts";
 import { type CollectorLog, withoutSecrets } from "../otlp.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import { noTelemetry, type Telemetry } from "./telemetry.ts";
@@ -6,10 +7,11 @@ import { noTelemetry, type Telemetry } from "./telemetry.ts";
 export async function startTelemetry(
   settings: TelemetrySettings | undefined,
   log: CollectorLog,
+  clock: Clock,
 ): Promise<Telemetry> {
   if (!settings) return noTelemetry;
   const { openTelemetryMetrics } = await import("./open-telemetry.ts");
-  const telemetry = await openTelemetryMetrics(settings, log);
+  const telemetry = await openTelemetryMetrics(settings, log, clock);
   log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "metrics are sent");
   return telemetry;
 }

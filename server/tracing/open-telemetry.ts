@@ -18,6 +18,7 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import type { Clock } from "../clock.ts";
 import { type ErrorCode, Failure } from "../errors.ts";
 import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "../otlp.ts";
 import type { TracingSettings } from "./settings.ts";
@@ -28,7 +29,11 @@ const maxWaiting = 2_048;
 
 const propagator = new W3CTraceContextPropagator();
 
-export async function openTelemetry(settings: TracingSettings, log: CollectorLog): Promise<Tracing> {
+export async function openTelemetry(
+  settings: TracingSettings,
+  log: CollectorLog,
+  clock: Clock,
+): Promise<Tracing> {
   const exporter = telling(await createExporter(settings), log);
   const provider = new TracerProvider({
     resource: defaultResource().merge(
@@ -51,7 +56,7 @@ export async function openTelemetry(settings: TracingSettings, log: CollectorLog
   };
   return {
     begin: (name, headers, attributes) => start(name, SpanKind.SERVER, contextOf(headers), attributes),
-    stop: () => withinMs(provider.shutdown(), lastFlushMs),
+    stop: () => withinMs(provider.shutdown(), lastFlushMs, clock),
   };
 }
 

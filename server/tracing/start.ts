@@ -1,3 +1,4 @@
+import type { Clock } from "../clock.ts";
 import { type CollectorLog, withoutSecrets } from "../otlp.ts";
 import type { TracingSettings } from "./settings.ts";
 import { noTracing, type Tracing } from "./span.ts";
@@ -6,10 +7,11 @@ import { noTracing, type Tracing } from "./span.ts";
 export async function startTracing(
   settings: TracingSettings | undefined,
   log: CollectorLog,
+  clock: Clock,
 ): Promise<Tracing> {
   if (!settings) return noTracing;
   const { openTelemetry } = await import("./open-telemetry.ts");
-  const tracing = await openTelemetry(settings, log);
+  const tracing = await openTelemetry(settings, log, clock);
   log.info({ url: withoutSecrets(settings.url), protocol: settings.protocol }, "traces are on");
   return tracing;
 }

@@ -6,12 +6,15 @@ import { stringify } from "yaml";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import type { Voice } from "../../config/contract/voices.ts";
 import type { ApiSettings } from "../../server/api/settings.ts";
-import { type RunningApi, startApiTier } from "../../server/api/start.ts";
+import { type ApiEnvironment, type RunningApi, startApiTier } from "../../server/api/start.ts";
+import { systemClock } from "../../server/clock.ts";
 import { createLicenseKeys, issueLicense, type LicenseTerms } from "../../server/license-files.ts";
 import { createKey, type Scope } from "../../server/store/key.ts";
 import { toFileEntry } from "../../server/store/key-file.ts";
+import { eventually } from "./eventually.ts";
+import { FakeClock } from "./fake-clock.ts";
 
-export const testVoices: readonly Voice[] = [
+const testVoices: readonly Voice[] = [
   {
     id: "luna",
     models: ["arcana"],
@@ -41,21 +44,25 @@ export interface TestApi extends RunningApi {
   post(body: unknown, headers?: Record<string, string>, path?: string): Promise<Response>;
 }
 
-const usualTerms: LicenseTerms = {
-  licensee: "test",
-  models: ["mist", "mistv2", "arcana"],
-  maxGpus: 1,
-  maxStreams: 8,
-  graceDays: 1,
-  notBefore: Date.now() - 60_000,
-  expires: Date.now() + 3_600_000,
-};
+function usualTerms(nowMs: number): LicenseTerms {
+  return {
+    licensee: "test",
+    models: ["mist", "mistv2", "arcana"],
+    maxGpus: 1,
+    maxStreams: 8,
+    graceDays: 1,
+    notBefore: nowMs - 60_000,
+    expires: nowMs + 3_600_000,
+  };
+}
 
 /** A whole API tier with files of its own, on a free port of this machine. */
 export async function startTestApi(
   models: RoutingTable["models"],
   settings: Partial<ApiSettings> = {},
+  environment: ApiEnvironment = {},
 ): Promise<TestApi> {
+  const { clock = systemClock } = environment;
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-api-"));
   const file = (name: string) => join(folder, name);
   const route: TestApi["route"] = (routes, more = {}) => {
@@ -64,7 +71,10 @@ export async function startTestApi(
   };
   const signer = await createLicenseKeys();
   const license: TestApi["license"] = async (terms) => {
-    writeFileSync(file("license"), await issueLicense({ ...usualTerms, ...terms }, signer.privateKey));
+    writeFileSync(
+      file("license"),
+      await issueLicense({ ...usualTerms(clock.nowMs()), ...terms }, signer.privateKey),
+    );
   };
   const made = { good: createKey(), expired: createKey(), unscoped: createKey() };
   route(models);
@@ -72,7 +82,7 @@ export async function startTestApi(
   writeFileSync(file("jwks.json"), JSON.stringify(signer.publicKeys));
   writeFileSync(file("token"), "internal-token\n");
   writeFileSync(file("keys.yaml"), keysFile(made));
-  const api = await startApiTier({
+  const all: ApiSettings = {
     host: "127.0.0.1",
     port: 0,
     routing: { kind: "file", path: file("routing.json") },
@@ -92,7 +102,8 @@ export async function startTestApi(
     ...settings,
     // tests leave idle connections behind and should not wait for them
     timing: { farewellMs: 0, lastPauseMs: 0, ...settings.timing },
-  });
+  };
+  const api = await startApiTier(all, environment);
   return {
     url: api.url,
     folder,
@@ -107,7 +118,7 @@ export async function startTestApi(
         body: typeof body === "string" ? body : JSON.stringify(body),
       }),
     stop: async () => {
-      await api.stop();
+      await (clock instanceof FakeClock ? passUntil(clock, api.stop()) : api.stop());
       rmSync(folder, { recursive: true });
     },
   };
@@ -124,19 +135,38 @@ function keysFile(keys: { good: string; expired: string; unscoped: string }): st
   });
 }
 
+/** Moves the clock until the work is done that waits for it. */
+async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): Promise<T> {
+  let isOver = false;
+  const done = work.finally(() => {
+    isOver = true;
+  });
+  await eventually("the work is done", async () => {
+    await clock.advance(stepMs);
+    return isOver;
+  });
+  return done;
+}
+
 export interface RawAnswer {
   /** As the socket gave them, read by read. */
   readonly reads: readonly Buffer[];
   readonly text: string;
 }
 
-/** Sends bytes on a bare socket and gathers what comes until the other side closes. */
-export function rawRequest(url: string, bytes: string): Promise<RawAnswer> {
+/**
+ * Sends bytes on a bare socket and gathers what comes until the other side closes.
+ * @param onRead called after each read.
+ */
+export function rawRequest(url: string, bytes: string, onRead = (): void => undefined): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
     const reads: Buffer[] = [];
     const socket = connect(Number(port), hostname, () => socket.write(bytes));
-    socket.on("data", (data) => reads.push(data));
+    socket.on("data", (data) => {
+      reads.push(data);
+      onRead();
+    });
     socket.on("error", () => socket.destroy()); // a reset is one way to close
     socket.on("close", () => resolve({ reads, text: Buffer.concat(reads).toString("latin1") }));
   });

@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import type { TracingSettings } from "../../server/tracing/settings.ts";
 
 /** A span as OTLP/JSON writes it. */
@@ -44,6 +44,8 @@ export interface OtlpReceiver {
   readonly posts: { readonly path: string; readonly type: string; readonly body: Buffer }[];
   /** Answers this status from now on. */
   status: number;
+  /** Posts that were answered another status than 200. */
+  readonly refused: number;
   /** Of JSON posts. */
   spans(): ReceivedSpan[];
   /** Of JSON posts, in the order of their arrival. */
@@ -54,6 +56,7 @@ export interface OtlpReceiver {
 /** What takes traces and metrics over HTTP, as a collector does. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const posts: OtlpReceiver["posts"] = [];
+  let refused = 0;
   const server = createServer(async (request, response) => {
     const pieces: Buffer[] = [];
     for await (const piece of request) pieces.push(piece as Buffer);
@@ -63,7 +66,7 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
         type: request.headers["content-type"] ?? "",
         body: Buffer.concat(pieces),
       });
-    }
+    } else refused += 1;
     response.writeHead(receiver.status, { "content-type": request.headers["content-type"] ?? "" });
     response.end(request.headers["content-type"] === "application/json" ? "{}" : "");
   });
@@ -73,6 +76,9 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     posts,
     status: 200,
+    get refused() {
+      return refused;
+    },
     spans: () => jsonPosts().flatMap(readSpans),
     metrics: () => jsonPosts().flatMap(readMetrics),
     close: () =>
@@ -82,6 +88,34 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
       }),
   };
   return receiver;
+}
+
+export interface SilentCollector extends AsyncDisposable {
+  readonly url: string;
+  /** Connections that were made so far. */
+  tries(): number;
+  /** Of these, open now. */
+  open(): number;
+}
+
+/** Takes connections and answers nothing on them; with `hangsUp` it closes each at once. */
+export async function startSilentCollector({ hangsUp = false } = {}): Promise<SilentCollector> {
+  const sockets: Socket[] = [];
+  const server = createTcpServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => undefined).resume(); // a caller who gives up resets it
+    if (hangsUp) socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    tries: () => sockets.length,
+    open: () => sockets.filter(({ destroyed }) => !destroyed).length,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
 }
 
 /** Settings that send every span of this service to a receiver. */

@@ -1,6 +1,7 @@
 import { modelIds } from "../../../config/contract/models.ts";
 import { routingKey } from "../../../config/contract/names.ts";
 import type { Route, RoutingTable } from "../../../config/contract/routing.ts";
+import type { Clock } from "../../clock.ts";
 import type { Log } from "../log.ts";
 import type { Directory } from "../replicas.ts";
 import { parseRoutingTable } from "../routing-table.ts";
@@ -19,6 +20,7 @@ export interface ClusterDirectoryOptions {
   readonly configMap: string;
   readonly log: Log;
   readonly random: () => number;
+  readonly clock: Clock;
   readonly timing?: Partial<FollowTiming>;
 }
 
@@ -69,8 +71,8 @@ class ClusterDirectory implements Directory {
     query: { path: string; fieldSelector?: string; labelSelector?: string },
     onItems: (items: readonly Kind[]) => void,
   ): () => void {
-    const { access, log, random, timing } = this.#options;
-    return follow<Kind>({ access, query, log, random, onItems, ...(timing && { timing }) });
+    const { access, log, random, clock, timing } = this.#options;
+    return follow<Kind>({ access, query, log, random, clock, onItems, ...(timing && { timing }) });
   }
 
   /** A table that is gone or wrong leaves the last good one. */

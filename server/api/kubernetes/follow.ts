@@ -1,5 +1,5 @@
 import type { Dispatcher } from "undici";
-import { pause } from "../../pause.ts";
+import { type Clock, sleep } from "../../clock.ts";
 import type { Log } from "../log.ts";
 import {
   ApiServerError,
@@ -29,6 +29,7 @@ export interface FollowOptions<Kind extends Item> {
   readonly onItems: (items: readonly Kind[]) => void;
   /** 0 to below 1. */
   readonly random: () => number;
+  readonly clock: Clock;
   readonly timing?: Partial<FollowTiming>;
 }
 
@@ -102,7 +103,7 @@ class Follower<Kind extends Item> {
   async #wait(): Promise<void> {
     const ms = this.#backoffMs * (0.5 + this.#options.random());
     this.#backoffMs = Math.min(this.#backoffMs * 2, this.#timing.longestBackoffMs);
-    await pause(ms, this.#signal);
+    await sleep(this.#options.clock, ms, this.#signal);
   }
 
   async #list(agent: Dispatcher): Promise<void> {
@@ -134,7 +135,7 @@ class Follower<Kind extends Item> {
       timeoutSeconds: String(watchSeconds),
       resourceVersion: this.#version,
     });
-    const startedAt = performance.now();
+    const startedAt = this.#options.clock.monotonicMs();
     const { body } = await this.#get(agent, path, overdue);
     let events = 0;
     for await (const line of lines(body)) {
@@ -142,7 +143,7 @@ class Follower<Kind extends Item> {
       this.#take(JSON.parse(line) as WatchEvent<Kind>);
       this.#backoffMs = this.#timing.firstBackoffMs;
     }
-    const wasBrief = performance.now() - startedAt < 1000;
+    const wasBrief = this.#options.clock.monotonicMs() - startedAt < 1000;
     if (events === 0 && wasBrief) throw new Error("the API server ended a watch at once");
   }
 

@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher, request } from "undici";
 import { longestAnswer } from "../../../config/contract/license-check.ts";
+import type { Clock } from "../../clock.ts";
 
 export interface Issuer {
   /** What it says of the license with this id, unread. @throws Error saying why there is no answer */
@@ -13,16 +14,19 @@ export interface IssuerOptions {
   readonly authority: string | undefined;
   /** Longest time for the whole answer, the connection included. */
   readonly withinMs: number;
+  readonly clock: Clock;
 }
 
 /** Asks over HTTPS. Nothing is sent but the license's id; redirects are not followed. */
-export function createIssuer({ endpoint, authority, withinMs }: IssuerOptions): Issuer {
+export function createIssuer({ endpoint, authority, withinMs, clock }: IssuerOptions): Issuer {
   const agent = new Agent({
     connect: { timeout: withinMs, ...(authority !== undefined && { ca: authority }) },
   });
   return {
     async ask(id) {
-      const signal = AbortSignal.timeout(withinMs);
+      const tooLate = new AbortController();
+      const { signal } = tooLate;
+      const cancel = clock.after(withinMs, () => tooLate.abort(), { isBackground: true });
       try {
         return await readText(
           await request(endpoint, {
@@ -36,6 +40,8 @@ export function createIssuer({ endpoint, authority, withinMs }: IssuerOptions): 
       } catch (error) {
         if (!signal.aborted) throw error;
         throw new Error(`no whole answer within ${withinMs} ms`, { cause: error });
+      } finally {
+        cancel();
       }
     },
     close: () => agent.destroy(),

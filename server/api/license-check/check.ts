@@ -6,6 +6,7 @@ import {
   readAnswer,
 } from "../../../config/contract/license-check.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
+import { type Clock, every } from "../../clock.ts";
 import type { Log } from "../log.ts";
 import type { Issuer } from "./ask.ts";
 
@@ -36,23 +37,23 @@ export interface CheckOptions {
   /** There is something new to judge by. */
   readonly onNews: () => void;
   readonly onResult: (result: CheckResult) => void;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly clock: Clock;
   /** 0 to 1: pods that started together ask one after the other. */
   readonly random: () => number;
   readonly log: Log;
-  /** How often it is looked whether it is time; one second unless given. */
-  readonly lookMs?: number;
-  /** Wait after a first failure, which doubles; half a minute unless given. */
-  readonly retryMs?: number;
 }
 
 /** Of the interval: asked again after so much of it. */
 const askAfter = { least: 0.8, most: 0.9 };
+/** How often it looks whether it is time to ask. */
+const lookMs = 1000;
+/** The wait after a first failure, which doubles. */
+const firstRetryMs = 30_000;
 const longestRetryMs = 3_600_000;
 
 export function createLicenseCheck(options: CheckOptions): LicenseCheck {
-  const { issuer, intervalSeconds, licenseId, keys, kept, onNews, onResult, now, random, log } = options;
+  const { issuer, intervalSeconds, licenseId, keys, kept, onNews, onResult, clock, random, log } = options;
+  const now = () => clock.nowMs();
   const startedAt = now();
   const share = askAfter.least + (askAfter.most - askAfter.least) * random();
   const intervalMs = intervalSeconds * 1000;
@@ -94,8 +95,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     } catch (error) {
       failures += 1;
       const most = Math.min(intervalMs / 4, longestRetryMs);
-      retryAt =
-        now() + Math.min((options.retryMs ?? 30_000) * 2 ** (failures - 1), most) * (0.5 + random() / 2);
+      retryAt = now() + Math.min(firstRetryMs * 2 ** (failures - 1), most) * (0.5 + random() / 2);
       const { message } = error as Error;
       if (message !== complaint) log.warn({ err: error }, "the license's issuer gave no good answer");
       complaint = message;
@@ -111,7 +111,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     });
   };
   const dueAt = (id: string) => (known?.jti === id ? known.iat * 1000 + intervalMs * share : 0);
-  let timer: NodeJS.Timeout | undefined;
+  let stop: (() => void) | undefined;
 
   return {
     facts: () => ({
@@ -122,11 +122,11 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
     answer: () => known?.text,
     async start() {
       await adopt();
-      timer = setInterval(look, options.lookMs ?? 1000).unref();
+      stop = every(clock, lookMs, look);
     },
     adopt,
     async close() {
-      clearInterval(timer);
+      stop?.();
       await issuer.close();
       await asking;
     },

@@ -1,3 +1,4 @@
+import { type Clock, every } from "../../clock.ts";
 import type { ApiKey } from "../../store/key.ts";
 import type { OovStore } from "../../store/oov-store.ts";
 import { tellOnce } from "../../store/trouble.ts";
@@ -17,8 +18,7 @@ export interface OovRecorderOptions {
   readonly waiting: WaitingWords;
   /** Whether the team wants the sentences around its words kept. */
   readonly keepsSentences: (team: string | undefined) => boolean;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
+  readonly clock: Clock;
   /** How often words are written. */
   readonly writeMs?: number;
   /** Told when words cannot be written, and when they can again (undefined). */
@@ -28,7 +28,7 @@ export interface OovRecorderOptions {
 const usualWriteMs = 5_000;
 
 export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
-  const { store, waiting, keepsSentences, now } = options;
+  const { store, waiting, keepsSentences, clock } = options;
   const tell = tellOnce(options.onTrouble);
   let writing: Promise<void> | undefined;
 
@@ -60,11 +60,11 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
     });
     return writing;
   };
-  const timer = setInterval(() => void writeOnce(), options.writeMs ?? usualWriteMs).unref();
+  const stop = every(clock, options.writeMs ?? usualWriteMs, () => void writeOnce());
 
   return {
     note({ id, team }, language, words, text) {
-      const at = now();
+      const at = clock.nowMs();
       const isKept = keepsSentences(team);
       waiting.add(
         words.map((word) => ({
@@ -74,7 +74,7 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
       );
     },
     async close() {
-      clearInterval(timer);
+      stop();
       await writing;
       await writeOnce();
       await waiting.close();

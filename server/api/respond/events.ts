@@ -1,3 +1,4 @@
+import type { Clock } from "../../clock.ts";
 import { Failure, toProblem } from "../../errors.ts";
 import type { WordTime } from "../../speech.ts";
 import type { SpeechRequest } from "../request.ts";
@@ -82,6 +83,7 @@ const heartbeat = ":\n\n";
 export async function* withHeartbeats(
   events: AsyncIterable<string>,
   silenceMs: number,
+  clock: Clock,
 ): AsyncGenerator<string, void, void> {
   const iterator = events[Symbol.asyncIterator]();
   let next = iterator.next();
@@ -90,7 +92,7 @@ export async function* withHeartbeats(
     while (!done) {
       yield value;
       next = iterator.next();
-      while (!(await settlesWithin(next, silenceMs))) yield heartbeat;
+      while (!(await settlesWithin(next, silenceMs, clock))) yield heartbeat;
       ({ done, value } = await next);
     }
   } finally {
@@ -99,14 +101,12 @@ export async function* withHeartbeats(
   }
 }
 
-async function settlesWithin(promise: Promise<unknown>, limitMs: number): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<false>((resolve) => {
-    timer = setTimeout(() => resolve(false), limitMs);
-  });
+async function settlesWithin(promise: Promise<unknown>, limitMs: number, clock: Clock): Promise<boolean> {
+  const { promise: tooLate, resolve } = Promise.withResolvers<false>();
+  const cancel = clock.after(limitMs, () => resolve(false));
   try {
     return await Promise.race([promise.then(() => true), tooLate]);
   } finally {
-    clearTimeout(timer);
+    cancel();
   }
 }

@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Readable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ApiLoad, loadHeartbeatMs, loadPath, loadType } from "../../../config/contract/load.ts";
+import { sleep } from "../../clock.ts";
 import { Failure } from "../../errors.ts";
 import type { ApiParts } from "../parts.ts";
 
@@ -35,19 +35,24 @@ function digest(token: string): Buffer {
 }
 
 /** Ends when the server leaves, so that it holds no drain up, and with the reader. */
-async function* tellLoad({ load, licenseAnswer, lifecycle }: ApiParts): AsyncGenerator<string, void, void> {
+async function* tellLoad({
+  load,
+  licenseAnswer,
+  lifecycle,
+  clock,
+}: ApiParts): AsyncGenerator<string, void, void> {
   let told = "";
   let toldAt = 0;
   while (!lifecycle.isLeaving()) {
     const answer = licenseAnswer();
     const whole: ApiLoad = { ...load.read(), ...(answer !== undefined && { licenseAnswer: answer }) };
     const line = JSON.stringify(whole);
-    const now = performance.now();
+    const now = clock.monotonicMs();
     if (line !== told || now - toldAt >= loadHeartbeatMs) {
       yield `${line}\n`;
       told = line;
       toldAt = now;
     }
-    await delay(lookMs);
+    await sleep(clock, lookMs);
   }
 }

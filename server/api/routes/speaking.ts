@@ -123,12 +123,12 @@ async function prepareEncoder({ wanted, form }: Exchange): Promise<Encoder> {
 
 /** @throws Failure `saturated` or `rate_limited`. */
 async function admit(
-  { admission, quotas, metrics }: ApiParts,
+  { admission, quotas, metrics, clock }: ApiParts,
   { request, wanted }: Exchange,
   untilOver: (leave: () => void) => void,
 ): Promise<void> {
   const span = request.span.child("admission");
-  const arrivedAt = performance.now();
+  const arrivedAtMs = clock.monotonicMs();
   try {
     untilOver(admission.enter());
     if (request.apiKey) untilOver(await quotas.enter(request.apiKey));
@@ -137,18 +137,18 @@ async function admit(
     span.end(error instanceof Failure ? error.code : "internal");
     throw error;
   }
-  const waitedSeconds = (performance.now() - arrivedAt) / 1000;
+  const waitedSeconds = (clock.monotonicMs() - arrivedAtMs) / 1000;
   metrics.admitted({ model: wanted.invocation.modelId, waitedSeconds });
 }
 
-function spokenBy({ metrics }: ApiParts, { request, reply, wanted, form }: Exchange): Spoken {
+function spokenBy(parts: ApiParts, { request, reply, wanted, form }: Exchange): Spoken {
   const { invocation, format, rate } = wanted;
   return new Spoken(
     {
       ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
       characters: countCodePoints(invocation.text),
     },
-    metrics,
+    parts,
     reply,
     request.span,
   );
@@ -203,7 +203,7 @@ export function sendEvents(
       request.failure = failure;
     },
   });
-  const body = bodyOf(withHeartbeats(events, parts.limits.heartbeatMs));
+  const body = bodyOf(withHeartbeats(events, parts.limits.heartbeatMs, parts.clock));
   void reply.header("x-accel-buffering", "no"); // nginx would gather events before it passes them on
   return reply.type(eventStreamType).send(noting(request, body));
 }

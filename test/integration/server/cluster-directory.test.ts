@@ -6,6 +6,7 @@ import type { Manifest } from "../../../operator/manifest.ts";
 import type { ClusterAccess } from "../../../server/api/kubernetes/connection.ts";
 import { createClusterDirectory } from "../../../server/api/kubernetes/directory.ts";
 import type { Directory } from "../../../server/api/replicas.ts";
+import { systemClock } from "../../../server/clock.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
 import { clusterRequestOrThrow } from "../../support/cluster-request.ts";
 import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
@@ -60,6 +61,7 @@ afterEach(async () => {
 function follow(access: ClusterAccess, watchSeconds = 60): Directory {
   const log = (_facts: object, message: string) => void warnings.push(message);
   return createClusterDirectory({
+    clock: systemClock,
     access,
     namespace,
     configMap: "demo-routing",

@@ -1,19 +1,26 @@
 /** The OpenTelemetry metrics of arcana (specification 6.3, 6.4), as its container sends them and the real collector takes them. */
 import { writeFileSync } from "node:fs";
-import { type AddressInfo, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { stringify } from "yaml";
 import { acceptedTokensKey } from "../../../config/contract/names.ts";
 import { readTelemetry } from "../../../server/cli/telemetry-settings.ts";
+import { type Clock, systemClock } from "../../../server/clock.ts";
+import { lastFlushMs } from "../../../server/otlp.ts";
 import { startTelemetry } from "../../../server/telemetry/start.ts";
 import type { Telemetry } from "../../../server/telemetry/telemetry.ts";
 import { CollectorPod } from "../../support/collector.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 import { type NvidiaSmi, standInNvidiaSmi } from "../../support/nvidia-smi.ts";
-import { type OtlpReceiver, type ReceivedMetric, startOtlpReceiver } from "../../support/otlp.ts";
+import {
+  type OtlpReceiver,
+  type ReceivedMetric,
+  startOtlpReceiver,
+  startSilentCollector,
+} from "../../support/otlp.ts";
 import { makeTierFiles, startTierProcess } from "../../support/tier-process.ts";
 
 const hello = { modelId: "arcana", speaker: "luna", text: "Good morning, everybody." } as const;
@@ -95,7 +102,7 @@ describe("the real collector", () => {
       await arcana.kill("SIGKILL");
       files.remove();
     }
-  }, 180_000);
+  });
 
   it.each(["http/protobuf", "http/json"])(
     "has all five by %s, a stream while it is spoken among them",
@@ -170,10 +177,14 @@ const log = {
   warn: (_facts: object, message: string) => told.push(message),
 };
 
-async function start(settings: Record<string, string>, gpu: NvidiaSmi): Promise<Telemetry> {
+async function start(
+  settings: Record<string, string>,
+  gpu: NvidiaSmi,
+  clock: Clock = systemClock,
+): Promise<Telemetry> {
   vi.stubEnv("PATH", gpu.folder);
   told.length = 0;
-  return startTelemetry(readTelemetry({ ...environment(), ...settings }), log);
+  return startTelemetry(readTelemetry({ ...environment(), ...settings }), log, clock);
 }
 
 describe("arcana's metrics", () => {
@@ -198,7 +209,7 @@ describe("arcana's metrics", () => {
   const complaints = () => told.filter((line) => line.includes("cannot be sent"));
 
   it("leave no more than one send under way while the collector is silent, and one line in the log", async () => {
-    await using silent = await startSilent();
+    await using silent = await startSilentCollector();
     const telemetry = await start(
       { OTEL_COLLECTOR_PROTOCOL: "http/protobuf", OTEL_COLLECTOR_ENDPOINT: silent.url },
       noGpu,
@@ -210,29 +221,32 @@ describe("arcana's metrics", () => {
   });
 
   it("are no more than one line in the log by gRPC while there is no collector", async () => {
-    const silent = await startSilent();
-    await silent[Symbol.asyncDispose]();
-    const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: silent.url }, noGpu);
+    await using absent = await startSilentCollector({ hangsUp: true });
+    const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: absent.url }, noGpu);
     await eventually("the complaint", () => complaints().length > 0);
-    await new Promise((resolve) => setTimeout(resolve, 1_000)); // more sends
+    const before = absent.tries();
+    await eventually("more tries", () => absent.tries() > before);
     await telemetry.stop();
     expect(complaints()).toHaveLength(1);
   });
 
   it("hold no stop back for longer than their last flush", async () => {
-    await using silent = await startSilent();
+    await using silent = await startSilentCollector();
+    const clock = new FakeClock();
     const telemetry = await start(
       {
         OTEL_COLLECTOR_PROTOCOL: "http/protobuf",
         OTEL_COLLECTOR_ENDPOINT: silent.url,
-        OTEL_METRIC_EXPORT_INTERVAL: "60000",
+        OTEL_METRIC_EXPORT_INTERVAL: "3600000",
       },
       noGpu,
+      clock,
     );
-    const startedAt = performance.now();
-    await telemetry.stop();
-    expect(silent.tries()).toBe(1);
-    expect(performance.now() - startedAt).toBeLessThan(8_000); // 3 s; its own end would take 10 s
+    const stopped = telemetry.stop();
+    await eventually("the last flush", () => silent.tries() === 1);
+    await clock.advance(lastFlushMs);
+    await stopped;
+    expect(silent.open(), "the flush itself still waits").toBe(1);
   });
 
   it("lose no count while the collector is away", async () => {
@@ -273,23 +287,4 @@ async function startCollector(to: string): Promise<CollectorPod> {
   const pod = await CollectorPod.prepare(container, {});
   await pod.start();
   return pod;
-}
-
-/** Takes connections, and answers nothing on them. */
-async function startSilent() {
-  const sockets: Socket[] = [];
-  const server = createServer((socket) => {
-    sockets.push(socket);
-    socket.on("error", () => undefined).resume(); // a caller who gives up resets it
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    tries: () => sockets.length,
-    open: () => sockets.filter(({ destroyed }) => !destroyed).length,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    },
-  };
 }

@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { ApiSettings } from "../../../server/api/settings.ts";
+import { defaultLimits } from "../../../server/api/parts.ts";
+import type { ApiEnvironment } from "../../../server/api/start.ts";
 import { Failure } from "../../../server/errors.ts";
 import { startTestApi } from "../../support/api-tier.ts";
 import { joinChunks, parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
 const open: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = [];
@@ -12,11 +14,11 @@ afterEach(async () => {
   for (const thing of open.splice(0).reverse()) await (thing.stop ?? thing.close)?.call(thing);
 });
 
-async function start(script: ScriptedModel["script"], settings: Partial<ApiSettings> = {}) {
+async function start(script: ScriptedModel["script"], environment: ApiEnvironment = {}) {
   const model = await startScriptedModel(script);
   open.push(model);
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  const api = await startTestApi({ mist: route, arcana: route }, settings);
+  const api = await startTestApi({ mist: route, arcana: route }, {}, environment);
   open.push(api);
   return { api, model };
 }
@@ -82,23 +84,27 @@ describe("an event stream", () => {
 
   it("sends its first chunk at once, while the model still speaks, and comments only after it", async () => {
     const release = Promise.withResolvers<void>();
+    const clock = new FakeClock();
+    const { heartbeatMs } = defaultLimits;
     const { api } = await start(
       async (call) => {
-        await new Promise((resolve) => setTimeout(resolve, 200));
+        await clock.advance(2 * heartbeatMs);
         await call.head(16_000);
         await call.tone(1600, 16_000);
         await release.promise;
         await call.end(1600);
       },
-      { limits: { heartbeatMs: 50 } },
+      { clock },
     );
     const answer = await api.post({ ...mist, samplingRate: 16_000 }, accept);
     const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
     const read = async () => Buffer.from((await reader.read()).value ?? []).toString();
     const first = await read();
     expect(first).toMatch(/^event: chunk\ndata: \{"data":"[^"]{4268}"\}\n\n$/);
-    expect(await read()).toMatch(/^(:\n\n)+$/);
-    expect(await read()).toMatch(/^(:\n\n)+$/);
+    for (let silence = 0; silence < 2; silence++) {
+      await clock.advance(heartbeatMs);
+      expect(await read()).toBe(":\n\n");
+    }
     release.resolve();
     let rest = "";
     for (let piece = await read(); piece !== ""; piece = await read()) rest += piece;

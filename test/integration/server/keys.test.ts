@@ -4,17 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openDatabase } from "../../../server/store/database.ts";
+import { createKey, type Scope } from "../../../server/store/key.ts";
+import type { KeyBook } from "../../../server/store/key-book.ts";
+import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 const run = promisify(execFile);
+const staleSeconds = 1800;
+const lookSeconds = 2;
 const main = join(import.meta.dirname, "../../../server/main.ts");
 
 let model: ScriptedModel;
 let folder: string;
 let database: string;
 let api: TestApi;
+let clock: FakeClock;
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.1));
@@ -22,6 +30,7 @@ beforeAll(async () => {
 });
 beforeEach(() => {
   database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
+  clock = new FakeClock(Date.now()); // the command line reads the machine's
 });
 afterEach(() => api.stop());
 afterAll(async () => {
@@ -29,15 +38,41 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function start(staleSeconds = 3600): Promise<void> {
+async function start(): Promise<void> {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route }, { database, keysStaleSeconds: staleSeconds });
+  api = await startTestApi({ mist: route }, { database, keysStaleSeconds: staleSeconds }, { clock });
 }
 
 /** The command line, as a process of its own beside the running server. */
 async function keys(...words: string[]): Promise<string> {
   const { stdout } = await run(process.execPath, [main, "keys", ...words, "--database", database]);
   return stdout.trim();
+}
+
+/** The same changes without the time that a process takes to start. */
+async function change<T>(act: (book: KeyBook) => Promise<T>): Promise<T> {
+  const opened = openDatabase(database);
+  try {
+    return await act(openKeyTableBook(opened, () => clock.nowMs()));
+  } finally {
+    await opened.close();
+  }
+}
+
+function makeKey(name: string, scopes: readonly Scope[] = ["tts:write"]): Promise<string> {
+  const key = createKey();
+  return change(async (book) => {
+    await book.create(key, { name, scopes });
+    return key;
+  });
+}
+
+/** Lets the server look for changes until the key is answered so. */
+async function becomes(key: string, status: number): Promise<void> {
+  await eventually(`the key is answered ${status}`, async () => {
+    await clock.advance(lookSeconds * 1000);
+    return (await statusOf(key)) === status;
+  });
 }
 
 async function statusOf(key: string): Promise<number> {
@@ -54,20 +89,20 @@ describe("keys of a database", () => {
     await start();
     expect(await statusOf(api.key)).toBe(200); // of the file, beside it
     const key = await keys("create", "--name", "app", "--streams", "3");
-    await eventually("the key is known", async () => (await statusOf(key)) === 200);
+    await becomes(key, 200);
     const fresh = await keys("rotate", "--name", "app", "--overlap", "1");
-    await eventually("the new secret is known", async () => (await statusOf(fresh)) === 200);
+    await becomes(fresh, 200);
     expect(await statusOf(key)).toBe(200); // both, for the overlap
     expect(await keys("list")).toMatch(/^NAME .*\napp .*\napp /);
     await keys("revoke", "--name", "app");
-    await eventually("neither is any more", async () => (await statusOf(key)) === 401);
+    await becomes(key, 401);
     expect(await statusOf(fresh)).toBe(401);
   });
 
   it("all get the same answer when they are not good: unknown, expired, revoked or misspelt", async () => {
-    const revoked = await keys("create", "--name", "app");
-    const read = await keys("create", "--name", "reader", "--scopes", "oov:read");
-    await keys("revoke", "--name", "app");
+    const revoked = await makeKey("app");
+    const read = await makeKey("reader", ["oov:read"]);
+    await change((book) => book.revoke("app"));
     await start();
     const answers = await Promise.all(
       [revoked, api.otherKeys.expired, `${read.slice(0, -1)}x`, "of another kind"].map(async (key) => {
@@ -89,16 +124,17 @@ describe("keys of a database", () => {
   });
 
   it("go on when the database is lost, for the stated time, and then are asked to wait", async () => {
-    const key = await keys("create", "--name", "app");
-    await start(6);
+    const key = await makeKey("app");
+    await start();
     expect(await statusOf(key)).toBe(200);
     renameSync(database, `${database}.away`);
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await clock.advance(staleSeconds * 1000);
     expect(await statusOf(key)).toBe(200);
-    await eventually("they are too old", async () => (await statusOf(key)) === 503);
+    await clock.advance(1);
+    expect(await statusOf(key)).toBe(503);
     expect(await statusOf(api.key)).toBe(200); // the file's own keys have nothing to do with it
     renameSync(`${database}.away`, database);
-    await eventually("they are read again", async () => (await statusOf(key)) === 200);
+    await becomes(key, 200);
   });
 
   it("cannot be told from unknown ones while there was no database to read: 503, and speech by the file's keys", async () => {

@@ -5,15 +5,15 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
-import { startApiTier } from "../../../server/api/start.ts";
-import { testVoices } from "../../support/api-tier.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
 
-/** The API tier and a real HTTPS server in the place of the license's issuer. */
+/** The API tier on a clock of the test, and a real HTTPS server in the place of the license's issuer. */
 
 let certificate: Certificate;
 let issuer: Issuer;
@@ -22,8 +22,17 @@ let folder = "";
 let endpoint = "";
 let asked: string[] = [];
 let answer: (response: ServerResponse) => void | Promise<void>;
-const apiKey = "key-of-a-test";
-const running: { stop(): Promise<void> }[] = [];
+let clock: FakeClock;
+let api: TestApi | undefined;
+
+const intervalSeconds = 600;
+/** Always the same, so that the times of questions are known: after 0.85 of the interval, and 22.5 s after a first failure. */
+const random = () => 0.5;
+const nextQuestionMs = 0.85 * intervalSeconds * 1000;
+const retryMs = 22_500;
+const answerWithinMs = 10_000;
+/** The server looks once a second whether it is time to ask. */
+const lookMs = 1_000;
 
 beforeAll(async () => {
   certificate = await selfSigned();
@@ -33,7 +42,8 @@ beforeAll(async () => {
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "svc-tts-issuer-"));
   asked = [];
-  answer = async (response) => void response.end(await issuer.answer());
+  clock = new FakeClock(Date.now());
+  answer = sayGood;
   server = createServer(certificate, async (request: IncomingMessage, response) => {
     let body = "";
     for await (const piece of request) body += String(piece);
@@ -45,74 +55,68 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  for (const api of running.splice(0)) await api.stop();
+  await api?.stop();
+  api = undefined;
   server.closeAllConnections();
   server.close();
   rmSync(folder, { recursive: true });
 });
 
-afterAll(() => expect(running).toEqual([]));
+const seconds = () => Math.floor(clock.nowMs() / 1000);
+const sayGood = async (response: ServerResponse) =>
+  void response.end(await issuer.answer({ iat: seconds() }));
 
 const file = (name: string) => join(folder, name);
 
-function route(licenseCheck?: RoutingTable["licenseCheck"]): void {
-  const mist = [{ pool: "mist", service: "http://127.0.0.1:9", weight: 100, idle: true }];
+const mist = [{ pool: "mist", service: "http://127.0.0.1:9", weight: 100, idle: true }];
+
+interface Options {
+  readonly graceSeconds?: number;
+  readonly kept?: RoutingTable["licenseCheck"];
+  readonly authority?: Buffer;
+  readonly isAsked?: boolean;
+}
+
+async function start({
+  graceSeconds = 0,
+  kept,
+  authority = certificate.cert,
+  isAsked = true,
+}: Options = {}): Promise<string> {
+  writeFileSync(file("license"), await issuer.issue({ exp: seconds() + 100 * 3600 }));
+  writeFileSync(file("jwks.json"), JSON.stringify(issuer.keys));
+  writeFileSync(file("ca.pem"), authority);
+  writeFileSync(file("routing.json"), tableWith(kept));
+  api = await startTestApi(
+    {},
+    {
+      routing: { kind: "file", path: file("routing.json") },
+      licenseFile: file("license"),
+      licenseKeysFile: file("jwks.json"),
+      licenseGraceSeconds: graceSeconds,
+      licenseCheck: isAsked ? { endpoint, intervalSeconds, caFile: file("ca.pem") } : undefined,
+    },
+    { clock, random },
+  );
+  return api.url;
+}
+
+function tableWith(licenseCheck: RoutingTable["licenseCheck"]): string {
   const table: RoutingTable = {
     version: 1,
     profile: "self-hosted",
     models: { mist },
     ...(licenseCheck && { licenseCheck }),
   };
-  writeFileSync(file("routing.json"), JSON.stringify(table));
+  return JSON.stringify(table);
 }
 
-interface Options {
-  readonly intervalSeconds?: number;
-  readonly graceSeconds?: number;
-  readonly kept?: RoutingTable["licenseCheck"];
-  readonly authority?: Buffer;
-  readonly isAsked?: boolean;
-  readonly withinMs?: number;
-}
-
-/** An API tier of its own; interval and grace of a second or so. */
-async function start(options: Options = {}): Promise<string> {
-  const {
-    intervalSeconds = 1,
-    graceSeconds = 0,
-    kept,
-    authority = certificate.cert,
-    isAsked = true,
-    withinMs = 3_000,
-  } = options;
-  route(kept);
-  writeFileSync(file("license"), await issuer.issue());
-  writeFileSync(file("jwks.json"), JSON.stringify(issuer.keys));
-  writeFileSync(file("token"), "internal-token");
-  writeFileSync(file("ca.pem"), authority);
-  const timing = { lookMs: 20, retryMs: 50, withinMs };
-  const api = await startApiTier({
-    host: "127.0.0.1",
-    port: 0,
-    routing: { kind: "file", path: file("routing.json") },
-    tokenFile: file("token"),
-    licenseFile: file("license"),
-    licenseKeysFile: file("jwks.json"),
-    licenseGraceSeconds: graceSeconds,
-    licenseCheck: isAsked ? { endpoint, intervalSeconds, caFile: file("ca.pem"), timing } : undefined,
-    keysFile: undefined,
-    apiKey,
-    database: undefined,
-    keysStaleSeconds: 3600,
-    keyLimits: {},
-    valkey: undefined,
-    drainSeconds: 1,
-    logLevel: "silent",
-    voices: testVoices,
-    timing: { farewellMs: 0, licenseIntervalMs: 50 },
-  });
-  running.push(api);
-  return api.url;
+/** Starts, and lets the first question be answered. */
+async function startConfirmed(options: Options = {}): Promise<string> {
+  const url = await start(options);
+  await clock.advance(lookMs);
+  await counted(url, goodChecks);
+  return url;
 }
 
 async function state(url: string): Promise<string> {
@@ -120,7 +124,10 @@ async function state(url: string): Promise<string> {
 }
 
 const becomes = (url: string, wanted: string) =>
-  eventually(`license ${wanted}`, async () => (await state(url)) === wanted);
+  eventually(`license ${wanted}`, async () => {
+    await clock.advance(lookMs);
+    return (await state(url)) === wanted;
+  });
 
 async function figure(url: string, name: string): Promise<string | undefined> {
   const text = await (await fetch(`${url}/metrics`)).text();
@@ -131,17 +138,23 @@ const counted = (url: string, name: string) =>
   eventually(name, async () => / [1-9]\d*$/.test((await figure(url, name)) ?? ""));
 
 const failedChecks = 'svc_tts_license_checks_total{result="failed"}';
+const goodChecks = 'svc_tts_license_checks_total{result="good"}';
 
 describe("the license's issuer", () => {
   it("is asked by the license's id alone, again before its answer is too old, and counted", async () => {
-    const url = await start({ intervalSeconds: 2 });
-    await eventually("two questions", () => asked.length >= 2);
+    const url = await startConfirmed();
+    await clock.advance(nextQuestionMs - lookMs);
+    expect(asked).toHaveLength(1);
+    await clock.advance(2 * lookMs);
+    await eventually("a second question", () => asked.length === 2);
     expect(new Set(asked)).toEqual(new Set(['POST /status {"id":"1"}']));
     expect(await state(url)).toBe("valid");
-    await counted(url, 'svc_tts_license_checks_total{result="good"}');
+    await eventually("it is counted", async () => / 2$/.test((await figure(url, goodChecks)) ?? ""));
     expect(await figure(url, "svc_tts_license_check_timestamp_seconds")).toMatch(/ \d{10}/);
     const lines = await fetch(`${url}/load`, { headers: { authorization: "Bearer internal-token" } });
-    const first = await lines.body?.getReader().read();
+    const reader = lines.body?.getReader();
+    const first = await reader?.read();
+    await reader?.cancel();
     expect(JSON.parse(new TextDecoder().decode(first?.value))).toMatchObject({
       licenseAnswer: expect.any(String),
     });
@@ -149,88 +162,95 @@ describe("the license's issuer", () => {
 
   it("is never asked where nobody said so", async () => {
     const url = await start({ isAsked: false });
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await clock.advance(2 * intervalSeconds * 1000);
     expect([asked, await state(url)]).toEqual([[], "valid"]);
     expect(await figure(url, "svc_tts_license_checks_total")).toBeUndefined();
   });
 
   it("revokes: grace counts from there, then requests are refused with the reason; a later good word mends it", async () => {
-    const url = await start({ intervalSeconds: 4, graceSeconds: 2 });
-    await eventually("a question", () => asked.length > 0);
+    const url = await startConfirmed({ graceSeconds: 120 });
     answer = async (response) =>
-      void response.end(await issuer.answer({ status: "revoked", reason: "unpaid" }));
+      void response.end(await issuer.answer({ iat: seconds(), status: "revoked", reason: "unpaid" }));
+    await clock.advance(nextQuestionMs + lookMs);
+    await eventually("a second question", () => asked.length === 2);
     await becomes(url, "grace");
+    await clock.advance(60_000);
+    expect(await state(url)).toBe("grace");
+    await clock.advance(60_000);
     await becomes(url, "invalid");
-    const refused = await fetch(`${url}/v1/svc-tts`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ text: "Hello.", speaker: "abbie", modelId: "mist" }),
-    });
-    expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining("unpaid")]);
-    answer = async (response) => void response.end(await issuer.answer());
+    const refused = await api?.post({ text: "Hello.", speaker: "abbie", modelId: "mist" });
+    expect([refused?.status, await refused?.text()]).toEqual([403, expect.stringContaining("unpaid")]);
+    answer = sayGood;
+    await clock.advance(nextQuestionMs);
     await becomes(url, "valid");
   });
 
   it("that cannot be reached changes nothing within the interval, then counts down the grace, then ends it", async () => {
-    const url = await start({ intervalSeconds: 5, graceSeconds: 2 });
-    await eventually("a question", () => asked.length > 0);
-    await becomes(url, "valid");
+    const url = await startConfirmed({ graceSeconds: 120 });
+    expect(await state(url)).toBe("valid");
     server.closeAllConnections();
     server.close();
+    await clock.advance(nextQuestionMs + lookMs);
+    await counted(url, failedChecks);
+    await clock.advance(60_000); // 571 s of 600 have passed
     expect(await state(url)).toBe("valid");
+    await clock.advance(60_000);
     await becomes(url, "grace");
+    await clock.advance(120_000);
     await becomes(url, "invalid");
-    expect(await figure(url, failedChecks)).toMatch(/ [1-9]/);
   });
 
   it("that could not be reached for long is no trouble to a pod that starts anew, by what the operator keeps", async () => {
     server.close();
-    const now = Math.floor(Date.now() / 1000);
-    const kept = await issuer.answer({ iat: now - 5 });
-    const url = await start({ intervalSeconds: 3600, kept: { answer: kept } });
+    const kept = await issuer.answer({ iat: seconds() - 5 });
+    const url = await start({ kept: { answer: kept } });
     expect([asked, await state(url)]).toEqual([[], "valid"]);
-    route({ answer: await issuer.answer({ iat: now - 4, status: "revoked" }) });
+    const revoked = await issuer.answer({ iat: seconds() - 4, status: "revoked" });
+    writeFileSync(file("routing.json"), tableWith({ answer: revoked }));
     await becomes(url, "invalid");
   });
 
   it("has no longer to answer for the first time than it is awaited, whichever pod awaits it", async () => {
     server.close();
-    const since = new Date(Date.now() - 3_600_000).toISOString();
-    const url = await start({ intervalSeconds: 60, graceSeconds: 2, kept: { since } });
+    const since = new Date(clock.nowMs() - 3_600_000).toISOString();
+    const url = await start({ graceSeconds: 120, kept: { since } });
     expect(await state(url)).toBe("invalid");
   });
 
   it.each<[string, (response: ServerResponse) => void | Promise<void>, number?]>([
     ["is malformed", (response) => void response.end("<html>we are fine</html>")],
-    ["comes too slowly", (response) => void response.write("e"), 1_000],
-    ["never comes", () => undefined, 1_000],
+    ["comes too slowly", (response) => void response.write("e"), answerWithinMs],
+    ["never comes", () => undefined, answerWithinMs],
     ["is huge", (response) => void response.end("x".repeat(1_000_000))],
     ["never ends", (response) => void setInterval(() => response.write("x".repeat(9_000)), 20).unref()],
     [
       "is signed by somebody else",
-      async (response) => void response.end(await (await licenseIssuer()).answer()),
+      async (response) => void response.end(await (await licenseIssuer()).answer({ iat: seconds() })),
     ],
-    ["is about another license", async (response) => void response.end(await issuer.answer({ jti: "2" }))],
+    [
+      "is about another license",
+      async (response) => void response.end(await issuer.answer({ iat: seconds(), jti: "2" })),
+    ],
     ["is an error", (response) => void response.writeHead(500).end("no")],
     ["sends elsewhere", (response) => void response.writeHead(302, { location: "/other" }).end()],
     ["breaks off", (response) => void response.socket?.destroy()],
-  ])("whose answer %s is as one that cannot be reached", async (_what, how, withinMs = 3_000) => {
+  ])("whose answer %s is as one that cannot be reached", async (_what, how, failsAfterMs = 0) => {
     answer = how;
-    const url = await start({
-      intervalSeconds: 60,
-      graceSeconds: 3600,
-      withinMs,
-      kept: { since: new Date(0).toISOString() },
-    });
+    const url = await start({ graceSeconds: 3600, kept: { since: new Date(0).toISOString() } });
+    await clock.advance(lookMs);
+    await eventually("a question", () => asked.length === 1);
+    await clock.advance(failsAfterMs);
     await counted(url, failedChecks);
     expect(await state(url)).toBe("invalid");
-    expect(new Set(asked)).toEqual(new Set(['POST /status {"id":"1"}']));
-    answer = async (response) => void response.end(await issuer.answer());
+    expect(asked).toEqual(['POST /status {"id":"1"}']);
+    answer = sayGood;
+    await clock.advance(retryMs);
     await becomes(url, "valid");
   });
 
   it("with a certificate that nobody vouches for is not believed", async () => {
     const url = await start({ authority: (await selfSigned()).cert });
+    await clock.advance(lookMs);
     await counted(url, failedChecks);
     expect(asked).toEqual([]);
   });

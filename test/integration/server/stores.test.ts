@@ -17,6 +17,7 @@ import { createSessions, sessionId } from "../../../server/store/sessions.ts";
 import { createSentenceSetting } from "../../../server/store/team-settings.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
 let folder: string;
@@ -27,7 +28,7 @@ const open: Database[] = [];
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "svc-tts-stores-"));
   postgres = await startPostgres();
-}, 300_000);
+});
 afterEach(async () => {
   for (const database of open.splice(0)) await database.close();
 });
@@ -340,18 +341,19 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
   it("have what keys are used for counted by the day, and what cannot be written waits", async () => {
     const database = opened(await newPlace());
     const troubles: (string | undefined)[] = [];
+    const time = new FakeClock(Date.UTC(2030, 0, 1));
     const recorder = recordUsage({
       database,
-      now: () => clock,
-      writeMs: 20,
+      clock: time,
+      writeMs: 24 * hour,
       onTrouble: (error) => troubles.push(error?.message),
     });
     await database.run((db) => db.schema.alterTable("key_usage").renameTo("away").execute());
     recorder.note("k1", { requests: 1, failed: 0, audioMs: 1500.4 });
     recorder.note("k1", { requests: 1, failed: 1, audioMs: 0 });
+    await time.advance(24 * hour);
     await eventually("it cannot be written", () => troubles.length > 0);
     await database.run((db) => db.schema.alterTable("away").renameTo("key_usage").execute());
-    clock += 24 * hour;
     recorder.note("k1", { requests: 1, failed: 0, audioMs: 10 });
     await recorder.close();
     expect(await listUsage(database, "2030-01-01")).toEqual([
@@ -478,7 +480,7 @@ describe("PostgreSQL that is not well says what to do", () => {
       db.transaction().execute(async (trx) => {
         await trx.selectFrom("revisions").selectAll().execute();
         await postgres.kill();
-        await new Promise((resolve) => setTimeout(resolve, 300)); // nobody asks anything when the connection ends
+        await settle(); // the end of the connection arrives while no query waits
         await trx.selectFrom("revisions").selectAll().execute();
       }),
     );

@@ -8,6 +8,7 @@ import { dayOf, recordUsage } from "../../../server/store/usage.ts";
 import { listVoiceUsage, type VoiceUsage } from "../../../server/store/voice-usage.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { Visitor } from "../../support/visitor.ts";
@@ -23,7 +24,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "setup"), "setup");
   postgres = await startPostgres();
   model = await startScriptedModel(speakTone(0.5));
-}, 300_000);
+});
 afterAll(async () => {
   await model.close();
   await postgres.stop();
@@ -128,12 +129,11 @@ describe.each([
   });
 
   it("adds up over replicas, keeps the longest wait, and is forgotten after 400 days", async () => {
-    let clock = Date.UTC(2030, 0, 1);
+    const clock = new FakeClock(Date.UTC(2030, 0, 1));
     const recorder = () =>
       recordUsage({
         database,
-        now: () => clock,
-        writeMs: 60_000,
+        clock,
         onTrouble: (error) => expect(error).toBeUndefined(),
       });
     const use = { requests: 1, failed: 0, audioMs: 1000 };
@@ -155,7 +155,7 @@ describe.each([
         ...{ timed: 3, firstAudioMs: 601, longestFirstAudioMs: 300 },
       },
     ]);
-    clock += 401 * 86_400_000;
+    await clock.advance(401 * 86_400_000);
     const later = recorder();
     later.note("k1", use);
     await later.close();

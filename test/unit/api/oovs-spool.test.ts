@@ -14,6 +14,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
 import { openSpool } from "../../../server/api/oovs/spool.ts";
 import type { MetWord } from "../../../server/store/oov-store.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 
 let folder: string;
 
@@ -194,7 +195,7 @@ describe("a spool", () => {
         list: async () => [],
       },
       keepsSentences: () => false,
-      now: () => 5,
+      clock: new FakeClock(),
       onTrouble: () => undefined,
     });
     spool.add([met("zorblax")]);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { waitInMemory } from "../../../server/api/oovs/memory.ts";
 import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
+import { systemClock } from "../../../server/clock.ts";
 import type { ApiKey } from "../../../server/store/key.ts";
 import type { MetWord, OovStore } from "../../../server/store/oov-store.ts";
 
@@ -36,7 +37,7 @@ function record(store: OovStore, maxWaiting = 10) {
       },
     }),
     keepsSentences: (team) => team === "telling",
-    now: () => Date.now(),
+    clock: systemClock,
     onTrouble: (error) => troubles.push(error?.message),
   });
   return { recorder, troubles, dropped: () => dropped };

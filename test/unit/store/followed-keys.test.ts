@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { systemClock } from "../../../server/clock.ts";
 import { followKeys } from "../../../server/store/followed-keys.ts";
 import { digestKey } from "../../../server/store/key.ts";
 import type { KeyEntry } from "../../../server/store/key-store.ts";
@@ -39,7 +40,7 @@ async function follow(table: TestTable, staleMs = 60_000) {
   const keys = followKeys({
     table,
     staleMs,
-    now: () => Date.now(),
+    clock: systemClock,
     onTrouble: (error) => troubles.push(error?.message),
     onUnwritten: (error) => unwritten.push(error?.message),
   });
