@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { pauseOfPeer } from "./slow-peer.ts";
 
 export class FileServer implements AsyncDisposable {
   /** By path; what is not here is 404. */
@@ -12,6 +13,8 @@ export class FileServer implements AsyncDisposable {
   rule: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
   /** The socket is cut after so many bytes of a body; each entry once, in order. */
   readonly cuts: number[] = [];
+  /** Waits until its reader has what was sent of the file: the rest is lost with the connection. */
+  beforeCut: (sentBytes: number) => Promise<void> = () => pauseOfPeer(300);
   /** Whether it knows parts (RFC 9110, 14). */
   ranges = true;
   /** What tells versions of a file apart; a server without any still knows parts. */
@@ -72,7 +75,11 @@ export class FileServer implements AsyncDisposable {
     });
     const cut = this.cuts.shift();
     if (cut === undefined) response.end(body);
-    // what the reader has not read yet is lost with the connection: a busy machine needs a while
-    else response.write(body.subarray(0, cut), () => setTimeout(() => response.destroy(), 300));
+    else response.write(body.subarray(0, cut), () => void this.#cut(response, start + cut));
+  }
+
+  async #cut(response: ServerResponse, sentBytes: number): Promise<void> {
+    await this.beforeCut(sentBytes);
+    response.destroy();
   }
 }

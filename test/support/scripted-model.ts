@@ -9,10 +9,14 @@ export interface Call {
   readonly headers: IncomingMessage["headers"];
   /** Resolves when the caller went away. */
   readonly aborted: Promise<void>;
+  /** A frame waits because its reader takes no more. */
+  readonly isHeldUp: boolean;
   send(frame: WireFrame): Promise<void>;
   head(rate: number): Promise<void>;
   tone(samples: number, rate: number): Promise<void>;
   end(samples: number): Promise<void>;
+  /** Resolves when the kernel has every frame. */
+  flushed(): Promise<void>;
   cut(): void;
   close(): void;
   refuse(status: number, problem: object, headers?: Record<string, string>): void;
@@ -84,6 +88,7 @@ async function answer(
 
 function createCall(invocation: Invocation, request: IncomingMessage, response: ServerResponse): Call {
   let sent = 0;
+  let isHeldUp = false;
   const aborted = new Promise<void>((resolve) => {
     response.once("close", () => {
       if (!response.writableFinished) resolve();
@@ -94,7 +99,9 @@ function createCall(invocation: Invocation, request: IncomingMessage, response: 
     const flowing = response.write(encodeFrame(frame));
     if (flowing) return;
     await new Promise<void>((resolve) => {
+      isHeldUp = true;
       const go = () => {
+        isHeldUp = false;
         response.off("drain", go).off("close", go);
         resolve();
       };
@@ -105,6 +112,9 @@ function createCall(invocation: Invocation, request: IncomingMessage, response: 
     invocation,
     headers: request.headers,
     aborted,
+    get isHeldUp() {
+      return isHeldUp;
+    },
     send,
     head: (rate) => send({ kind: "head", rate, engine: "tone" }),
     tone: async (count, rate) => {
@@ -116,6 +126,7 @@ function createCall(invocation: Invocation, request: IncomingMessage, response: 
       await send({ kind: "end", samples });
       response.end();
     },
+    flushed: () => new Promise((resolve) => response.write("", () => resolve())),
     cut: () => response.destroy(),
     close: () => response.end(),
     refuse: (status, problem, headers) => {

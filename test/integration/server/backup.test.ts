@@ -22,7 +22,7 @@ let postgres: TestPostgres;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "svc-tts-backup-"));
   postgres = await startPostgres();
-}, 300_000);
+});
 afterAll(async () => {
   await postgres.stop();
   rmSync(folder, { recursive: true });

@@ -226,7 +226,7 @@ describe("a generator in trouble", () => {
     await eventually("it is back", isReady);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
-  }, 60_000);
+  });
 
   test("that dies is away until it is back, and says so", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
@@ -238,7 +238,7 @@ describe("a generator in trouble", () => {
     await eventually("it is back", isReady);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric("svc_tts_engine_restarts_total")).toBeGreaterThan(restarts);
-  }, 60_000);
+  });
 
   test("that hangs whoever asks is started anew", async () => {
     const restarts = await metric("svc_tts_engine_restarts_total");
@@ -247,7 +247,7 @@ describe("a generator in trouble", () => {
     await eventually("it is seen", async () => !(await isReady()));
     await eventually("it is back", isReady);
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
-  }, 90_000);
+  });
 
   test("speech ends without word times where nobody says in time how long the words are", async () => {
     const short = { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } };

@@ -404,7 +404,7 @@ describe("the folder changes while it is served", () => {
     last.release();
     await eventually("the removed model is freed", () => pids.every(processGone));
     expect(mounted.problems()).toEqual([]);
-  }, 180_000);
+  });
 
   test("bad new files leave the old model speaking, and good ones mend it", async () => {
     const folder = newFolder();

@@ -27,7 +27,7 @@ beforeAll(async () => {
     { mist: route, mistv2: route, arcana: route },
     { database: join(folder, "svc-tts.db") }, // with it the paths of keys are there
   );
-}, 300_000);
+});
 
 afterAll(async () => {
   await api.stop();

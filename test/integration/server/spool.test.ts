@@ -33,7 +33,7 @@ beforeAll(async () => {
     await call.end(1_600);
   });
   files.route({ mist: routeTo(model.url) });
-}, 300_000);
+});
 beforeEach(async () => {
   place = await postgres.newDatabase();
   spool = mkdtempSync(join(tmpdir(), "svc-tts-spool-"));
@@ -89,8 +89,7 @@ function spooled(): number {
   );
 }
 
-// three processes start, and a database
-describe("unknown words", { timeout: 240_000 }, () => {
+describe("unknown words", () => {
   it("are kept while PostgreSQL is away, and by the process that comes after one that was killed", async () => {
     api = await start();
     expect(await speak("before")).toBe(200);

@@ -1,4 +1,4 @@
-/** Two API tiers with one PostgreSQL: what is changed at one counts at the other within 5 seconds, and who speaks does not hear of its end. */
+/** Two API tiers with one PostgreSQL: what is changed at one counts at the other, and a caller does not notice its end. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,8 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../support
 import { Visitor } from "../../support/visitor.ts";
 
 const word = "zorblax";
+/** Requests that callers make while PostgreSQL is away. */
+const spokenMeanwhile = 200;
 
 let postgres: TestPostgres;
 let model: ScriptedModel;
@@ -32,7 +34,7 @@ beforeAll(async () => {
   owner = new Visitor(one.url);
   const person = { token: "the-setup-token", name: "ada", password: "four plain words here" };
   await owner.post("/dashboard/setup", person);
-}, 120_000);
+});
 afterAll(async () => {
   await Promise.all([one?.stop(), other?.stop()]);
   await model.close();
@@ -55,19 +57,11 @@ async function statusAt(api: TestApi | undefined, key: string): Promise<number |
   return answer?.status;
 }
 
-/** Milliseconds until it holds. */
-async function soon(what: string, holds: () => Promise<boolean>): Promise<string> {
-  const began = performance.now();
-  await eventually(what, holds);
-  return `${what}: ${((performance.now() - began) / 1000).toFixed(1)} s`;
-}
-
 it("a key that is made, and revoked, at one is known, and refused, at the other", async () => {
   const key = await makeKey("app");
-  const known = await soon("a key is known", async () => (await statusAt(other, key)) === 200);
+  await eventually("a key is known", async () => (await statusAt(other, key)) === 200);
   await owner.post("/dashboard/keys/revoke", { key: "app" });
-  const refused = await soon("and refused", async () => (await statusAt(other, key)) === 401);
-  console.info(known, refused);
+  await eventually("and refused", async () => (await statusAt(other, key)) === 401);
   expect(await statusAt(one, key)).toBe(401);
 });
 
@@ -80,7 +74,7 @@ it("a word that is written at one is spoken so at the other", async () => {
     await statusAt(other, key);
     return model.calls.at(-1)?.invocation.lexicon?.[word] !== undefined;
   };
-  console.info(await soon("the word is spoken as written", spoken));
+  await eventually("the word is spoken as written", spoken);
 });
 
 it("no caller with a known key hears that PostgreSQL was killed, and what is made once it is back counts", async () => {
@@ -98,17 +92,17 @@ it("no caller with a known key hears that PostgreSQL was killed, and what is mad
   await postgres.kill();
   const page = await owner.get("/dashboard/keys");
   expect(page.status, "the dashboard says that it has no database").toBe(503);
-  await new Promise((resolve) => setTimeout(resolve, 3_000));
+  const enough = (statuses.get(200) ?? 0) + spokenMeanwhile;
+  await eventually("much is spoken meanwhile", () => (statuses.get(200) ?? 0) >= enough);
   await postgres.restart();
-  const back = await soon("the dashboard is back", async () => {
+  await eventually("the dashboard is back", async () => {
     return (await owner.get("/dashboard/keys")).status === 200;
   });
   speaking = false;
   await Promise.all(callers);
-  console.info(`PostgreSQL away for 3 s: ${statuses.get(200)} spoken, ${back}`);
   expect([...statuses.keys()]).toEqual([200]);
   const fresh = await makeKey("after");
-  await soon("a key made after it", async () => (await statusAt(other, fresh)) === 200);
+  await eventually("a key made after it", async () => (await statusAt(other, fresh)) === 200);
 });
 
 it("one that starts while PostgreSQL is away leaves callers to the others, unless it has keys of its own", async () => {
@@ -121,7 +115,7 @@ it("one that starts while PostgreSQL is away leaves callers to the others, unles
     expect(await ready(fresh)).toBe(503);
     expect(await statusAt(fresh, key)).toBe(503);
     await postgres.restart();
-    await soon("it is ready", async () => (await ready(fresh)) === 200);
+    await eventually("it is ready", async () => (await ready(fresh)) === 200);
     expect(await statusAt(fresh, key)).toBe(200);
   } finally {
     await Promise.all([fresh.stop(), withFile.stop()]);

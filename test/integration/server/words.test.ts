@@ -46,7 +46,7 @@ async function speak(team: keyof typeof keys, text: string, more: object = {}): 
 }
 
 // words are waited for, some seconds each
-describe("a word that no dictionary has", { timeout: 180_000 }, () => {
+describe("a word that no dictionary has", () => {
   const page = () => owner.get("/dashboard/words?team=blue");
 
   it("appears for review, is saved by its sounds, and is then spoken by them for that team alone", async () => {

@@ -25,6 +25,8 @@ export interface Script {
   readonly tokensPerSecond?: number;
   /** Says that it is at its end after so many, though it might write more. */
   readonly mostTokens?: number;
+  /** Writes nothing after so many, and waits for its caller to go. */
+  readonly holdsAfter?: number;
 }
 
 interface Ask {
@@ -35,8 +37,8 @@ interface Ask {
 /** What it was asked so far, and how many completions it writes now. */
 export interface Asked {
   readonly running: number;
-  /** When each caller who did not wait for the end was gone, in milliseconds of the machine's clock (`process.hrtime`). */
-  readonly hungUpAtMs: readonly number[];
+  /** Callers that did not wait for the end. */
+  readonly hungUp: number;
   readonly asked: readonly Ask[];
   /** Tokens of the completion that began last. */
   readonly lastWritten: readonly number[];
@@ -51,7 +53,7 @@ let script = JSON.parse(process.env.SCRIPT ?? '{"does":"speak"}') as Script;
 let left = script.times ?? Number.POSITIVE_INFINITY;
 let running = 0;
 const asked: Ask[] = [];
-const hungUpAtMs: number[] = [];
+let hungUp = 0;
 let lastWritten: number[] = [];
 
 const server = createServer((request, response) => void answer(request, response));
@@ -67,7 +69,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const key = process.env.VLLM_API_KEY;
   if (request.url === "/health") return void response.writeHead(200).end();
   if (request.url === "/asked")
-    return void response.end(JSON.stringify({ running, asked, hungUpAtMs, lastWritten }));
+    return void response.end(JSON.stringify({ running, asked, hungUp, lastWritten }));
   const body = JSON.parse(await text(request)) as Ask & Script;
   if (request.url === "/script") {
     script = body;
@@ -85,7 +87,7 @@ async function complete(ask: Ask, response: ServerResponse): Promise<void> {
   const isProof = ask.max_tokens === 1;
   if (!isProof) asked.push(ask);
   response.once("close", () => {
-    if (!response.writableFinished) hungUpAtMs.push(Number(process.hrtime.bigint()) / 1e6);
+    if (!response.writableFinished) hungUp++;
   });
   const does = script.does === "freeze" || (!isProof && left-- > 0) ? script.does : "speak";
   if (does === "die") process.kill(process.pid, "SIGKILL");
@@ -105,6 +107,7 @@ async function speak(most: number, does: Script["does"], response: ServerRespons
   const written: number[] = [];
   lastWritten = written;
   for (let at = 0; at < most && !response.destroyed; at += tinyCodec.slots.length) {
+    if (script.holdsAfter !== undefined && at >= script.holdsAfter) return void (await gone(response));
     const isLate = at >= 8 * tinyCodec.slots.length;
     if (does === "break off" && isLate) return void response.destroy();
     if (does === "out of memory" && isLate) return void runOut(response);
