@@ -57,11 +57,12 @@ async function counted(name: string, pods: number, maxUnavailable?: unknown): Pr
   let found: Budget | undefined;
   await house.until(async () => {
     found = (await house.get("PodDisruptionBudget", name)) as Budget | undefined;
-    const { metadata, spec, status } = found ?? {};
+    if (found === undefined) return false;
+    const { metadata, spec, status } = found;
     const wished = (spec as { maxUnavailable?: unknown } | undefined)?.maxUnavailable;
     return (
       (maxUnavailable === undefined || wished === maxUnavailable) &&
-      status?.observedGeneration === metadata?.generation &&
+      status?.observedGeneration === metadata.generation &&
       status?.expectedPods === pods &&
       status.currentHealthy === pods
     );
