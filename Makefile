@@ -49,7 +49,7 @@ check: node_modules/.installed ## types, lint, format and the rules of the house
 	@$(MAKE) --no-print-directory verify
 
 .PHONY: test
-test: node_modules/.installed test-deps ## every check and suite, in order, with a count at the end
+test: node_modules/.installed test-deps ## check, unit, integration and e2e, and one heavy proof in turn (SEED=… repeats a run); not in it: test-e2e-long, test-keda, test-speech, test-browser, test-vllm, test-crash, test-kind, fuzz
 	@$(NODE) test/run/main.ts
 
 .PHONY: test-unit

@@ -1,40 +1,179 @@
-/** `make test`: every suite in order, stopping at the first that is not fine; minutes and counts at the end. */
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+/**
+ * `make test`: every suite, whatever failed before. At the end minutes and processor time for each suite, the slowest
+ * tests, every failure again, and the totals alone on the last line. Logs and reports stay in .run/test.
+ */
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
-import { countTests, isGood, type Outcome, readReport, summary } from "./report.ts";
+import { removeStartedCluster } from "./local-cluster.ts";
+import { type CommandEnd, onInterrupt, ProcessGroups } from "./process-group.ts";
+import {
+  countTests,
+  describeFailures,
+  type Failure,
+  failuresOf,
+  type Outcome,
+  readReport,
+  slowestTests,
+  summary,
+  type VitestReport,
+} from "./report.ts";
+import { chooseProof } from "./rotation.ts";
+import { nextSeed, readSeed } from "./seed.ts";
+import { lanes, type Preparation, preparations, proofs, type Suite } from "./suites.ts";
 
-const suites = ["check", "test-unit", "test-integration", "test-e2e"];
-const reports = mkdtempSync(join(tmpdir(), "svc-tts-reports-"));
-const outcomes: Outcome[] = [];
+const MINUTE_MS = 60_000;
+/** Before the continuous integration ends the run at 90 minutes, so that it still shows the summary. */
+const RUN_LIMIT_MS = 80 * MINUTE_MS;
+const patience = Number(process.env.PATIENCE ?? 1);
+const root = join(import.meta.dirname, "../..");
+const cache = process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts");
+const folder = join(root, ".run/test");
+const started = performance.now();
 
-for (const suite of suites) {
-  console.log(`\n==> make ${suite} (${outcomes.length + 1} of ${suites.length})`);
-  const outcome = run(suite);
-  outcomes.push(outcome);
-  if (!isGood(outcome)) {
-    console.log(
-      `\n==> make ${suite} is not fine; the suites after it were not run. Look above, then: make ${suite}`,
-    );
-    process.exitCode = 1;
-    break;
-  }
+const seed = process.env.SEED ? readSeed(process.env.SEED) : nextSeed(join(cache, "test-seed"));
+const hasPrograms = existsSync(
+  execFileSync(join(root, "test/cluster/tools.sh"), ["--path"], { encoding: "utf8" }).trim(),
+);
+const { proof, reason } = chooseProof(proofs, seed, hasPrograms || existsSync(join(cache, "keda")));
+console.log(
+  `==> SEED=${seed} (SEED=${seed} make test repeats this run); heavy proof of this run: ${proof}, one of ${proofs.join(", ")}`,
+);
+if (reason) console.log(`    ${reason}`);
+
+rmSync(folder, { recursive: true, force: true });
+mkdirSync(folder, { recursive: true });
+const groups = new ProcessGroups();
+const removeCluster = removeStartedCluster();
+onInterrupt(async () => {
+  await groups.stop();
+  await removeCluster();
+  groups.killLeftovers();
+});
+
+const plan = lanes(proof);
+const prepared = prepareAll(plan.flat());
+const results = (await Promise.all(plan.map(runLane))).flat();
+await removeCluster();
+for (const { pid, command } of groups.killLeftovers())
+  console.log(`left running, now ended: ${pid} ${command}`);
+
+const failures = results.flatMap((result) => result.failures);
+console.log(
+  slowestTests(
+    results.map(({ report }) => report),
+    root,
+    30,
+  ),
+);
+console.log(describeFailures(failures));
+console.log(
+  `\nSEED=${seed}, heavy proof ${proof}, ${((performance.now() - started) / MINUTE_MS).toFixed(1)} minutes in all; logs and reports: .run/test`,
+);
+console.log(summary(results.map(({ outcome }) => outcome)));
+process.exitCode = failures.length > 0 ? 1 : 0;
+
+interface Result {
+  readonly outcome: Outcome;
+  readonly report: VitestReport | undefined;
+  readonly failures: readonly (Failure & { readonly suite: string })[];
 }
-rmSync(reports, { recursive: true, force: true });
-console.log(summary(outcomes));
 
-function run(suite: string): Outcome {
-  const reportFile = join(reports, `${suite}.json`);
-  const started = Date.now();
-  const { status, error } = spawnSync("make", ["--no-print-directory", suite], {
-    stdio: "inherit",
-    // without the flags of the make that started us, which speak of its own jobs
-    env: { ...process.env, MAKEFLAGS: "", VITEST_JSON: reportFile },
+/** Starts what the suites need, one after the other; a suite awaits what it needs. */
+function prepareAll(suites: readonly Suite[]): ReadonlyMap<Preparation, Promise<CommandEnd>> {
+  const needed = (Object.keys(preparations) as Preparation[]).filter(
+    (name) =>
+      suites.some(({ needs }) => needs.includes(name)) && !(name === "cluster" && process.env.KUBECONFIG),
+  );
+  const ends = new Map<Preparation, Promise<CommandEnd>>();
+  let last: Promise<unknown> = Promise.resolve();
+  for (const name of needed) {
+    const end = last.then(() => prepare(name));
+    ends.set(name, end);
+    last = end;
+  }
+  return ends;
+}
+
+async function prepare(name: Preparation): Promise<CommandEnd> {
+  const end = await groups.run(preparations[name], {
+    env: { SVC_TTS_CLUSTER: "node" },
+    logFile: join(folder, `prepare-${name}.log`),
+    limitMs: remainingMs(),
   });
-  if (error) throw error;
-  const tookMs = Date.now() - started;
-  const exitCode = status ?? 1;
-  if (suite === "check") return { suite, passed: 0, failed: exitCode === 0 ? 0 : 1, skipped: 0, tookMs };
-  return { suite, ...countTests(readReport(reportFile), exitCode), tookMs };
+  const verdict = end.exitCode === 0 ? "is ready" : "FAILED; the suites that need it will say so too";
+  console.log(
+    `==> preparation ${name} ${verdict} (${minutes(end.tookMs)} minutes, .run/test/prepare-${name}.log)`,
+  );
+  return end;
+}
+
+async function runLane(suites: readonly Suite[]): Promise<Result[]> {
+  const laneResults: Result[] = [];
+  for (const suite of suites) {
+    await Promise.all(suite.needs.map((name) => prepared.get(name)));
+    laneResults.push(await runSuite(suite));
+  }
+  return laneResults;
+}
+
+async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result> {
+  console.log(`\n==> ${name}: ${command.join(" ")}`);
+  const reportFile = join(folder, `${name}.json`);
+  const cpuFile = join(folder, `${name}.times`);
+  // `times` of the shell tells the processor time of everything that it waited for
+  const measured = ["bash", "-c", '"$@"; code=$?; times >"$0"; exit $code', cpuFile, ...command];
+  const end = await groups.run(measured, {
+    // without the flags of the make that started this run
+    env: { MAKEFLAGS: "", VITEST_JSON: reportFile, SEED: String(seed) },
+    logFile: join(folder, `${name}.log`),
+    onOutput: (lines) => process.stdout.write(lines.replace(/^(?=.)/gm, `${name.padEnd(8)} | `)),
+    limitMs: Math.min(limitMinutes * MINUTE_MS * patience, remainingMs()),
+  });
+  const report = name === "check" ? undefined : readReport(reportFile);
+  const counts =
+    name === "check"
+      ? { passed: 0, failed: end.exitCode === 0 ? 0 : 1, skipped: 0 }
+      : countTests(report, end.timedOut ? 1 : end.exitCode);
+  const failures = suiteFailures(name, report, end);
+  console.log(
+    `\n==> ${name} took ${minutes(end.tookMs)} minutes: ${counts.passed} passed, ${counts.failed + counts.skipped} failed`,
+  );
+  return {
+    outcome: { suite: name, ...counts, tookMs: end.tookMs, cpuMs: readCpuMs(cpuFile) },
+    report,
+    failures,
+  };
+}
+
+function suiteFailures(suite: string, report: VitestReport | undefined, end: CommandEnd): Result["failures"] {
+  const log = `.run/test/${suite}.log`;
+  const whole = (message: string) => ({ suite, file: "", title: "(the suite itself)", message });
+  const inTests =
+    suite === "check" ? [] : failuresOf(report, end.exitCode, root).map((failure) => ({ suite, ...failure }));
+  if (end.timedOut) {
+    const limit = whole(`it was ended after ${minutes(end.tookMs)} minutes, its limit; see ${log}`);
+    return [limit, ...inTests.filter(({ file }) => file !== "")];
+  }
+  return suite === "check" && end.exitCode !== 0 ? [whole(`see ${log}`)] : inTests;
+}
+
+/** Processor time of a suite and its children; undefined where the suite was ended before it could be written. */
+function readCpuMs(file: string): number | undefined {
+  if (!existsSync(file)) return undefined;
+  const spans = [...readFileSync(file, "utf8").matchAll(/(\d+)m([\d.]+)s/g)];
+  return spans.reduce(
+    (sum, [, whole, seconds]) => sum + Number(whole) * MINUTE_MS + Number(seconds) * 1000,
+    0,
+  );
+}
+
+function remainingMs(): number {
+  return Math.max(RUN_LIMIT_MS - (performance.now() - started), MINUTE_MS);
+}
+
+function minutes(ms: number): string {
+  return (ms / MINUTE_MS).toFixed(1);
 }

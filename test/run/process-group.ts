@@ -38,9 +38,11 @@ interface Leftover {
 export class ProcessGroups {
   readonly #marker = randomUUID();
   readonly #running = new Set<ChildProcess>();
+  #stopped = false;
 
-  /** Runs a command to its end. Never throws for an exit code. */
+  /** Runs a command to its end. Never throws for an exit code. After `stop` nothing is started any more. */
   async run(command: readonly string[], options: CommandOptions): Promise<CommandEnd> {
+    if (this.#stopped) return { exitCode: 1, tookMs: 0, timedOut: false };
     const [program = "", ...args] = command;
     const started = performance.now();
     // The command writes to the file itself: no reader has to keep up, and the log is whole whatever ends this process.
@@ -68,6 +70,7 @@ export class ProcessGroups {
 
   /** Ends every running command with its group. */
   async stop(): Promise<void> {
+    this.#stopped = true;
     await Promise.all([...this.#running].map(endGroup));
   }
 

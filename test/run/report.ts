@@ -8,6 +8,8 @@ export interface Outcome {
   readonly failed: number;
   readonly skipped: number;
   readonly tookMs: number;
+  /** Processor time, with that of everything that the suite waited for. */
+  readonly cpuMs: number | undefined;
 }
 
 /** What we use of vitest's JSON report. */
@@ -63,7 +65,7 @@ export function readReport(path: string): VitestReport | undefined {
 export function countTests(
   report: VitestReport | undefined,
   exitCode: number,
-): Omit<Outcome, "suite" | "tookMs"> {
+): Pick<Outcome, "passed" | "failed" | "skipped"> {
   const failed = report?.numFailedTests ?? 0;
   const passed = report?.numPassedTests ?? 0;
   const empty = passed + failed === 0;
@@ -117,16 +119,52 @@ export function isGood({ failed, skipped }: Pick<Outcome, "failed" | "skipped">)
   return failed === 0 && skipped === 0;
 }
 
+/** The tests that took longest, with their files. */
+export function slowestTests(
+  reports: readonly (VitestReport | undefined)[],
+  root: string,
+  count: number,
+): string {
+  const tests = reports.flatMap((report) =>
+    (report?.testResults ?? []).flatMap(({ name, assertionResults }) =>
+      assertionResults.map((test) => ({
+        durationMs: test.duration ?? 0,
+        what: `${relative(root, name)} > ${titleOf(test)}`,
+      })),
+    ),
+  );
+  const slowest = tests.sort((a, b) => b.durationMs - a.durationMs).slice(0, count);
+  const lines = slowest.map(
+    ({ durationMs, what }) => `${(durationMs / 1000).toFixed(1).padStart(7)} s  ${what}`,
+  );
+  return ["", `The ${lines.length} slowest tests:`, ...lines].join("\n");
+}
+
+/** Every failure with its suite, file, title and message. */
+export function describeFailures(failures: readonly (Failure & { readonly suite: string })[]): string {
+  if (failures.length === 0) return "\nNothing failed.";
+  const paragraphs = failures.map(({ suite, file, title, message }) =>
+    [
+      `FAILED in ${suite}: ${[file, title].filter((part) => part !== "").join(" > ")}`,
+      ...message.split("\n").map((line) => `    ${line}`),
+    ].join("\n"),
+  );
+  return ["", `${failures.length} failures:`, ...paragraphs].join("\n\n");
+}
+
 /** A table of minutes and counts, then the totals alone on the last line. A skipped test counts as failed there. */
 export function summary(outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map(({ suite, passed, failed, skipped, tookMs }) => [
+  const minutes = (ms: number | undefined) => (ms === undefined ? "?" : (ms / 60_000).toFixed(1));
+  const rows = outcomes.map(({ suite, passed, failed, skipped, tookMs, cpuMs }) => [
     suite,
-    (tookMs / 60_000).toFixed(1),
+    minutes(tookMs),
+    minutes(cpuMs),
     String(passed),
     String(failed),
     String(skipped),
   ]);
-  const table = [["suite", "minutes", "passed", "failed", "skipped"], ...rows].map(([name = "", ...cells]) =>
+  const heading = ["suite", "minutes", "cpu min", "passed", "failed", "skipped"];
+  const table = [heading, ...rows].map(([name = "", ...cells]) =>
     [name.padEnd(12), ...cells.map((cell) => cell.padStart(8))].join(""),
   );
   const passed = outcomes.reduce((sum, outcome) => sum + outcome.passed, 0);

@@ -1,5 +1,41 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
 /** The given seed, or a new one. Tests derive their random choices from the environment variable SEED. */
 export function chooseSeed(given: string | undefined): string {
   if (given) return given;
   return String(Math.floor(Math.random() * 2 ** 31));
+}
+
+/** A seed of a whole run, which is counted on from run to run. */
+export function readSeed(given: string): number {
+  if (!/^\d{1,10}$/.test(given)) throw new Error(`SEED must be a whole number, not '${given}'`);
+  return Number(given);
+}
+
+/**
+ * The seed after the one that the file holds, so that consecutive runs on a machine choose everything in turn. The
+ * first run starts at the commit, so that fresh machines do not all make the same choice.
+ */
+export function nextSeed(file: string): number {
+  const seed = (lastSeed(file) ?? commitNumber()) + 1;
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, `${seed}\n`);
+  return seed;
+}
+
+function lastSeed(file: string): number | undefined {
+  try {
+    const text = readFileSync(file, "utf8").trim();
+    return /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function commitNumber(): number {
+  const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" });
+  return Number.parseInt(commit.slice(0, 6), 16);
 }

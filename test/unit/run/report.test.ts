@@ -1,5 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { countTests, failuresOf, isGood, summary, type VitestReport } from "../../run/report.ts";
+import {
+  countTests,
+  describeFailures,
+  failuresOf,
+  isGood,
+  slowestTests,
+  summary,
+  type VitestReport,
+} from "../../run/report.ts";
 import { report } from "./reports.ts";
 
 const empty = report({});
@@ -26,12 +34,12 @@ describe("a suite of tests", () => {
 });
 
 describe("the summary", () => {
-  const good = { suite: "test-unit", passed: 40, failed: 0, skipped: 0, tookMs: 90_000 };
+  const good = { suite: "test-unit", passed: 40, failed: 0, skipped: 0, tookMs: 90_000, cpuMs: 120_000 };
 
   it("ends with the totals alone on a line", () => {
     const text = summary([good, { ...good, suite: "test-e2e", passed: 2 }]);
     expect(text.split("\n").at(-1)).toBe("42 passed, 0 failed");
-    expect(text).toMatch(/^test-unit +1\.5 +40 +0 +0$/m);
+    expect(text).toMatch(/^test-unit +1\.5 +2\.0 +40 +0 +0$/m);
   });
 
   it("counts a skipped test as failed", () => {
@@ -79,5 +87,27 @@ describe("the failures of a suite", () => {
 
   it("are none when every test passed", () => {
     expect(failuresOf(report({ "test/a.test.ts": { works: [] } }), 0, "/repo")).toEqual([]);
+  });
+});
+
+describe("what the end of a run lists", () => {
+  it("has the slowest tests first, with their files", () => {
+    const found = report({ "test/a.test.ts": { quick: [], slow: [] } });
+    const [file] = found.testResults;
+    const tests = file?.assertionResults.map((test) =>
+      test.title === "slow" ? { ...test, duration: 12_340 } : test,
+    );
+    const timed = { ...found, testResults: [{ ...file, assertionResults: tests }] } as VitestReport;
+    expect(slowestTests([timed, undefined], "/repo", 1)).toBe(
+      "\nThe 1 slowest tests:\n   12.3 s  test/a.test.ts > slow",
+    );
+  });
+
+  it("has every failure with suite, file, title and message", () => {
+    const failure = { suite: "unit", file: "test/a.test.ts", title: "works", message: "no\nway" };
+    expect(describeFailures([failure])).toBe(
+      "\n\n1 failures:\n\nFAILED in unit: test/a.test.ts > works\n    no\n    way",
+    );
+    expect(describeFailures([])).toBe("\nNothing failed.");
   });
 });

@@ -1,0 +1,63 @@
+/** What `make test` runs: the suites, what they need to be built, and how long each may take. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "../..");
+
+/** Built or started in the background from the first minute, in this order. */
+export const preparations = {
+  tools: ["test/cluster/tools.sh"],
+  cluster: ["test/cluster/install.sh"],
+  judges: ["test/judges/build.sh"],
+  collector: ["test/collector/build.sh"],
+  keda: ["test/keda/build.sh"],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+export type Preparation = keyof typeof preparations;
+
+export interface Suite {
+  readonly name: string;
+  readonly command: readonly string[];
+  readonly needs: readonly Preparation[];
+  /** After this time the suite is ended and counts as failed. */
+  readonly limitMinutes: number;
+}
+
+/** Heavy proofs, of which each run contains one. */
+export const proofs = ["accounts", "keda", "scaling", "upgrade"];
+
+function proofFile(proof: string): string {
+  const files = ["rotation", "long", "keda"].map((folder) => `test/e2e/${folder}/${proof}.test.ts`);
+  const found = files.find((file) => existsSync(join(root, file)));
+  if (found === undefined) throw new Error(`there is no heavy proof ${files.join(" nor ")}`);
+  return found;
+}
+
+const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
+
+/** Suites of a lane run one after the other; the lanes run side by side, because the second waits for pods most of the time. */
+export function lanes(proof: string): readonly (readonly Suite[])[] {
+  return [
+    [
+      { name: "check", command: ["make", "--no-print-directory", "check"], needs: [], limitMinutes: 15 },
+      { name: "unit", command: vitest("--project", "unit"), needs: [], limitMinutes: 15 },
+      { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 25 },
+      { name: "load", command: vitest("--project", "load"), needs: [], limitMinutes: 25 },
+      {
+        name: "cluster",
+        command: vitest("--project", "cluster"),
+        needs: ["tools", "judges", "collector"],
+        limitMinutes: 25,
+      },
+    ],
+    [
+      { name: "e2e", command: vitest("--project", "e2e"), needs: ["cluster"], limitMinutes: 30 },
+      {
+        name: "rotation",
+        command: vitest(proofFile(proof)),
+        needs: proof === "keda" ? ["cluster", "keda"] : ["cluster"],
+        limitMinutes: 30,
+      },
+    ],
+  ];
+}

@@ -1,0 +1,72 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ProcessGroups } from "../../run/process-group.ts";
+import { eventually } from "../../support/eventually.ts";
+import { processGone } from "../../support/processes.ts";
+
+const NO_LIMIT_MS = 3_600_000;
+let folder: string;
+let logFile: string;
+let groups: ProcessGroups;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-group-"));
+  logFile = join(folder, "log");
+  groups = new ProcessGroups();
+});
+afterEach(() => {
+  groups.killLeftovers();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const shell = (text: string) => ["bash", "-c", text];
+const log = () => readFileSync(logFile, "utf8");
+const loggedPid = () => eventually("the process id", () => Number(/^(\d+)\n/.exec(log())?.[1]) || undefined);
+
+describe("a command in a process group of its own", () => {
+  it("has its output in the log and by whole lines, and its exit code", async () => {
+    const lines: string[] = [];
+    const end = await groups.run(shell("echo out; echo error >&2; printf rest; exit 3"), {
+      logFile,
+      onOutput: (text) => lines.push(text),
+      limitMs: NO_LIMIT_MS,
+    });
+    expect(end).toMatchObject({ exitCode: 3, timedOut: false });
+    expect(log()).toBe("out\nerror\nrest");
+    expect(lines.join("")).toBe("out\nerror\nrest\n");
+  });
+
+  it("is ended with what it started once its time is over", async () => {
+    const end = await groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, limitMs: 1 });
+    expect(end).toMatchObject({ timedOut: true, exitCode: 1 });
+    expect(groups.leftovers()).toEqual([]);
+  });
+
+  it("is ended with what it started on request", async () => {
+    const running = groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, limitMs: NO_LIMIT_MS });
+    const pid = await loggedPid();
+    await groups.stop();
+    expect(await running).toMatchObject({ exitCode: 1, timedOut: false });
+    await eventually("the child's end", () => processGone(pid));
+    const late = await groups.run(shell("echo late"), { logFile, limitMs: NO_LIMIT_MS });
+    expect(late).toMatchObject({ exitCode: 1 });
+    expect(log()).not.toContain("late");
+  });
+
+  it("takes along what it leaves in its group", async () => {
+    await groups.run(shell("sleep 1000 & echo $!"), { logFile, limitMs: NO_LIMIT_MS });
+    const pid = await loggedPid();
+    await eventually("the child's end", () => processGone(pid));
+  });
+
+  it("is known for what left its group", async () => {
+    // bash stays until the child has a session of its own
+    const leaves = 'setsid sleep 1000 & echo $!; until [ "$(ps -o sid= -p $!)" -eq $! ]; do :; done';
+    await groups.run(shell(leaves), { logFile, limitMs: NO_LIMIT_MS });
+    const pid = await loggedPid();
+    await eventually("the sleep", () => groups.leftovers().some(({ command }) => command === "sleep 1000"));
+    expect(groups.killLeftovers()).toEqual([{ pid, command: "sleep 1000" }]);
+    await eventually("its end", () => processGone(pid));
+  });
+});
