@@ -7,6 +7,7 @@ import { ownedFields } from "./cluster/owned.ts";
 import { keyOf } from "./cluster/watch.ts";
 import { autoscaler } from "./desired/autoscaler.ts";
 import { foreignKinds, optionalKinds, scalerKinds } from "./desired/children.ts";
+import type { Clock } from "./loop/clock.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 import { controllerOf, isOwnedBy } from "./observe.ts";
 import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "./observed.ts";
@@ -71,15 +72,17 @@ export class Writer {
   readonly #client: ClusterClient;
   readonly #view: ClusterView;
   readonly #secrets: Secrets;
+  readonly #clock: Clock;
   readonly #applier: Applier;
   #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
   /** By kind. */
   readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
 
-  constructor(client: ClusterClient, view: ClusterView, secrets: Secrets) {
+  constructor(client: ClusterClient, view: ClusterView, secrets: Secrets, clock: Clock) {
     this.#client = client;
     this.#view = view;
     this.#secrets = secrets;
+    this.#clock = clock;
     this.#applier = new Applier(client);
   }
 
@@ -174,7 +177,7 @@ export class Writer {
 
   /** Whether a HorizontalPodAutoscaler may have no replica (feature HPAScaleToZero of the API server). */
   async allowsZero(pool: TtsModelPool): Promise<boolean> {
-    const nowMs = performance.now();
+    const nowMs = this.#clock.monotonicMs();
     if (this.#zero === undefined || nowMs - this.#zero.askedMs > askZeroMs) {
       this.#zero = { allowed: await this.#askForZero(pool), askedMs: nowMs };
     }
@@ -200,18 +203,18 @@ export class Writer {
   async ensureStatus(owner: TtsDeployment | TtsModelPool, status: AnyStatus): Promise<boolean> {
     const lost = this.#lostOf(owner.kind);
     try {
-      return await this.#writeStatus(owner, withoutLost(owner, status, lost, Date.now()));
+      return await this.#writeStatus(owner, withoutLost(owner, status, lost, this.#clock.nowMs()));
     } catch (error) {
       const more = undeclaredFields(error).filter((field) => !lost.includes(field));
       if (more.length === 0) throw error;
-      this.#lost.set(owner.kind, { fields: [...lost, ...more], sinceMs: performance.now() });
+      this.#lost.set(owner.kind, { fields: [...lost, ...more], sinceMs: this.#clock.monotonicMs() });
       return this.ensureStatus(owner, status);
     }
   }
 
   #lostOf(kind: string): LostFields {
     const known = this.#lost.get(kind);
-    if (known === undefined || performance.now() - known.sinceMs > askSchemaMs) return [];
+    if (known === undefined || this.#clock.monotonicMs() - known.sinceMs > askSchemaMs) return [];
     return known.fields;
   }
 

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Agent } from "node:https";
 import type { SecureContextOptions } from "node:tls";
+import { type Clock, systemClock } from "../loop/clock.ts";
 
 /** What one request needs beyond its path. Never logged. */
 export type Credentials = {
@@ -32,6 +33,7 @@ export type ConnectOptions = {
   serviceHost?: string | undefined;
   servicePort?: string | undefined;
   serviceAccountFolder?: string | undefined;
+  clock?: Clock;
 };
 
 const defaultServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -40,7 +42,7 @@ const rereadMs = 60_000;
 
 /** By kubeconfig when one is named, else by the pod's service account. Throws a sentence that says what is missing. */
 export async function connect(options: ConnectOptions): Promise<Connection> {
-  if (options.kubeconfig !== undefined) return connectByKubeconfig(options.kubeconfig, options.context);
+  if (options.kubeconfig !== undefined) return connectByKubeconfig(options.kubeconfig, options);
   if (options.serviceHost !== undefined) return connectByServiceAccount(options);
   throw new Error(
     "no cluster to talk to: set KUBECONFIG to a kubeconfig file, or run in a pod with a service account",
@@ -63,7 +65,7 @@ async function connectByServiceAccount(options: ConnectOptions): Promise<Connect
       readServiceAccount(folder, "token"),
     ]);
     return { headers: { authorization: `Bearer ${token}` }, tls: { ca } };
-  });
+  }, options.clock);
   return { server, namespace, ...remembered };
 }
 
@@ -80,7 +82,7 @@ async function readServiceAccount(folder: string, file: string): Promise<string>
   }
 }
 
-async function connectByKubeconfig(path: string, context: string | undefined): Promise<Connection> {
+async function connectByKubeconfig(path: string, { context, clock }: ConnectOptions): Promise<Connection> {
   const { KubeConfig } = await import("@kubernetes/client-node");
   const load = () => {
     const config = new KubeConfig();
@@ -96,7 +98,7 @@ async function connectByKubeconfig(path: string, context: string | undefined): P
     const asked: Record<string, unknown> = {};
     await config.applyToHTTPSOptions(asked);
     return credentialsOf(asked, cluster.proxyUrl !== undefined);
-  });
+  }, clock);
   const refresh = () => {
     config = load();
     remembered.refresh();
@@ -128,13 +130,16 @@ function credentialsOf(options: Record<string, unknown>, proxied: boolean): Cred
 }
 
 /** Reads at most once a minute, and once for callers that come at the same time. */
-function remember(read: () => Promise<Credentials>): Pick<Connection, "credentials" | "refresh"> {
+function remember(
+  read: () => Promise<Credentials>,
+  clock: Clock = systemClock,
+): Pick<Connection, "credentials" | "refresh"> {
   let known: { at: number; value: Promise<Credentials> } | undefined;
   return {
     credentials() {
-      if (known === undefined || performance.now() - known.at > rereadMs) {
+      if (known === undefined || clock.monotonicMs() - known.at > rereadMs) {
         const value = read();
-        known = { at: performance.now(), value };
+        known = { at: clock.monotonicMs(), value };
         value.catch(() => {
           known = undefined;
         });

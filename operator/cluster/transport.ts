@@ -6,6 +6,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isDeepStrictEqual } from "node:util";
+import { type Clock, systemClock } from "../loop/clock.ts";
 import { ApiError, apiErrorOf } from "./api-error.ts";
 import type { Connection, Credentials } from "./connect.ts";
 
@@ -26,6 +27,7 @@ export type Call = {
 };
 
 export type TransportOptions = {
+  clock?: Clock;
   /** Sockets for requests; watches have one each beside them. */
   maxSockets?: number;
   maxBodyBytes?: number;
@@ -39,6 +41,7 @@ export type TransportOptions = {
  */
 export class Transport {
   readonly #connection: Connection;
+  readonly #clock: Clock;
   readonly #maxSockets: number;
   readonly #maxBodyBytes: number;
   readonly #userAgent: string;
@@ -47,6 +50,7 @@ export class Transport {
 
   constructor(connection: Connection, options: TransportOptions = {}) {
     this.#connection = connection;
+    this.#clock = options.clock ?? systemClock;
     this.#maxSockets = options.maxSockets ?? 32;
     this.#maxBodyBytes = options.maxBodyBytes ?? 64 * 1024 * 1024;
     this.#userAgent = options.userAgent ?? "tts-operator";
@@ -106,7 +110,7 @@ export class Transport {
       stop.why = why;
       request.destroy();
     };
-    const timer = setTimeout(() => end("Timeout"), call.timeoutMs);
+    const cancel = this.#clock.after(call.timeoutMs, () => end("Timeout"));
     const onAbort = () => end("Aborted");
     call.signal?.addEventListener("abort", onAbort, { once: true });
     try {
@@ -117,7 +121,7 @@ export class Transport {
       request.destroy();
       throw explained(error, call, stop.why);
     } finally {
-      clearTimeout(timer);
+      cancel();
       call.signal?.removeEventListener("abort", onAbort);
     }
   }

@@ -1,4 +1,7 @@
-/** Time as an argument, so that a test can turn the hands. */
+/**
+ * Time as an argument, so that a test can move it. Two clocks may differ in a test: the operator's decides when work is due, the client's
+ * bounds requests and watches, which wait for a real network.
+ */
 export type Clock = {
   /** Wall time in milliseconds since 1970; for time stamps only, as it may jump. */
   nowMs(): number;

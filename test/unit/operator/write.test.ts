@@ -6,7 +6,7 @@ import { combineProblems, problemOf } from "../../../operator/refusal.ts";
 import type { Secrets } from "../../../operator/secrets.ts";
 import type { ClusterView } from "../../../operator/view.ts";
 import { Writer } from "../../../operator/write.ts";
-import { settle } from "../../support/fake-clock.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 const owner: Manifest = {
   apiVersion: "tts.svc.dev/v1alpha1",
@@ -37,7 +37,7 @@ function cluster() {
     },
   } as unknown as ClusterClient;
   const view = { get: () => undefined, written: () => undefined } as unknown as ClusterView;
-  const writer = new Writer(client, view, {} as Secrets);
+  const writer = new Writer(client, view, {} as Secrets, new FakeClock());
   const answer = async (name: string) => {
     open.get(name)?.resolve(child("Any", name));
     await settle();
