@@ -1,14 +1,12 @@
 import type { ClusterClient } from "./cluster/client.ts";
-import { keyOf, Reflector, type ReflectorObserver, watchOne } from "./cluster/watch.ts";
+import { keyOf, Reflector, type ReflectorObserver, type WatchState, watchOne } from "./cluster/watch.ts";
 import { managedSelector } from "./desired/metadata.ts";
-import type { Clock } from "./loop/clock.ts";
 import type { Manifest, Ref } from "./manifest.ts";
 
 export interface SecretsOptions {
   readonly client: ClusterClient;
   /** Empty: all namespaces. */
   readonly namespaces: readonly string[];
-  readonly clock: Clock;
   readonly observer: ReflectorObserver;
 }
 
@@ -72,8 +70,15 @@ export class Secrets {
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    const named = [...this.#named.values()].map(({ reflector }) => reflector);
-    await Promise.all([...this.#own, ...named].map((one) => one.stop()));
+    await Promise.all(this.#reflectors().map((one) => one.stop()));
+  }
+
+  watches(): WatchState[] {
+    return this.#reflectors().map(({ state }) => state);
+  }
+
+  #reflectors(): Reflector[] {
+    return [...this.#own, ...[...this.#named.values()].map(({ reflector }) => reflector)];
   }
 
   /** Watches the named Secrets for as long as `follower` names them. */
@@ -177,7 +182,7 @@ export class Secrets {
   }
 
   #common() {
-    return { clock: this.#options.clock, observer: this.#options.observer };
+    return { observer: this.#options.observer };
   }
 }
 

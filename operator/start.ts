@@ -1,13 +1,14 @@
 import { randomBytes } from "node:crypto";
+import type { ApiLoad } from "../config/contract/load.ts";
 import { Analyst } from "./analyst.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { EventRecorder } from "./cluster/events.ts";
 import { LeaderElection } from "./cluster/lease.ts";
-import type { ReflectorObserver } from "./cluster/watch.ts";
+import type { ReflectorObserver, WatchState } from "./cluster/watch.ts";
 import type { Settings } from "./desired/children.ts";
 import { LicenseShares } from "./license-shares.ts";
 import { type Clock, systemClock } from "./loop/clock.ts";
-import { type QueueObserver, WorkQueue } from "./loop/queue.ts";
+import { type QueueActivity, type QueueObserver, WorkQueue } from "./loop/queue.ts";
 import { seedShares } from "./observe.ts";
 import type { Pod, TtsDeployment } from "./observed.ts";
 import type { Outcome } from "./outcome.ts";
@@ -67,11 +68,24 @@ export interface OperatorOptions {
   readonly readMetrics?: (pod: Pod) => Promise<string>;
 }
 
+/** What the operator has to do at this moment, and what it has seen. It is at rest when nothing is left and nothing new is to be seen. */
+export interface Activity {
+  readonly queue: QueueActivity;
+  /** Requests without their answer yet; open watches are none. */
+  readonly requests: number;
+  /** Events that are not written yet. */
+  readonly events: number;
+  readonly watches: readonly WatchState[];
+  /** What each API pod told last of its load, by TtsDeployment and pod. */
+  readonly loads: ReadonlyMap<string, ApiLoad>;
+}
+
 /** A running operator. */
 export interface Operator {
   leading(): boolean;
   /** All that are served, as last seen, one by one. */
   deployments(): Iterable<TtsDeployment>;
+  activity(): Activity;
   /** Ends passes, watches and the lead, in this order. */
   stop(): Promise<void>;
 }
@@ -85,8 +99,8 @@ const defaultTokenOverlapMs = 300_000;
 /** Builds an operator and starts it; resolves when it knows the cluster. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { client, log, settings, clock = systemClock } = options;
-  const watching = { client, namespaces: options.namespaces, clock, observer: watchLog(log) };
-  const view = new ClusterView(watching);
+  const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
+  const view = new ClusterView({ ...watching, clock });
   const secrets = new Secrets(watching);
   // made before the queue that it wakes
   const scaler = new Scaler({
@@ -106,7 +120,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     rivals: new Rivals(options.release, clock, (key, { names }) =>
       log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
     ),
-    writer: new Writer(client, view, secrets),
+    writer: new Writer(client, view, secrets, clock),
     shares: new LicenseShares((keys) => {
       for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);
     }),
@@ -161,6 +175,13 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   return {
     deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
     leading: () => election?.leading ?? true,
+    activity: () => ({
+      queue: queue.activity,
+      requests: client.inFlight,
+      events: hands.events.waiting,
+      watches: [...view.watches(), ...secrets.watches()],
+      loads: scaler.loads(),
+    }),
     async stop() {
       await queue.stop();
       await scaler.stop();

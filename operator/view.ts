@@ -2,7 +2,13 @@ import { labels } from "../config/contract/names.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { ForeignKind } from "./cluster/foreign.ts";
 import { type Held, Packer } from "./cluster/held.ts";
-import { type ChangeListener, keyOf, Reflector, type ReflectorObserver } from "./cluster/watch.ts";
+import {
+  type ChangeListener,
+  keyOf,
+  Reflector,
+  type ReflectorObserver,
+  type WatchState,
+} from "./cluster/watch.ts";
 import { foreignKinds, optionalKinds } from "./desired/children.ts";
 import { managedSelector, podsSelector } from "./desired/metadata.ts";
 import type { Clock } from "./loop/clock.ts";
@@ -74,7 +80,13 @@ export class ClusterView {
         const onChange: ChangeListener = (...change) => this.#take(kind, ...change);
         const selection = { labelSelector: managedSelector, namespace };
         this.#foreign.push(
-          new ForeignKind(kind, { client: options.client, ...selection, ...this.#common(kind), onChange }),
+          new ForeignKind(kind, {
+            client: options.client,
+            clock: options.clock,
+            ...selection,
+            ...this.#common(kind),
+            onChange,
+          }),
         );
       }
     }
@@ -97,6 +109,11 @@ export class ClusterView {
       this.#foreign.filter((one) => one.kind === kind).map((one) => one.find()),
     );
     return found.some((installed) => installed);
+  }
+
+  watches(): WatchState[] {
+    const foreign = this.#foreign.map(({ watch }) => watch).filter((watch) => watch !== undefined);
+    return [...this.#reflectors.map(({ state }) => state), ...foreign];
   }
 
   async stop(): Promise<void> {
@@ -172,8 +189,8 @@ export class ClusterView {
   }
 
   #common(kind: string) {
-    const { clock, observer } = this.#options;
-    return { clock, observer, hold: this.#packerOf(kind).hold };
+    const { observer } = this.#options;
+    return { observer, hold: this.#packerOf(kind).hold };
   }
 
   #packerOf(kind: string): Packer {

@@ -14,7 +14,6 @@ import { type Call, type Query, Transport, type TransportOptions } from "./trans
 export type CallObserver = (call: { method: string; kind: string; status: number; tookMs: number }) => void;
 
 export type ClientOptions = TransportOptions & {
-  clock?: Clock;
   random?: () => number;
   observer?: CallObserver;
   /** Per attempt. */
@@ -73,16 +72,18 @@ const longestRetryAfterMs = 10_000;
  */
 export class ClusterClient {
   readonly #transport: Transport;
-  readonly #clock: Clock;
+  /** For deadlines of requests and pauses between them, and for watches. */
+  readonly clock: Clock;
   readonly #random: () => number;
   readonly #observer: CallObserver | undefined;
   readonly #timeoutMs: number;
   readonly #attempts: number;
   readonly #skew = new ClockSkew();
+  #inFlight = 0;
 
   constructor(connection: Connection, options: ClientOptions = {}) {
-    this.#clock = options.clock ?? systemClock;
-    const onDate = (date: string) => this.#skew.tell(date, this.#clock.nowMs());
+    this.clock = options.clock ?? systemClock;
+    const onDate = (date: string) => this.#skew.tell(date, this.clock.nowMs());
     this.#transport = new Transport(connection, { ...options, onDate });
     this.#random = options.random ?? Math.random;
     this.#observer = options.observer;
@@ -93,6 +94,11 @@ export class ClusterClient {
   /** How far this machine's clock is ahead of the API server's, in milliseconds, to a few seconds; negative: behind. */
   get clockAheadMs(): number {
     return this.#skew.aheadMs;
+  }
+
+  /** Calls under way, the pauses before repeating one included; open watches are none. */
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
   /** `undefined` when there is no such object (404), and also where its kind is not installed. */
@@ -305,6 +311,15 @@ export class ClusterClient {
   }
 
   async #call(request: Request): Promise<unknown> {
+    this.#inFlight += 1;
+    try {
+      return await this.#repeat(request);
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  async #repeat(request: Request): Promise<unknown> {
     const { kind, repeatable, ...call } = request;
     const attempt: Call = { ...call, timeoutMs: this.#timeoutMs, secret: kind === "Secret" };
     for (let failures = 1; ; failures += 1) {
@@ -314,7 +329,7 @@ export class ClusterClient {
         const waitMs =
           error instanceof ApiError ? this.#retryAfterMs(error, failures, repeatable) : undefined;
         if (waitMs === undefined) throw error;
-        await sleep(this.#clock, waitMs, call.signal);
+        await sleep(this.clock, waitMs, call.signal);
       }
     }
   }
@@ -332,9 +347,9 @@ export class ClusterClient {
   }
 
   async #observed<T>(kind: string, call: Call, run: () => Promise<T>): Promise<T> {
-    const startMs = this.#clock.monotonicMs();
+    const startMs = this.clock.monotonicMs();
     const tell = (status: number) => {
-      this.#observer?.({ method: call.method, kind, status, tookMs: this.#clock.monotonicMs() - startMs });
+      this.#observer?.({ method: call.method, kind, status, tookMs: this.clock.monotonicMs() - startMs });
     };
     try {
       const answer = await run();

@@ -75,6 +75,11 @@ export class EventRecorder {
     this.#write(happening, event);
   }
 
+  /** Events that are not written yet. */
+  get waiting(): number {
+    return this.#waiting.length + (this.#writing === undefined ? 0 : 1);
+  }
+
   /** Resolves when everything recorded so far was written or dropped. */
   async flush(): Promise<void> {
     await this.#writing;

@@ -3,7 +3,7 @@ import type { Manifest } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
 import type { Held } from "./held.ts";
-import { type ChangeListener, Reflector, type ReflectorObserver } from "./watch.ts";
+import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./watch.ts";
 
 export interface ForeignOptions extends Selection {
   readonly client: ClusterClient;
@@ -37,6 +37,11 @@ export class ForeignKind {
     return this.#reflector !== undefined;
   }
 
+  /** Undefined where it is not installed. */
+  get watch(): WatchState | undefined {
+    return this.#reflector?.state;
+  }
+
   /** Whether it is installed; asks the cluster where that is not known, and not more often than now and then. */
   async find(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
@@ -55,7 +60,7 @@ export class ForeignKind {
 
   /** A cluster that does not answer has other ways to be told of: here it is a kind that is not there yet. */
   async #look(): Promise<void> {
-    const { client, observer, clock, onChange, ...selection } = this.#options;
+    const { client, observer, clock: _, onChange, ...selection } = this.#options;
     try {
       if (!(await client.serves(this.kind)) || this.#stopped) return;
     } catch (error) {
@@ -64,7 +69,6 @@ export class ForeignKind {
     }
     const reflector = new Reflector(client, this.kind, {
       ...selection,
-      clock,
       keepManagedFields: true,
       observer: {
         ...observer,

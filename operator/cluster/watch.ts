@@ -1,5 +1,5 @@
 import { Backoff, type BackoffPolicy } from "../loop/backoff.ts";
-import { type Clock, sleep, systemClock } from "../loop/clock.ts";
+import { type Clock, sleep } from "../loop/clock.ts";
 import type { Manifest, Ref } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
@@ -23,7 +23,16 @@ export type ReflectorObserver = {
   listenerFailed?(kind: string, key: string, error: unknown): void;
 };
 
+/** What a watch has seen: to be compared with a list of the same selection. */
+export interface WatchState {
+  readonly kind: string;
+  readonly selection: Selection;
+  /** Resource versions by key. */
+  readonly versions: ReadonlyMap<string, string | undefined>;
+}
+
 export type ReflectorOptions = Selection & {
+  /** For pauses and dead watches; the client's unless given. */
   clock?: Clock;
   random?: () => number;
   observer?: ReflectorObserver;
@@ -86,7 +95,7 @@ export class Reflector {
     this.kind = kind;
     this.#client = client;
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#clock = options.clock ?? client.clock;
     this.#random = options.random ?? Math.random;
     this.#hold = options.hold ?? plain;
     this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
@@ -115,6 +124,11 @@ export class Reflector {
 
   keys(): IterableIterator<string> {
     return this.#objects.keys();
+  }
+
+  get state(): WatchState {
+    const versions = new Map([...this.#objects].map(([key, held]) => [key, held.resourceVersion]));
+    return { kind: this.kind, selection: this.#selection(), versions };
   }
 
   /** Tells no change after this resolves. */

@@ -38,6 +38,14 @@ export interface Turn {
   readonly alone: boolean;
 }
 
+/** What the queue has to do at this moment. */
+export interface QueueActivity {
+  readonly waiting: number;
+  readonly running: number;
+  /** Passes since the start, those that run included. */
+  readonly begun: number;
+}
+
 interface Taken {
   readonly key: string;
   readonly turn: Turn;
@@ -65,12 +73,20 @@ export class WorkQueue {
   readonly #wakeups = new Map<string, { dueMs: number; cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   readonly #abort = new AbortController();
+  #begun = 0;
   #state: "idle" | "running" | "stopped" = "idle";
 
   constructor(options: QueueOptions) {
     this.#options = options;
     this.#random = options.random ?? Math.random;
     this.#backoff = options.backoff ?? defaultBackoff;
+  }
+
+  /** Keys that wake up later do not wait yet. */
+  get activity(): QueueActivity {
+    const { change, resync } = this.#waiting;
+    const waiting = change.size + resync.size + this.#again.size;
+    return { waiting, running: this.#running.size, begun: this.#begun };
   }
 
   /** Keys may be added before the start; they wait. */
@@ -153,6 +169,7 @@ export class WorkQueue {
       const next = this.#take();
       if (next === undefined) break;
       this.#begin(next.turn);
+      this.#begun += 1;
       this.#running.set(next.key, this.#work(next));
     }
     this.#tellDepth();

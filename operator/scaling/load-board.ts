@@ -84,6 +84,14 @@ export class LoadBoard {
     await this.#agent.destroy();
   }
 
+  /** What each pod told last, by TtsDeployment and pod; missing where it does not tell. */
+  loads(): Map<string, ApiLoad> {
+    const loads = new Map<string, ApiLoad>();
+    for (const [key, pods] of this.#followed)
+      for (const [pod, { load }] of pods) if (load !== undefined) loads.set(`${key}/${pod}`, load);
+    return loads;
+  }
+
   /** Pods that do not tell now, and for how long; undefined where nobody is followed. */
   silent(key: string): { pod: string; forMs: number }[] | undefined {
     const known = this.#followed.get(key);

@@ -1,3 +1,4 @@
+import type { ApiLoad } from "../../config/contract/load.ts";
 import { ruleOf, type ScalingRule } from "../desired/scaling-rule.ts";
 import type { Clock } from "../loop/clock.ts";
 import type { ObservedDeployment, Pod, ScalingView, TtsDeployment, TtsModelPool } from "../observed.ts";
@@ -137,6 +138,11 @@ export class Scaler {
   /** What API pods heard of the license's issuer, as it was signed. */
   licenseAnswers(key: string): string[] {
     return this.#board.licenseAnswers(key);
+  }
+
+  /** What each API pod told last, by TtsDeployment and pod. */
+  loads(): ReadonlyMap<string, ApiLoad> {
+    return this.#board.loads();
   }
 
   #lookAt(deployment: string): void {

@@ -20,6 +20,7 @@ function opened({ late = false } = {}) {
   const watch = new PassThrough();
   const reads: PromiseWithResolvers<Manifest | undefined>[] = [];
   const client = {
+    clock: systemClock,
     openWatch: async (_kind: string, { fieldSelector }: { fieldSelector?: string }) =>
       fieldSelector === undefined ? new PassThrough() : watch,
     get: (_ref: unknown, options?: { metadataOnly?: boolean }) => {
@@ -31,7 +32,6 @@ function opened({ late = false } = {}) {
   const secrets = new Secrets({
     client: client as unknown as ClusterClient,
     namespaces: ["ns"],
-    clock: systemClock,
     observer: {},
   });
   const told: string[] = [];
