@@ -45,6 +45,10 @@ export class ApiPod implements AsyncDisposable {
     return pod;
   }
 
+  get load(): ApiLoad {
+    return this.#load;
+  }
+
   get readers(): number {
     return this.#readers.size;
   }

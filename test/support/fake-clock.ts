@@ -1,9 +1,44 @@
-import type { Clock } from "../../operator/loop/clock.ts";
+import { type Clock, systemClock } from "../../operator/loop/clock.ts";
+
+/** A clock that a test moves. */
+export interface TestClock extends Clock {
+  /** When the next callback is due, by `monotonicMs`; undefined when none waits. */
+  readonly nextDueMs: number | undefined;
+  /** Moves on, stopping at each timer that falls due and letting what it woke come to rest. */
+  advance(durationMs: number): Promise<void>;
+}
+
+interface Timer {
+  readonly dueMs: number;
+  readonly callback: () => void;
+}
+
+/** Timers in the order in which they fall due; of those due together the one set first comes first. */
+class Timers {
+  #waiting: Timer[] = [];
+
+  get size(): number {
+    return this.#waiting.length;
+  }
+
+  get next(): Timer | undefined {
+    return this.#waiting[0];
+  }
+
+  add(timer: Timer): void {
+    const later = this.#waiting.findIndex(({ dueMs }) => dueMs > timer.dueMs);
+    this.#waiting.splice(later === -1 ? this.#waiting.length : later, 0, timer);
+  }
+
+  remove(timer: Timer): void {
+    this.#waiting = this.#waiting.filter((other) => other !== timer);
+  }
+}
 
 /** A clock that stands still until a test moves it. */
-export class FakeClock implements Clock {
+export class FakeClock implements TestClock {
   #nowMs: number;
-  #timers: { dueMs: number; callback: () => void }[] = [];
+  readonly #timers = new Timers();
 
   constructor(nowMs = Date.UTC(2030, 0, 1)) {
     this.#nowMs = nowMs;
@@ -11,7 +46,11 @@ export class FakeClock implements Clock {
 
   /** How many callbacks wait; a program at rest leaves none. */
   get timers(): number {
-    return this.#timers.length;
+    return this.#timers.size;
+  }
+
+  get nextDueMs(): number | undefined {
+    return this.#timers.next?.dueMs;
   }
 
   nowMs(): number {
@@ -24,28 +63,85 @@ export class FakeClock implements Clock {
 
   after(delayMs: number, callback: () => void): () => void {
     const timer = { dueMs: this.#nowMs + Math.max(0, delayMs), callback };
-    this.#timers.push(timer);
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer);
-    };
+    this.#timers.add(timer);
+    return () => this.#timers.remove(timer);
   }
 
-  /** Moves on, stopping at each timer that falls due and letting what it woke come to rest. */
   async advance(durationMs: number): Promise<void> {
     const endMs = this.#nowMs + durationMs;
     await settle();
-    for (let timer = this.#next(endMs); timer !== undefined; timer = this.#next(endMs)) {
-      this.#nowMs = Math.max(this.#nowMs, timer.dueMs);
-      this.#timers = this.#timers.filter((other) => other !== timer);
-      timer.callback();
+    for (let { next } = this.#timers; next && next.dueMs <= endMs; next = this.#timers.next) {
+      this.#nowMs = Math.max(this.#nowMs, next.dueMs);
+      this.#timers.remove(next);
+      next.callback();
       await settle();
     }
     this.#nowMs = endMs;
   }
+}
 
-  #next(endMs: number): { dueMs: number; callback: () => void } | undefined {
-    const due = this.#timers.filter((timer) => timer.dueMs <= endMs);
-    return due.sort((a, b) => a.dueMs - b.dueMs)[0];
+/** A clock that goes on with real time, and a test may skip some of it. */
+export class SkippingClock implements TestClock {
+  #skippedMs = 0;
+  readonly #timers = new Timers();
+  #cancelReal: (() => void) | undefined;
+
+  get nextDueMs(): number | undefined {
+    return this.#timers.next?.dueMs;
+  }
+
+  nowMs(): number {
+    return systemClock.nowMs() + this.#skippedMs;
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs() + this.#skippedMs;
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { dueMs: this.monotonicMs() + Math.max(0, delayMs), callback };
+    this.#timers.add(timer);
+    this.#arm();
+    return () => {
+      this.#timers.remove(timer);
+      this.#arm();
+    };
+  }
+
+  async advance(durationMs: number): Promise<void> {
+    const endMs = this.monotonicMs() + durationMs;
+    await settle();
+    for (let { next } = this.#timers; next && next.dueMs <= endMs; next = this.#timers.next) {
+      this.#skipTo(next.dueMs);
+      this.#run(next);
+      await settle();
+    }
+    this.#skipTo(endMs);
+    this.#arm();
+  }
+
+  #skipTo(monotonicMs: number): void {
+    this.#skippedMs += Math.max(0, monotonicMs - this.monotonicMs());
+  }
+
+  #run(timer: Timer): void {
+    this.#timers.remove(timer);
+    timer.callback();
+    this.#arm();
+  }
+
+  /** One real timer, for whichever is due next. */
+  #arm(): void {
+    this.#cancelReal?.();
+    const { next } = this.#timers;
+    this.#cancelReal = next && systemClock.after(next.dueMs - this.monotonicMs(), () => this.#fire());
+  }
+
+  /** A real timer may come a little early. */
+  #fire(): void {
+    const { next } = this.#timers;
+    if (next && next.dueMs <= this.monotonicMs()) this.#run(next);
+    else this.#arm();
   }
 }
 

@@ -3,18 +3,28 @@ import type { RoutingTable } from "../../config/contract/routing.ts";
 import { ApiError } from "../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../operator/cluster/client.ts";
 import { resourceOf } from "../../operator/cluster/resources.ts";
-import { systemClock } from "../../operator/loop/clock.ts";
+import { keyOf, type WatchState } from "../../operator/cluster/watch.ts";
+import { type Clock, systemClock } from "../../operator/loop/clock.ts";
 import type { Manifest } from "../../operator/manifest.ts";
 import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/observed.ts";
-import { type Operator, startOperator } from "../../operator/start.ts";
+import { type Activity, type Operator, startOperator } from "../../operator/start.ts";
+import type { ApiPod } from "./api-pods.ts";
 import { chartsRole } from "./charts-role.ts";
 import { adminClient, freshNamespace } from "./cluster-namespace.ts";
 import { eventually } from "./eventually.ts";
+import { SkippingClock, type TestClock } from "./fake-clock.ts";
 import { FaultProxy } from "./fault-proxy.ts";
 import { type Issuer, licenseIssuer } from "./licenses.ts";
 
 type Json = { [name: string]: unknown };
 const serverImage = "registry.example/svc-tts/server:0.1.0";
+
+interface HouseOptions {
+  /** The role that the chart gives an operator which serves every namespace. */
+  readonly clusterWide?: boolean;
+  /** By which operators work; one that goes on with real time unless given. A `FakeClock` begins at `Date.now()`, as the API server's clock. */
+  readonly clock?: TestClock;
+}
 
 interface StartOptions {
   readonly image?: string;
@@ -38,31 +48,44 @@ type Curtain = () => Promise<void>;
 /**
  * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached under the chart's own role through a
  * proxy that counts and can misbehave. No controller runs pods here: `serve` plays the Deployment controller.
+ *
+ * Operators work by `clock`, which `advance` moves. Their requests and watches keep to real time, as the API server does: hours that a test
+ * skips neither end a request that is under way nor a watch on which nothing came.
  */
 export class OperatorHouse implements AsyncDisposable {
   readonly namespace: string;
   readonly proxy: FaultProxy;
   readonly issuer: Issuer;
   readonly admin: ClusterClient;
+  readonly clock: TestClock;
   readonly lines: string[] = [];
   #running: { readonly operator: Operator; readonly client: ClusterClient }[] = [];
 
-  private constructor(namespace: string, proxy: FaultProxy, issuer: Issuer, admin: ClusterClient) {
+  private constructor(
+    namespace: string,
+    proxy: FaultProxy,
+    issuer: Issuer,
+    admin: ClusterClient,
+    clock: TestClock,
+  ) {
     this.namespace = namespace;
     this.proxy = proxy;
     this.issuer = issuer;
     this.admin = admin;
+    this.clock = clock;
   }
 
-  /** `clusterWide`: the role that the chart gives an operator which serves every namespace. */
-  static async open(
-    options: { clusterWide?: boolean } = {},
-    address = inject("controlPlane"),
-  ): Promise<OperatorHouse> {
+  static async open(options: HouseOptions = {}, address = inject("controlPlane")): Promise<OperatorHouse> {
     const admin = await adminClient(address);
     const namespace = await freshNamespace(admin, "operator");
     const proxy = await FaultProxy.start(address, await chartsRole(address, namespace, options));
-    const house = new OperatorHouse(namespace, proxy, await licenseIssuer(), admin);
+    const house = new OperatorHouse(
+      namespace,
+      proxy,
+      await licenseIssuer(),
+      admin,
+      options.clock ?? new SkippingClock(),
+    );
     await house.startOperator();
     return house;
   }
@@ -79,14 +102,14 @@ export class OperatorHouse implements AsyncDisposable {
       release,
       workers,
     } = options;
-    const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
+    const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
       this.lines.push(`${message} ${JSON.stringify(fields)}`);
     };
-    const used = client ?? new ClusterClient(this.proxy.connection(), { clock });
+    const used = client ?? new ClusterClient(this.proxy.connection(), { clock: network });
     const operator = await startOperator({
       client: used,
-      clock,
+      clock: aheadBy(this.clock, clockAheadMs),
       settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
       namespaces: [this.namespace],
       instance: "test",
@@ -245,22 +268,78 @@ export class OperatorHouse implements AsyncDisposable {
     await eventually(what, fact, { seen: () => this.#report() });
   }
 
-  /** Waits until passes and watches have nothing more to do: no write for `quietMs`. */
-  async settled(quietMs = 700): Promise<void> {
-    let writes = -1;
-    while (writes !== this.proxy.count("write")) {
-      writes = this.proxy.count("write");
-      await new Promise((resolve) => setTimeout(resolve, quietMs));
+  /**
+   * Waits until operators have nothing left to do: no key waits, no pass runs, no request is under way, and every watch has seen what a list
+   * of the same selection shows now. What waits for a later time by the clock is not waited for: see {@link advance}.
+   */
+  async idle(): Promise<void> {
+    await eventually("the operators to be idle", () => this.#isIdle(), {
+      seen: () => this.#running.map(({ operator }) => summaryOf(operator.activity())),
+    });
+  }
+
+  /** Moves the clock, stopping at each timer that falls due until what it began has come to its end. */
+  async advance(durationMs: number): Promise<void> {
+    const endMs = this.clock.monotonicMs() + durationMs;
+    await this.idle();
+    for (let nowMs = this.clock.monotonicMs(); nowMs < endMs; nowMs = this.clock.monotonicMs()) {
+      const stopMs = Math.min(endMs, Math.max(nowMs, this.clock.nextDueMs ?? endMs));
+      const passes = this.#passes();
+      await this.clock.advance(stopMs - nowMs);
+      if (passes === undefined || passes !== this.#passes()) await this.idle();
+    }
+  }
+
+  /** Waits until an operator knows what this API pod tells now, and has done what follows from it. */
+  async hears({ load }: ApiPod): Promise<void> {
+    const told = JSON.stringify(load);
+    const isKnown = () =>
+      this.#running.some(({ operator }) =>
+        [...operator.activity().loads.values()].some((known) => JSON.stringify(known) === told),
+      );
+    await this.until(async () => isKnown(), "the load that the API pod tells");
+    await this.idle();
+  }
+
+  /** How many have begun so far, of all operators; undefined while one of them has something to do. */
+  #passes(): number | undefined {
+    const all = this.#running.map(({ operator }) => operator.activity());
+    const isBusy = ({ queue, requests, events }: Activity) =>
+      queue.waiting + queue.running + requests + events > 0;
+    return all.some(isBusy) ? undefined : all.reduce((sum, { queue }) => sum + queue.begun, 0);
+  }
+
+  async #isIdle(): Promise<boolean> {
+    const before = this.#passes();
+    if (before === undefined) return false;
+    const watches = () => this.#running.flatMap(({ operator }) => operator.activity().watches);
+    const listed = new Map<string, string>();
+    const bySelection = new Map(watches().map((watch) => [idOf(watch), watch]));
+    const list = async ([id, watch]: [string, WatchState]) => listed.set(id, await this.#versionsOf(watch));
+    await Promise.all([...bySelection].map(list));
+    const haveSeenAll = watches().every((watch) => listed.get(idOf(watch)) === versionsIn(watch.versions));
+    return haveSeenAll && this.#passes() === before;
+  }
+
+  /** Of what the API server has now. */
+  async #versionsOf({ kind, selection }: WatchState): Promise<string> {
+    try {
+      const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
+      return versionsIn(new Map(found.map((object) => [keyOf(object), object.metadata.resourceVersion])));
+    } catch (error) {
+      // The kind was uninstalled, and all its objects with it.
+      if (error instanceof ApiError && error.status === 404) return versionsIn(new Map());
+      throw error;
     }
   }
 
   /** What an operator writes that starts anew where nothing is left to do. */
   async writesOfRestart(): Promise<number> {
-    await this.settled();
+    await this.idle();
     const before = this.proxy.count("write");
     await this.stopOperator();
     await this.startOperator();
-    await this.settled();
+    await this.idle();
     return this.proxy.count("write") - before;
   }
 
@@ -283,6 +362,26 @@ export class OperatorHouse implements AsyncDisposable {
       }
     }
   }
+}
+
+function aheadBy(clock: TestClock, aheadMs: number): Clock {
+  return {
+    nowMs: () => clock.nowMs() + aheadMs,
+    monotonicMs: () => clock.monotonicMs(),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+  };
+}
+
+function idOf({ kind, selection }: WatchState): string {
+  return JSON.stringify([kind, selection]);
+}
+
+function versionsIn(versions: WatchState["versions"]): string {
+  return JSON.stringify([...versions].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function summaryOf({ watches, loads, ...activity }: Activity): object {
+  return { ...activity, watches: watches.map(idOf), loads: [...loads.keys()] };
 }
 
 /** What the Deployment controller says once every pod of the current template is ready. */

@@ -112,7 +112,7 @@ describe("a CRD that is older than the operator", () => {
       const writes = () =>
         house.proxy.requests.filter(({ method, path }) => method !== "GET" && !/status$|events/.test(path))
           .length;
-      await house.settled();
+      await house.idle();
       const before = writes();
       await house.putDeployment({ api: { replicas: 3 } });
       await says("Stalled", /^True CrdMismatch: .*internalToken.*CRDs in this cluster/);
@@ -146,11 +146,11 @@ describe("a CRD that is older than the operator", () => {
         license: { state: "valid" },
         summary: { models: "1/1" },
       });
-      await house.settled();
+      await house.idle();
       const writes = house.proxy.count("write");
       const live = await house.deployment();
       await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
-      await house.settled(1_500);
+      await house.idle();
       expect(house.proxy.count("write")).toBe(writes);
     },
     timeout,

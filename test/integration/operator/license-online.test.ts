@@ -57,7 +57,7 @@ describe("a license whose issuer is asked", () => {
     await house.stopOperator();
     await api[Symbol.asyncDispose]();
     await house.startOperator();
-    await house.settled();
+    await house.idle();
     expect(await check()).toEqual({ answer });
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
@@ -77,7 +77,7 @@ describe("a license whose issuer is asked", () => {
       async () => (await house.condition("Ready")).startsWith("False LicenseRevoked"),
       "the hold",
     );
-    await house.settled();
+    await house.idle();
     expect((await house.workload("demo-api")).spec?.replicas).toBe(1);
     const events = await house.admin.list("Event", { namespace: house.namespace });
     expect(events.map(({ reason }) => reason)).toContain("Revoked");
@@ -100,9 +100,9 @@ describe("a license whose issuer is asked", () => {
     await serving();
     const stranger = await OperatorHouse.open();
     api.hear(await stranger.issuer.answer({ status: "revoked" }));
-    await house.settled();
+    await house.idle();
     api.hear(await house.issuer.answer({ jti: "2", status: "revoked" }));
-    await house.settled();
+    await house.idle();
     expect(await house.condition("LicenseValid")).toMatch(/^True/);
     expect(await check()).toEqual({ since: expect.any(String) });
     await stranger[Symbol.asyncDispose]();

@@ -19,7 +19,7 @@ describe("the license", () => {
       async () => (await house.condition("LicenseValid")).startsWith("False Missing"),
       "Missing",
     );
-    await house.settled();
+    await house.idle();
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
     expect(await house.get("Deployment", "demo-mist")).toBeUndefined();
     expect(await house.condition("LicenseValid")).toContain(
@@ -41,7 +41,7 @@ describe("the license", () => {
       async () => (await house.condition("LicenseValid")).startsWith("False Invalid"),
       "Invalid",
     );
-    await house.settled();
+    await house.idle();
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
   });
 
@@ -64,7 +64,7 @@ describe("the license", () => {
       async () => (await house.deployment()).status?.observedGeneration === 2,
       "the new generation",
     );
-    await house.settled();
+    await house.idle();
     expect(await house.replicas("demo-api")).toBe(1);
     expect(await house.replicas("demo-mist")).toBe(1);
     expect(JSON.stringify((await house.workload("demo-mist")).spec)).not.toContain("NEW");
@@ -90,7 +90,7 @@ describe("the license", () => {
     expect(Date.now() - Date.parse(status?.license.failedAt ?? "")).toBeLessThan(10_000);
     await house.until(async () => (await house.routing()).licenseFailedAt !== undefined, "the routing table");
     expect(await house.condition("Ready")).toMatch(/^True/);
-    await house.settled();
+    await house.idle();
     const failedAt = (await house.deployment()).status?.license.failedAt;
     await house.putLicense(await house.issuer.issue());
     await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "Valid");
@@ -137,7 +137,7 @@ describe("the license", () => {
       async () => (await house.condition("LicenseValid")).startsWith("False TooManyStreams"),
       "TooManyStreams",
     );
-    await house.settled();
+    await house.idle();
     expect(await house.replicas("demo-mist")).toBe(2);
   });
 });

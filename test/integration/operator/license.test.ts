@@ -35,7 +35,7 @@ describe("a license for the whole cluster", () => {
     );
     await restart(house);
     await putOther(house, 2);
-    await house.settled();
+    await house.idle();
     expect(await replicasOf(house, "other-mist")).toBe(0);
     expect(await replicasOf(house, "demo-mist")).toBe(2);
     await house.putDeployment({}, mist(1));
@@ -82,7 +82,7 @@ describe("a license for the whole cluster", () => {
     await house.until(async () => (await warnings()).length > 0, "the warning");
     expect((await house.deployment()).status?.license).toMatchObject({ id: "first", expiresWithinDays: 7 });
     await restart(house);
-    await house.settled();
+    await house.idle();
     expect(await warnings()).toEqual(["first: 7 days"]);
     await house.putLicense(await house.issuer.issue(endsIn(20, "second")));
     await house.until(async () => (await warnings()).length > 1, "the second warning");

@@ -60,11 +60,11 @@ describe("one TtsDeployment", () => {
 
   it("costs no write at rest, also when it is looked at again", async () => {
     await house.ready();
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
     const live = await house.deployment();
     await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
-    await house.settled(1_500);
+    await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
   });
 
@@ -169,22 +169,22 @@ describe("one TtsDeployment", () => {
         },
       ],
     );
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
     const live = await house.deployment();
     await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
-    await house.settled(1_500);
+    await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
     // nor is anything given up on: see Applier
     await house.stopOperator();
     await house.startOperator();
-    await house.settled();
+    await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
   });
 
   it.each(children)("gets a deleted %s %s back at once", async (kind, name) => {
     await house.ready();
-    await house.settled();
+    await house.idle();
     const before = await house.mustGet(kind, name);
     await house.remove(kind, name);
     // nothing but the word of its deletion calls for a pass so soon
@@ -206,7 +206,7 @@ describe("one TtsDeployment", () => {
     }, "the token");
     await house.stopOperator();
     await house.startOperator();
-    await house.settled();
+    await house.idle();
     expect((await house.mustGet("Secret", "demo-token")).data).toEqual(data);
     expect(house.lines.join("\n")).not.toContain(String((data as Record<string, string>).token));
   });
@@ -273,7 +273,7 @@ describe("pools", () => {
       async () => (await house.pool("demo-mist")).spec.maxConcurrentStreams === 8,
       "the new settings",
     );
-    await house.settled();
+    await house.idle();
     const { metadata, spec } = await house.pool("demo-mist");
     expect(spec.replicas).toBe(3);
     expect(await house.replicas("demo-mist")).toBe(3);
@@ -352,7 +352,7 @@ describe("the operator", () => {
       async () => (await house.condition("Stalled")).startsWith("True NameTaken"),
       "NameTaken",
     );
-    await house.settled();
+    await house.idle();
     expect(await house.condition("Stalled")).toContain(`ServiceAccount ${house.namespace}/demo-api`);
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
   });
@@ -375,7 +375,7 @@ describe("the operator", () => {
       async () => (await house.condition("Stalled", "demo-b")).startsWith("True NameTaken"),
       "NameTaken",
     );
-    await house.settled();
+    await house.idle();
     expect(await house.condition("Stalled", "demo-b")).toContain("belongs to Tts");
     expect(await house.condition("ApiReady", "demo-b")).toMatch(/^False/);
     expect(await house.condition("Ready")).toMatch(/^True/);
@@ -392,11 +392,11 @@ describe("the operator", () => {
       async () => (await house.condition("Reconciling")).startsWith("False Suspended"),
       "Suspended",
     );
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
     await house.remove("Service", "demo-mist");
     await house.remove("Service", "demo-api");
-    await house.settled(1_500);
+    await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
     await house.putDeployment({ suspend: false });
     await house.until(async () => (await house.get("Service", "demo-mist")) !== undefined, "the Service");
@@ -404,7 +404,7 @@ describe("the operator", () => {
 
   it("recreates nothing in a foreground deletion", async () => {
     await house.ready();
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
     const address = inject("controlPlane");
     // the garbage collector looks for new kinds every 30 seconds
@@ -412,7 +412,7 @@ describe("the operator", () => {
     await kubectlOrThrow(address, ["delete", "ttsd", "demo", "-n", house.namespace, ...wait]);
     for (const [kind, name] of children)
       expect([kind, await house.get(kind, name)]).toEqual([kind, undefined]);
-    await house.settled();
+    await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
   });
 
@@ -421,7 +421,7 @@ describe("the operator", () => {
     await house.stopOperator();
     const before = await house.workload("demo-mist");
     await house.startOperator({ image: "registry.example/svc-tts/server:0.2.0" });
-    await house.settled();
+    await house.idle();
     expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
     expect((await house.deployment()).status?.version).toBe("0.1.0");
     await house.putDeployment({}, [{ name: "mist", kind: "mist", maxConcurrentStreams: 4 }]);

@@ -122,7 +122,7 @@ describe("safety", () => {
         async () => (await house.get(kind, name)) === undefined,
         `the end of ${kind} ${name}`,
       );
-    await house.settled();
+    await house.idle();
     expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
   });
 
@@ -135,7 +135,7 @@ describe("safety", () => {
     const spec = { podSelector: {}, policyTypes: ["Ingress"] };
     await house.admin.create({ apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata, spec });
     await house.ready();
-    await house.settled();
+    await house.idle();
     await house.mustGet("NetworkPolicy", "theirs");
   });
 

@@ -289,7 +289,7 @@ it("a name that is taken, of any kind, is told, and what has it is left as it is
     );
     await says("Stalled", what, `d${index}`);
   }
-  await house.settled();
+  await house.idle();
   for (const [index, [kind, end]] of foreign.entries()) {
     const now = await house.mustGet(kind, `d${index}-${end}`);
     const was = before.get(`d${index}`);

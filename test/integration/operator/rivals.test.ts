@@ -33,9 +33,9 @@ describe("two operators of one namespace", () => {
     await house.serve("demo-api");
     await house.until(async () => conflict.test(await house.condition("SoleOperator")), "the condition");
     await house.until(async () => (await signer()) === "one/tts-operator", "the first");
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
-    await house.settled(1_500);
+    await house.advance(1_500);
     expect(house.proxy.count("write")).toBe(writes);
     expect(await house.condition("SoleOperator")).toMatch(conflict);
     expect(await signer()).toBe("one/tts-operator");
@@ -48,7 +48,7 @@ describe("two operators of one namespace", () => {
     await house.stopOperator();
     await house.startOperator({ release: "one/tts-operator" });
     await house.until(async () => (await signer()) === "one/tts-operator", "the next");
-    await house.settled();
+    await house.idle();
     expect(await house.condition("SoleOperator")).toBe("absent");
   });
 });

@@ -116,7 +116,7 @@ describe("a canary", () => {
       async () => (await house.workload("demo-mist-canary")).spec?.replicas === 2,
       "two pods",
     );
-    await house.settled();
+    await house.idle();
     expect(await state(), "one pod of two is ready").toMatchObject({
       phase: "Starting",
       step: 1,
@@ -134,9 +134,9 @@ describe("a canary", () => {
     const { status } = await house.pool("demo-mist");
     expect(status).toMatchObject({ currentRevision: revision, updateRevision: revision });
     expect(status?.canary).toBeUndefined();
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
-    await house.settled(1_500);
+    await house.advance(1_500);
     expect(house.proxy.count("write")).toBe(writes);
   });
 
@@ -156,7 +156,7 @@ describe("a canary", () => {
     );
     expect(await house.condition("Stalled")).toMatch(/^True CanaryErrors/);
     await again();
-    await house.settled();
+    await house.idle();
     expect((await house.workload("demo-mist")).spec?.template).toEqual(before.spec?.template);
     // the earlier settings are what runs: taking them back is enough
     await house.putDeployment({}, mist());
@@ -198,7 +198,7 @@ describe("a canary", () => {
     await house.serve("demo-mist-canary");
     await reached("Analysing");
     counted = { ok: 40, error: 0 };
-    await house.settled(2_500);
+    await house.advance(2_500);
     expect(await state()).toMatchObject({ phase: "Analysing", step: 0 });
     await kubectlOrThrow(address, annotate("promote"));
     await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");

@@ -46,7 +46,7 @@ const route = async () => (await house.routing()).models.mist?.[0];
 
 /** Nothing more is written. */
 async function quiet(): Promise<void> {
-  await house.settled();
+  await house.idle();
   const writes = house.proxy.count("write");
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   expect(house.proxy.count("write")).toBe(writes);
@@ -150,7 +150,7 @@ describe("a pool that scales itself", () => {
     api.tell("mist", { streams: 1 });
     await scaledTo(1);
     await house.serve("demo-mist");
-    await house.settled();
+    await house.idle();
     expect(await ready()).toEqual(before);
   });
 
@@ -158,7 +158,7 @@ describe("a pool that scales itself", () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 3 });
     await house.serve("demo-mist");
-    await house.settled(2_500);
+    await house.advance(2_500);
     const writes = house.proxy.count("write");
     for (let line = 0; line < 10; line += 1) api.tell("mist", { streams: 3 });
     await new Promise((resolve) => setTimeout(resolve, 2_000));
@@ -205,7 +205,7 @@ describe("a pool that scales itself", () => {
   it("is held by the license, says so, and grows once a larger one is there", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
-    await house.settled(400);
+    await house.idle();
     api.tell("mist", { streams: 13 });
     await scaledTo(2);
     await house.until(
@@ -237,10 +237,10 @@ describe("who scales", () => {
     for (const scaling of [{}, { provider: "HPA" }, { provider: "External" }]) {
       const more = "provider" in scaling && scaling.provider === "External" ? scaling : mist(scaling).scaling;
       await house.putDeployment({}, [{ name: "mist", kind: "mist", scaling: more }]);
-      await house.settled(1_000);
+      await house.idle();
     }
     await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 3 }]);
-    await house.settled();
+    await house.idle();
     const versions = (await history.versions()).filter(({ object }) => object.metadata.name === "demo-mist");
     expect(new Set(versions.map(({ object }) => (object as Deployment).spec?.replicas))).toEqual(
       new Set([3]),

@@ -31,13 +31,13 @@ describe("Secrets", () => {
   it("are read no more once they are known, however many passes there are", async () => {
     await house.ready();
     await annotate("demo", "0");
-    await house.settled();
+    await house.idle();
     readsOfSecrets();
     const passes = () => house.lines.filter((line) => line.startsWith("pass ")).length;
     const before = passes();
     for (const value of ["1", "2", "3"]) {
       await annotate("demo", value);
-      await house.settled(300);
+      await house.idle();
     }
     expect(passes()).toBeGreaterThanOrEqual(before + 3);
     expect(readsOfSecrets()).toEqual([]);
@@ -49,11 +49,11 @@ describe("Secrets", () => {
     for (const name of names) await house.admin.create(another(name));
     for (const name of names)
       await house.until(async () => (await house.get("Secret", `${name}-token`)) !== undefined, name);
-    await house.settled();
+    await house.idle();
     await house.stopOperator();
     house.proxy.requests.splice(0);
     await house.startOperator();
-    await house.settled();
+    await house.idle();
     const watches = house.proxy.requests.filter(({ path, watch }) => watch && path.endsWith("/secrets"));
     const selected = watches.map(({ query }) => query.get("fieldSelector") ?? query.get("labelSelector"));
     expect(new Set(selected)).toEqual(
@@ -85,7 +85,7 @@ describe("Secrets", () => {
 
   it("of our own that somebody changes are repaired, also while the watch has forgotten its place", async () => {
     await house.ready();
-    await house.settled();
+    await house.idle();
     const { data, ...token } = await house.mustGet("Secret", "demo-token");
     const isRepaired = async () =>
       JSON.stringify((await house.mustGet("Secret", "demo-token")).data) === JSON.stringify(data);

@@ -19,7 +19,7 @@ it("an operator that starts looks first at what changed while there was none", a
   for (const name of others) await house.putDeployment({}, undefined, name);
   for (const name of others)
     await house.until(async () => (await house.condition("LicenseValid", name)).startsWith("True"), name);
-  await house.settled();
+  await house.idle();
   await house.stopOperator();
   house.lines.length = 0;
   await house.putDeployment({ api: { replicas: 3 } });

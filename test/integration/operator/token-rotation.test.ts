@@ -121,9 +121,9 @@ describe("the internal token", () => {
       return latest.token !== before.token && latest.accepted === latest.token;
     }, "the new token alone");
     expect(steps.size).toBeLessThanOrEqual(4);
-    await house.settled();
+    await house.idle();
     const writes = house.proxy.count("write");
-    await house.settled(1_500);
+    await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
   });
 
