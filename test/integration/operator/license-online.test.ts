@@ -100,9 +100,9 @@ describe("a license whose issuer is asked", () => {
     await serving();
     const stranger = await OperatorHouse.open();
     api.hear(await stranger.issuer.answer({ status: "revoked" }));
-    await house.idle();
+    await house.hears(api);
     api.hear(await house.issuer.answer({ jti: "2", status: "revoked" }));
-    await house.idle();
+    await house.hears(api);
     expect(await house.condition("LicenseValid")).toMatch(/^True/);
     expect(await check()).toEqual({ since: expect.any(String) });
     await stranger[Symbol.asyncDispose]();
