@@ -1,4 +1,5 @@
 import { inject } from "vitest";
+import type { ApiLoad } from "../../config/contract/load.ts";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import { ApiError } from "../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../operator/cluster/client.ts";
@@ -8,7 +9,6 @@ import { type Clock, systemClock } from "../../operator/loop/clock.ts";
 import type { Manifest } from "../../operator/manifest.ts";
 import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/observed.ts";
 import { type Activity, type Operator, startOperator } from "../../operator/start.ts";
-import type { ApiPod } from "./api-pods.ts";
 import { chartsRole } from "./charts-role.ts";
 import { adminClient, freshNamespace } from "./cluster-namespace.ts";
 import { eventually } from "./eventually.ts";
@@ -291,7 +291,7 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /** Waits until an operator knows what this API pod tells now, and has done what follows from it. */
-  async hears({ load }: ApiPod): Promise<void> {
+  async hears({ load }: { readonly load: ApiLoad }): Promise<void> {
     const told = JSON.stringify(load);
     const isKnown = () =>
       this.#running.some(({ operator }) =>
