@@ -22,9 +22,9 @@ const pool = (scaling: object) => ({ name: "mist", kind: "mist", scaling: { maxR
 
 /** Nothing more is written. */
 async function quiet(): Promise<void> {
-  await house.settled();
+  await house.idle();
   const writes = house.proxy.count("write");
-  await house.settled(1_500);
+  await house.advance(1_500);
   expect(house.proxy.count("write")).toBe(writes);
 }
 
