@@ -86,7 +86,7 @@ it("does not end where every GPU is taken and pods wait for room; it ends by the
     async () => (await house.condition("ModelsReady")).startsWith("False NoGpu"),
     "the missing GPU",
   );
-  await house.settled();
+  await house.idle();
   const waited = versionOf(await house.deployment());
   await house.putDeployment({}, arcana("Trade", 5));
   await house.until(async () => (await revisions()).some((revision) => revision !== before), "the first");

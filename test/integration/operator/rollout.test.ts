@@ -176,7 +176,7 @@ describe("a canary", () => {
     counted = { ok: 15, error: 5 };
     await reached("RolledBack");
     await gone();
-    await house.settled();
+    await house.idle();
     const [end] = (await pools.versions()).filter(({ type }) => type === "DELETED");
     expect(end?.object.metadata.name).toBe("demo-mist-canary");
     const written = (await tables.versions()).filter(({ object }) => object.metadata.name === "demo-routing");
