@@ -83,6 +83,8 @@ export interface Utterance {
   readonly sampling?: Sampling;
   /** When its listener runs dry, in milliseconds of `performance.now`: who runs dry first is spoken first. */
   readonly dueAtMs?: number;
+  /** It begins a stream, whose listener hears nothing yet. */
+  readonly isFirst?: boolean;
 }
 
 /** When one token of an utterance is heard, in seconds from the utterance's first sample. */

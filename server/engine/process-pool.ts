@@ -3,6 +3,7 @@ import { Failure } from "../errors.ts";
 import type { EngineFrame, Sounds, Utterance } from "../speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
+import { PhraseQueue, type WaitingPhrase } from "./phrase-queue.ts";
 
 const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
 /** So long after several have spoken at once the soloist is not asked: all of them may have ended at the same moment, and go on. */
@@ -28,8 +29,7 @@ interface Role {
 
 const oneOfMany: Role = { isSoloist: false };
 
-interface Waiting {
-  readonly dueAtMs: number;
+interface Waiting extends WaitingPhrase {
   readonly got: (process: EngineProcess) => void;
 }
 
@@ -49,7 +49,7 @@ export class ProcessPool implements Engine {
   readonly #busy = new Set<EngineProcess>();
   /** The one with `argsAlone`, while it lives. */
   #soloist: EngineProcess | undefined;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: PhraseQueue<Waiting>;
   readonly #restarts = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   readonly #backoff = new Backoff(backoff);
@@ -61,6 +61,7 @@ export class ProcessPool implements Engine {
     this.rate = program.rate;
     if (program.tokensPerSecond) this.tokensPerSecond = program.tokensPerSecond;
     this.capacity = Math.max(1, options.processes);
+    this.#waiting = new PhraseQueue(this.capacity);
     this.#program = program;
     this.#log = options.log;
   }
@@ -139,11 +140,15 @@ export class ProcessPool implements Engine {
   }
 
   async *#speakOnce(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
-    const process = await this.#take(signal, utterance.dueAtMs);
+    const process = await this.#take(signal, utterance);
     if (!process) return;
+    const begunAtMs = performance.now();
     const { frames, settled } = process.run(utterance, signal);
     // not when the listener has taken it all: a slow one would keep the process from everybody else
-    void settled.then(() => this.#giveBack(process));
+    void settled.then(() => {
+      if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
+      this.#giveBack(process);
+    });
     yield* frames;
   }
 
@@ -160,8 +165,11 @@ export class ProcessPool implements Engine {
     return cause;
   }
 
-  /** A free process, whose listener runs dry first served first; undefined when the signal aborts first. */
-  #take(signal: AbortSignal, dueAtMs = performance.now()): Promise<EngineProcess | undefined> {
+  /** A free process; undefined when the signal aborts first. */
+  #take(
+    signal: AbortSignal,
+    { dueAtMs = performance.now(), isFirst = false }: Pick<Utterance, "dueAtMs" | "isFirst"> = {},
+  ): Promise<EngineProcess | undefined> {
     const free = this.#takeFree();
     if (free) return Promise.resolve(free);
     return new Promise((resolve) => {
@@ -170,14 +178,13 @@ export class ProcessPool implements Engine {
         resolve(process);
       };
       const gone = () => {
-        const place = this.#waiting.indexOf(waiting);
-        if (place >= 0) this.#waiting.splice(place, 1);
+        this.#waiting.remove(waiting);
         resolve(undefined);
       };
-      const waiting = { dueAtMs, got };
+      const waiting = { dueAtMs, isFirst, got };
       if (signal.aborted) return resolve(undefined);
       signal.addEventListener("abort", gone, { once: true });
-      this.#waiting.push(waiting);
+      this.#waiting.add(waiting);
     });
   }
 
@@ -206,17 +213,8 @@ export class ProcessPool implements Engine {
     while (this.#waiting.length > 0) {
       const free = this.#takeFree();
       if (!free) return;
-      this.#nextWaiting()?.got(free);
+      this.#waiting.take(performance.now())?.got(free);
     }
-  }
-
-  /** Of those that are due at once, who came first. There are as many as streams, which admission bounds. */
-  #nextWaiting(): Waiting | undefined {
-    let first = 0;
-    for (const [place, { dueAtMs }] of this.#waiting.entries()) {
-      if (dueAtMs < (this.#waiting[first]?.dueAtMs ?? 0)) first = place;
-    }
-    return this.#waiting.splice(first, 1)[0];
   }
 
   async #startOne({ isSoloist }: Role): Promise<void> {

@@ -1,7 +1,7 @@
 import { setImmediate as letOthersRun } from "node:timers/promises";
 import type { Engine } from "../engine/engine.ts";
 import type { Speaker } from "../engine/engines.ts";
-import type { EngineFrame, Frame, Sampling, Token, TokenTime, WordTime } from "../speech.ts";
+import type { EngineFrame, Frame, Sampling, Token, TokenTime, Utterance, WordTime } from "../speech.ts";
 import type { Segment } from "../text/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
 import type { Manner, Prosody } from "./prosody.ts";
@@ -41,12 +41,18 @@ export async function* speak(speech: Speech, signal: AbortSignal): AsyncGenerato
     return Math.max(now, (heardSinceMs ?? now + patienceMs) + (position / engine.rate) * 1000);
   };
   let begun: BegunPhrase | undefined;
+  let isFirst = true;
+  const begin = (segment: PhraseSegment): BegunPhrase => {
+    const turn = { dueAtMs: dueAtMs(), isFirst };
+    isFirst = false;
+    return beginPhrase(segment, speech, turn, signal, beginAhead);
+  };
   const beginAhead = () => {
     const next = begun || signal.aborted ? undefined : line.ahead();
-    if (next) begun = beginPhrase(next, speech, dueAtMs(), signal, beginAhead);
+    if (next) begun = begin(next);
   };
   const take = (segment: PhraseSegment): BegunPhrase => {
-    if (begun?.segment !== segment) return beginPhrase(segment, speech, dueAtMs(), signal, beginAhead);
+    if (begun?.segment !== segment) return begin(segment);
     const taken = begun;
     begun = undefined;
     if (taken.isWritten()) beginAhead();
@@ -125,7 +131,7 @@ interface BegunPhrase {
 function beginPhrase(
   segment: PhraseSegment,
   { speaker, stretch, prosody, sampling }: Speech,
-  dueAtMs: number,
+  turn: Required<Pick<Utterance, "dueAtMs" | "isFirst">>,
   signal: AbortSignal,
   onWritten: () => void,
 ): BegunPhrase {
@@ -136,7 +142,7 @@ function beginPhrase(
     tokens: tokens.map(spoken),
     stretch: stretch * manner.stretch,
     pitch: manner.pitch,
-    dueAtMs,
+    ...turn,
     ...(sampling && { sampling }),
   };
   if (!speaker.engine.worksAhead) {

@@ -91,6 +91,7 @@ export class AudioWriter implements SpeechWriter {
       sampling,
       seed: undefined,
       dueAtMs: 0,
+      isFirst: false,
       signal,
       onWritten,
     });

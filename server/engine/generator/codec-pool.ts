@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Backoff } from "../../backoff.ts";
 import { smallNursery } from "../../nursery.ts";
 import type { EngineLog } from "../engine.ts";
+import { PhraseQueue, type WaitingPhrase } from "../phrase-queue.ts";
 import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -22,9 +23,8 @@ export interface CodecPoolOptions extends CodecSpec {
   readonly log: EngineLog;
 }
 
-interface Waiting {
+interface Waiting extends WaitingPhrase {
   readonly window: WindowJob;
-  readonly dueAtMs: number;
   readonly resolve: (audio: Int16Array) => void;
   readonly reject: (error: Error) => void;
   tries: number;
@@ -34,7 +34,7 @@ interface Waiting {
 export class CodecPool {
   readonly #options: CodecPoolOptions;
   readonly #processes = new Set<CodecProcess>();
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: PhraseQueue<Waiting>;
   readonly #starting = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #cost = Number.POSITIVE_INFINITY;
@@ -43,6 +43,7 @@ export class CodecPool {
 
   private constructor(options: CodecPoolOptions) {
     this.#options = options;
+    this.#waiting = new PhraseQueue(options.processes);
   }
 
   /** @throws Error that says why the decoder cannot be loaded. */
@@ -72,19 +73,19 @@ export class CodecPool {
   }
 
   /**
-   * The wanted samples of one window; of those that wait, whose listener runs dry first comes first.
+   * The wanted samples of one window.
    * @throws Error when the decoder failed.
    */
-  decode(window: WindowJob, dueAtMs: number): Promise<Int16Array> {
+  decode(window: WindowJob, { dueAtMs, isFirst }: WaitingPhrase): Promise<Int16Array> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ window, dueAtMs, resolve, reject, tries: 0 });
+      this.#waiting.add({ window, dueAtMs, isFirst, resolve, reject, tries: 0 });
       this.#handOut();
     });
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
-    for (const { reject } of this.#waiting.splice(0)) reject(new Error("the codec is closed"));
+    for (const { reject } of this.#waiting.clear()) reject(new Error("the codec is closed"));
     await Promise.all(this.#starting);
     await Promise.all([...this.#processes].map((process) => process.close()));
   }
@@ -98,20 +99,19 @@ export class CodecPool {
     }
   }
 
-  /** The most urgent, and others of the same length. There are at most as many as streams. */
+  /** The next, and others of the same length. */
   #takeBatch(): Waiting[] {
-    this.#waiting.sort((a, b) => a.dueAtMs - b.dueAtMs);
-    const frames = this.#waiting[0]?.window.frames.length;
-    const batch = this.#waiting
-      .filter(({ window }) => window.frames.length === frames)
-      .slice(0, this.#options.batch);
-    for (const taken of batch) this.#waiting.splice(this.#waiting.indexOf(taken), 1);
-    return batch;
+    const next = this.#waiting.take(performance.now());
+    if (!next) return [];
+    const isAsLong = ({ window }: Waiting) => window.frames.length === next.window.frames.length;
+    return [next, ...this.#waiting.takeMore(this.#options.batch - 1, isAsLong)];
   }
 
   async #run(process: CodecProcess, batch: readonly Waiting[]): Promise<void> {
+    const begunAtMs = performance.now();
     try {
       const audio = await process.decode(batch.map(({ window }) => window));
+      this.#waiting.spoken((performance.now() - begunAtMs) / batch.length);
       for (const [i, { resolve }] of batch.entries()) resolve(audio[i] ?? new Int16Array(0));
     } catch (error) {
       for (const waiting of batch) this.#tryAgain(waiting, process.dead, error as Error);
@@ -122,7 +122,7 @@ export class CodecPool {
   #tryAgain(waiting: Waiting, died: boolean, error: Error): void {
     waiting.tries++;
     if (!died || waiting.tries >= mostTries || this.#closing.signal.aborted) waiting.reject(error);
-    else this.#waiting.push(waiting);
+    else this.#waiting.add(waiting);
   }
 
   async #start(): Promise<void> {

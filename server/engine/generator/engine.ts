@@ -198,6 +198,7 @@ export class GeneratorEngine implements Engine {
       sampling: utterance.sampling ?? usualSampling,
       seed: this.#seed,
       dueAtMs: utterance.dueAtMs ?? performance.now(),
+      isFirst: utterance.isFirst ?? false,
       signal,
       onWritten,
     });
@@ -303,6 +304,7 @@ async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> 
     sampling: { ...usualSampling, maxTokens: 200 },
     seed,
     dueAtMs: 0,
+    isFirst: false,
     signal: new AbortController().signal,
     onWritten: () => undefined,
   });

@@ -11,6 +11,8 @@ export interface WriteAsk {
   readonly seed: number | undefined;
   /** When its listener runs dry, in milliseconds of `performance.now`. */
   readonly dueAtMs: number;
+  /** It begins a stream, whose listener hears nothing yet. */
+  readonly isFirst: boolean;
   readonly signal: AbortSignal;
   /** Called once all of it is written, though not all of it is heard: whether to its end, or cut where the model may write no more. */
   readonly onWritten: (isWhole: boolean) => void;

@@ -126,7 +126,10 @@ export class TokensWriter implements SpeechWriter {
     throw new GeneratorTrouble("nonsense", `the generator wrote ${dropped} tokens that are no speech`);
   }
 
-  async *#decoded(store: FrameStore, { dueAtMs, signal }: WriteAsk): AsyncGenerator<Int16Array, void, void> {
+  async *#decoded(
+    store: FrameStore,
+    { dueAtMs, isFirst, signal }: WriteAsk,
+  ): AsyncGenerator<Int16Array, void, void> {
     const { rate, frameSamples } = this.#codec;
     const plan = new WindowPlan(this.#codec);
     const seam = new Seam(this.#codec);
@@ -137,9 +140,15 @@ export class TokensWriter implements SpeechWriter {
       const window = plan.next(store.length, store.isWhole);
       if (!window) return;
       const job = { frames: store.slice(window.from, window.to), wanted: seam.needs(window) };
-      const audio = await this.#options.codec.decode(job, driesAtMs ?? dueAtMs);
+      const isHeard = driesAtMs !== undefined || !isFirst;
+      const audio = await this.#options.codec.decode(job, {
+        dueAtMs: driesAtMs ?? dueAtMs,
+        isFirst: !isHeard,
+      });
+      // the audio of a stream that is heard waits for its turn; that of a new one is heard at once
+      const nowMs = performance.now();
       driesAtMs =
-        (driesAtMs ?? performance.now()) + ((window.end - window.begin) * frameSamples * 1000) / rate;
+        (driesAtMs ?? (isHeard ? Math.max(nowMs, dueAtMs) : nowMs)) + ((window.end - window.begin) * frameSamples * 1000) / rate;
       yield seam.join(audio, window);
     }
   }
