@@ -132,6 +132,10 @@ test-kind: node_modules/.installed ## make up and make down by a real kind, offl
 bench: node_modules/.installed deps ## how fast it is here, side by side with what it is made of: docs/benchmarks.md (6 minutes; SOAK=1: 16)
 	@$(NODE) test/bench/main.ts
 
+.PHONY: bench-load-balancing
+bench-load-balancing: node_modules/.installed ## how several API processes share replicas, simulated: docs/benchmarks-load-balancing.md (a minute)
+	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) test/bench/load-balancing/main.ts
+
 .PHONY: bench-operator
 bench-operator: node_modules/.installed ## the operator beside its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes; SIZES=20,40 REST=30: minutes)
 	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) PAGE=$(PAGE) FROM=$(FROM) $(NODE) test/bench/operator/main.ts

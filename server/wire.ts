@@ -8,6 +8,10 @@ import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, sample
 import type { WordTime } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
+/** Header of a model tier's answers: its load, as Open Request Cost Aggregation writes it. */
+export const orcaHeader = "endpoint-load-metrics";
+/** Header of `POST /invocations`, `1`: refuse the request at once rather than let it wait; another replica may have room. */
+export const noQueueHeader = "x-svc-no-queue";
 /** Header of `POST /invocations`: the id of the API key that the request came with, percent-encoded. Queues are fair by it. */
 export const callerHeader = "x-svc-caller";
 

@@ -1,8 +1,9 @@
 import type { Dispatcher } from "undici";
 import { Failure, type FieldError, isErrorCode } from "../errors.ts";
 import type { Invocation } from "../speech.ts";
-import { callerHeader, wireType } from "../wire.ts";
+import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../wire.ts";
 import { readBounded } from "./bounded-body.ts";
+import { type LoadReport, readLoadReport } from "./load-report.ts";
 
 /** An error body of a model tier is a small problem document. */
 const maxProblemBytes = 64 * 1024;
@@ -18,6 +19,10 @@ export interface Call {
   /** The id of the caller's key. */
   readonly caller: string;
   readonly signal: AbortSignal;
+  /** Whether the replica may let the request wait for a place; else it refuses at once where it has none. */
+  readonly mayQueue: boolean;
+  /** Told the replica's load, with every answer that tells it. */
+  readonly onLoad: (report: LoadReport) => void;
   /** Go on with the request's trace. */
   readonly traceHeaders: Readonly<Record<string, string>>;
 }
@@ -27,7 +32,7 @@ export interface Call {
  * @throws Failure as the model tier told it, or what the connection throws.
  */
 export async function invoke(
-  { agent, url, secret, requestId, caller, signal, traceHeaders }: Call,
+  { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: Call,
   invocation: Invocation,
 ): Promise<Dispatcher.ResponseData["body"]> {
   const answer = await agent.request({
@@ -40,11 +45,14 @@ export async function invoke(
       accept: wireType,
       "x-request-id": requestId,
       [callerHeader]: encodeURIComponent(caller.toWellFormed()),
+      ...(!mayQueue && { [noQueueHeader]: "1" }),
       ...(secret !== undefined && { authorization: `Bearer ${secret}` }),
     },
     body: JSON.stringify(invocation),
     signal,
   });
+  const report = readLoadReport(answer.headers[orcaHeader]);
+  if (report) onLoad(report);
   if (answer.statusCode !== 200) throw await readProblem(answer);
   return answer.body;
 }

@@ -5,6 +5,7 @@ import type { Invocation } from "../speech.ts";
 import type { Attributes, Span } from "../tracing/span.ts";
 import { invoke } from "./invoke.ts";
 import type { LoadBook } from "./load-book.ts";
+import type { LoadReport } from "./load-report.ts";
 import { PoolStream, type PoolStreamFacts } from "./pool-stream.ts";
 import type { Replica, ReplicaChooser } from "./replicas.ts";
 import { awaitFirstAudio, type BegunSpeech } from "./spoken-frames.ts";
@@ -62,6 +63,10 @@ export interface Models {
 
 /** Replicas asked for one request. */
 const maxAttempts = 3;
+/** Replicas that may break over one request: a text that crashes engines would take down one after the other. */
+const mostBroken = 2;
+/** Replicas that may say that they are full before the request waits at one. */
+const mostFull = 8;
 
 export function createModels(options: ModelsOptions): Models {
   const agent = new Agent({
@@ -80,60 +85,119 @@ export function createModels(options: ModelsOptions): Models {
 type Caller = ModelsOptions & { readonly agent: Dispatcher };
 
 async function speakSomewhere(caller: Caller, invocation: Invocation, context: CallContext): Promise<Speech> {
-  const tried = new Set(context.after && [context.after.replica]);
-  const search = new Search(caller, invocation, tried);
-  let failure = context.after?.failure;
-  let mayBeStale = true;
-  while (tried.size < maxAttempts) {
-    const replica = await search.next(failure, context.signal);
-    if (!replica) break;
-    context.onAttempt(failure?.code);
-    const stream = new PoolStream(replica, context.signal, caller);
+  const { signal } = context;
+  const search = new Search(caller, invocation, context.after);
+  for (let found = await search.next(signal); found; found = await search.next(signal)) {
+    const { replica } = found;
+    context.onAttempt(search.failure?.code);
+    const stream = new PoolStream(replica, signal, {
+      ...caller,
+      onPoolStream: (facts) => {
+        if (facts.outcome === "error") caller.chooser.failed(replica);
+        caller.onPoolStream(facts);
+      },
+    });
     try {
-      return await speakOn(caller, replica, invocation, context, stream);
+      return await speakOn(caller, { ...found, stream }, invocation, context);
     } catch (error) {
-      failure = asFailure(error, context.signal);
-      if (mayBeStale && isStaleConnection(error)) stream.left();
-      else tried.add(replica.url);
-      stream.failed(failure);
-      if (!isWorthAnotherReplica(failure) || context.signal.aborted) throw failure;
-      mayBeStale = false;
+      const { failure, isStale } = search.failed(found, error, signal);
+      if (isStale) stream.left();
+      else stream.failed(failure);
+      if (signal.aborted || !search.mayGoOn) throw failure;
     }
   }
-  throw failure ?? unreachable(invocation);
+  throw search.failure ?? unreachable(invocation);
+}
+
+interface FoundReplica {
+  readonly replica: Replica;
+  /** Nobody else may have room: the request waits there for its turn. */
+  readonly mayQueue: boolean;
 }
 
 /** For a replica that can speak one invocation and was not tried. */
 class Search {
   readonly #caller: Caller;
   readonly #modelId: Invocation["modelId"];
-  readonly #tried: ReadonlySet<string>;
+  readonly #tried: Set<string>;
   readonly #without: ReadonlySet<string>;
+  /** Replicas that had no place for this request. */
+  readonly #full = new Set<string>();
+  #failure: Failure | undefined;
+  #broken = 0;
+  #mayBeStale = true;
+  /** Its connection was stale. */
+  #again: FoundReplica | undefined;
   #deadlineMs: number | undefined;
 
-  constructor(caller: Caller, { modelId, speaker }: Invocation, tried: ReadonlySet<string>) {
+  constructor(caller: Caller, { modelId, speaker }: Invocation, after: CallContext["after"]) {
     this.#caller = caller;
     this.#modelId = modelId;
-    this.#tried = tried;
+    this.#tried = new Set(after && [after.replica]);
     this.#without = caller.replicasWithout(speaker);
+    this.#failure = after?.failure;
+    if (after?.failure.code === "model_failed") this.#broken++;
   }
 
-  /**
-   * Waits for one where the model sleeps and is woken; undefined when none is left.
-   * @param failure of the replica that was asked before.
-   */
-  async next(failure: Failure | undefined, signal: AbortSignal): Promise<Replica | undefined> {
-    const found = this.#choose();
-    if (found || (failure && !mayBeGone(failure))) return found;
+  /** Of the replica that was asked last. */
+  get failure(): Failure | undefined {
+    return this.#failure;
+  }
+
+  /** Whether another replica may do better, and may be asked. */
+  get mayGoOn(): boolean {
+    return this.#broken < mostBroken && (!this.#failure || isWorthAnotherReplica(this.#failure));
+  }
+
+  /** Waits for one where the model sleeps and is woken; undefined when none is left. */
+  async next(signal: AbortSignal): Promise<FoundReplica | undefined> {
+    if (this.#tried.size >= maxAttempts) return undefined;
+    const found = this.#again ?? this.#find();
+    if (found || (this.#failure && !mayBeGone(this.#failure))) return found;
     const { waitingRoom } = this.#caller;
     this.#deadlineMs ??= waitingRoom.deadline();
     const until = { deadlineMs: this.#deadlineMs, signal };
     const came = await waitingRoom.wait(this.#modelId, () => this.#choose() !== undefined, until);
-    return came ? this.#choose() : undefined;
+    return came ? this.#find() : undefined;
   }
 
-  #choose(): Replica | undefined {
-    return this.#caller.chooser.choose(this.#modelId, new Set([...this.#tried, ...this.#without]));
+  /** A replica failed before its first audio. A stale connection says nothing of it: it is asked once more. */
+  failed(found: FoundReplica, error: unknown, signal: AbortSignal) {
+    const { replica, mayQueue } = found;
+    const failure = asFailure(error, signal);
+    const isStale = this.#mayBeStale && isStaleConnection(error);
+    if (!isStale) {
+      const isFull = !mayQueue && failure.code === "saturated";
+      (isFull ? this.#full : this.#tried).add(replica.url);
+      if (failure.code === "model_failed") this.#broken++;
+    }
+    this.#again = isStale ? found : undefined;
+    this.#mayBeStale = false;
+    this.#failure = failure;
+    return { failure, isStale };
+  }
+
+  /** One that may have a place, else one to wait at. */
+  #find(): FoundReplica | undefined {
+    return this.#withRoom() ?? this.#toQueueAt();
+  }
+
+  /** One that may have a place, where there is another to ask if it has none. */
+  #withRoom(): FoundReplica | undefined {
+    if (this.#full.size >= mostFull) return undefined;
+    const replica = this.#choose(this.#full);
+    const isOnly = this.#full.size === 0 && replica && !this.#choose(new Set([replica.url]));
+    return replica && { replica, mayQueue: isOnly === true };
+  }
+
+  #toQueueAt(): FoundReplica | undefined {
+    const replica = this.#choose();
+    return replica && { replica, mayQueue: true };
+  }
+
+  #choose(without: ReadonlySet<string> = new Set()): Replica | undefined {
+    const { chooser } = this.#caller;
+    return chooser.choose(this.#modelId, new Set([...this.#tried, ...this.#without, ...without]));
   }
 }
 
@@ -191,10 +255,9 @@ const overOrUnwanted = new Error("the stream is over, or nobody listens any more
 
 async function speakOn(
   caller: Caller,
-  replica: Replica,
+  { replica, mayQueue, stream }: FoundReplica & { readonly stream: PoolStream },
   invocation: Invocation,
   context: CallContext,
-  stream: PoolStream,
 ): Promise<Speech> {
   const places = [caller.chooser.occupy(replica), caller.load.occupy(replica)];
   const stop = new AbortController();
@@ -212,7 +275,15 @@ async function speakOn(
   try {
     context.signal.throwIfAborted();
     const { requestId, caller: callerId, onOovs } = context;
-    const call = { requestId, caller: callerId, signal: stop.signal, traceHeaders: span.headers };
+    const onLoad = (report: LoadReport) => caller.chooser.reported(replica, report);
+    const call = {
+      requestId,
+      caller: callerId,
+      signal: stop.signal,
+      mayQueue,
+      onLoad,
+      traceHeaders: span.headers,
+    };
     const target = { agent: caller.agent, url: replica.url, secret: caller.token() };
     const body = await invoke({ ...target, ...call }, invocation);
     const speech = await awaitFirstAudio(body, onOovs, stream);

@@ -117,7 +117,7 @@ export async function startApiTier(
     load,
     waitingRoom: createWaitingRoom(directory, load, waiting, clock),
     replicasWithout: voices.replicasWithout,
-    chooser: createReplicaChooser(directory, random),
+    chooser: createReplicaChooser(directory, random, () => clock.monotonicMs()),
     onPoolStream: (facts) => metrics.poolStream(facts),
     token: () => files.token?.current(),
     clock,

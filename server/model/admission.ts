@@ -54,11 +54,13 @@ export class Admission {
   /**
    * Waits for a place. Resolves with undefined when the signal aborts first.
    * @param caller whose request it is; each caller's turn comes once a round.
+   * @param mayWait false: a request that finds no place is refused at once.
    * @throws Failure `saturated` when the queue is full or the deadline passes.
    */
-  async enter(signal: AbortSignal, caller = ""): Promise<Release | undefined> {
+  async enter(signal: AbortSignal, caller = "", mayWait = true): Promise<Release | undefined> {
     if (signal.aborted) return undefined;
     if (this.#speaking < this.limits.maxStreams) return this.#begin();
+    if (!mayWait) throw this.#saturated(caller);
     const end = await this.#wait(signal, caller);
     if (end === "late" || end === "refused") throw this.#saturated(caller);
     return end === "gone" ? undefined : this.#begin(true);

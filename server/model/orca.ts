@@ -1,7 +1,5 @@
 import type { Admission } from "./admission.ts";
 
-export const orcaHeader = "endpoint-load-metrics";
-
 /**
  * The load of this replica as an Open Request Cost Aggregation report in the text form of the header
  * (`TEXT name=value, …`; field names as in xds.data.orca.v3.OrcaLoadReport).

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Failure, toProblem } from "../errors.ts";
+import { orcaHeader } from "../wire.ts";
 import type { Admission } from "./admission.ts";
-import { orcaHeader, orcaReport } from "./orca.ts";
+import { orcaReport } from "./orca.ts";
 import { asFailure } from "./synthesis.ts";
 
 /** arcana takes texts of any length; the API tier bounds what its callers may send. */

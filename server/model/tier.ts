@@ -22,7 +22,7 @@ import { startTelemetry } from "../telemetry/start.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Span, Tracing } from "../tracing/span.ts";
 import { startTracing } from "../tracing/start.ts";
-import { callerHeader, wireType } from "../wire.ts";
+import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../wire.ts";
 import { AcceptedTokens } from "./access.ts";
 import { reportRequests } from "./access-log.ts";
 import { Admission } from "./admission.ts";
@@ -30,7 +30,7 @@ import { FoundWords } from "./found-words.ts";
 import { readInvocation } from "./invocation.ts";
 import { TierMetrics } from "./metrics.ts";
 import { listMounted } from "./mounted.ts";
-import { orcaHeader, orcaReport } from "./orca.ts";
+import { orcaReport } from "./orca.ts";
 import { addProbes, type TierState } from "./probes.ts";
 import { answerFailures, draining, maxBodyBytes, report } from "./problems.ts";
 import type { ModelTierOptions } from "./settings.ts";
@@ -266,7 +266,11 @@ class ModelTier {
   async #enter(request: FastifyRequest, signal: AbortSignal): Promise<(() => void) | undefined> {
     const span = request.span.child("admission");
     try {
-      const release = await this.#admission.enter(signal, callerOf(request));
+      const release = await this.#admission.enter(
+        signal,
+        callerOf(request),
+        request.headers[noQueueHeader] !== "1",
+      );
       span.end();
       return release;
     } catch (error) {

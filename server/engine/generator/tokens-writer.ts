@@ -148,7 +148,8 @@ export class TokensWriter implements SpeechWriter {
       // the audio of a stream that is heard waits for its turn; that of a new one is heard at once
       const nowMs = performance.now();
       driesAtMs =
-        (driesAtMs ?? (isHeard ? Math.max(nowMs, dueAtMs) : nowMs)) + ((window.end - window.begin) * frameSamples * 1000) / rate;
+        (driesAtMs ?? (isHeard ? Math.max(nowMs, dueAtMs) : nowMs)) +
+        ((window.end - window.begin) * frameSamples * 1000) / rate;
       yield seam.join(audio, window);
     }
   }

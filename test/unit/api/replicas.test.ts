@@ -10,14 +10,19 @@ const route = (pool: string, weight = 100, idle = false): Route => ({
   idle,
 });
 
-function chooser(routes: readonly Route[], replicas: Record<string, readonly string[]>, random = () => 0) {
+function chooser(
+  routes: readonly Route[],
+  replicas: Record<string, readonly string[]>,
+  random = () => 0,
+  now = () => 0,
+) {
   const directory: Directory = {
     table: () => ({ version: 1, profile: "self-hosted", models: { mist: routes } }),
     replicas: ({ pool }) => replicas[pool] ?? [],
     onChange: () => undefined,
     close: () => undefined,
   };
-  return createReplicaChooser(directory, random);
+  return createReplicaChooser(directory, random, now);
 }
 
 describe("the replica chooser", () => {
@@ -54,6 +59,70 @@ describe("the replica chooser", () => {
     expect(replicas.choose("mist", new Set(["http://a"]))?.url).toBe("http://b");
     expect(replicas.choose("mist", new Set(["http://a", "http://b"]))).toBeUndefined();
     expect(replicas.choose("arcana", new Set())).toBeUndefined();
+  });
+});
+
+describe("the replica chooser's knowledge", () => {
+  const [one, two] = [
+    { url: "http://1", pool: "a" },
+    { url: "http://2", pool: "a" },
+  ];
+  let nowMs = 0;
+  const twoReplicas = () => {
+    nowMs = 0;
+    return chooser(
+      [route("a")],
+      { a: [one.url, two.url] },
+      () => 0,
+      () => nowMs,
+    );
+  };
+  const chosen = (replicas: ReturnType<typeof chooser>) => replicas.choose("mist", new Set())?.url;
+
+  it("is what a replica reported, other processes' streams included, for a second", () => {
+    const replicas = twoReplicas();
+    replicas.occupy(two);
+    replicas.reported(one, { streams: 4, capacity: 4 });
+    expect(chosen(replicas)).toBe(two.url);
+    nowMs = 1000;
+    expect(chosen(replicas)).toBe(two.url);
+    nowMs = 1001;
+    expect(chosen(replicas)).toBe(one.url);
+  });
+
+  it("adds its own streams since the report, and takes those that ended off", () => {
+    const replicas = twoReplicas();
+    const end = replicas.occupy(one);
+    replicas.reported(one, { streams: 3, capacity: 4 });
+    replicas.reported(two, { streams: 3, capacity: 4 });
+    replicas.occupy(two);
+    expect(chosen(replicas)).toBe(one.url);
+    replicas.occupy(one);
+    replicas.occupy(one);
+    expect(chosen(replicas)).toBe(two.url);
+    end();
+    end();
+    expect(chosen(replicas)).toBe(one.url);
+  });
+
+  it("keeps away from a replica that failed for five seconds, unless no other is left", () => {
+    const replicas = twoReplicas();
+    replicas.occupy(two);
+    replicas.failed(one);
+    expect(chosen(replicas)).toBe(two.url);
+    expect(replicas.choose("mist", new Set([two.url]))?.url).toBe(one.url);
+    replicas.failed(two);
+    expect(chosen(replicas)).toBe(one.url);
+    nowMs = 4999;
+    replicas.failed(two);
+    expect(chosen(replicas)).toBe(one.url);
+    nowMs = 5000;
+    expect(chosen(replicas)).toBe(one.url);
+    replicas.occupy(one);
+    replicas.occupy(one);
+    expect(chosen(replicas)).toBe(one.url);
+    nowMs = 9999;
+    expect(chosen(replicas)).toBe(two.url);
   });
 });
 

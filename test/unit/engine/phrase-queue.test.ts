@@ -21,7 +21,11 @@ describe("phrases that wait", () => {
     ["new streams in the order in which they came", [first(1260), first(1250), first(1260)], [1, 0, 2]],
     ["a new stream first where that leaves time to all others", [heard(1300), first(1250)], [1, 0]],
     ["a stream that is heard first where it would run dry", [heard(1199), first(1250)], [0, 1]],
-    ["also the last of several", [heard(1900), heard(1250), first(1250)], [1, 2, 0]],
+    [
+      "one stream first where the last of several would run dry",
+      [heard(1230), heard(1290), first(1250)],
+      [0, 2, 1],
+    ],
     ["a new stream that has waited for long by its deadline", [heard(now), first(now - 5000)], [1, 0]],
     ["one that has waited for less after who runs dry", [heard(now), first(now - 4999)], [0, 1]],
   ])("are spoken %s", (_rule, waiting, order) => {
@@ -55,11 +59,15 @@ interface Stream {
   readonly phrases: number[];
   heardSinceMs: number | undefined;
   seconds: number;
-  askedAtMs: number;
+  readonly askedAtMs: number;
 }
 
 interface Crowd {
-  readonly queue: { add(phrase: Phrase): void; take(nowMs: number): Phrase | undefined; spoken(ms: number): void };
+  readonly queue: {
+    add(phrase: Phrase): void;
+    take(nowMs: number): Phrase | undefined;
+    spoken?(durationMs: number): void;
+  };
   readonly callers: number;
   readonly places: number;
   readonly processes: number;
@@ -76,46 +84,53 @@ function serve({ queue, callers, places, processes, speed, seed }: Crowd) {
   const random = pseudoRandom(seed);
   const gapsMs: number[] = [];
   const firstAudioMs: number[] = [];
-  const newStream = (): Stream => ({
-    phrases: Array.from({ length: 1 + Math.floor(4 * random()) }, () => 1 + 2.5 * random()),
-    heardSinceMs: undefined,
-    seconds: 0,
-    askedAtMs: 0,
-  });
   let nowMs = 0;
   const ask = (stream: Stream) => {
     const isFirst = stream.heardSinceMs === undefined;
     const dueAtMs = (stream.heardSinceMs ?? nowMs + patienceMs) + stream.seconds * 1000;
     queue.add({ stream, isFirst, dueAtMs: Math.max(nowMs, dueAtMs), askedAtMs: nowMs });
   };
-  const admit = () => {
-    const stream = newStream();
-    stream.askedAtMs = nowMs;
-    ask(stream);
-  };
+  const admit = () => ask(newStream(nowMs, random));
   for (let i = 0; i < Math.min(callers, places); i++) admit();
   const busy: { doneAtMs: number; tookMs: number; phrase: Phrase }[] = [];
-  while (nowMs < minutes * 60_000) {
-    while (busy.length < processes) {
-      const phrase = queue.take(nowMs);
-      if (!phrase) break;
-      const tookMs = (((phrase.stream.phrases[0] ?? 0) * processes) / speed) * 1000 * (0.8 + 0.4 * random());
-      busy.push({ doneAtMs: nowMs + tookMs, tookMs, phrase });
-    }
-    busy.sort((a, b) => a.doneAtMs - b.doneAtMs);
-    const done = busy.shift();
-    if (!done) break;
-    nowMs = done.doneAtMs;
-    queue.spoken(done.tookMs);
-    const { stream } = done.phrase;
+  const begin = (phrase: Phrase) => {
+    const tookMs = (((phrase.stream.phrases[0] ?? 0) * processes) / speed) * 1000 * (0.8 + 0.4 * random());
+    busy.push({ doneAtMs: nowMs + tookMs, tookMs, phrase });
+  };
+  const end = (stream: Stream) => {
     if (stream.heardSinceMs === undefined) firstAudioMs.push(nowMs - stream.askedAtMs);
     else gapsMs.push(Math.max(0, nowMs - (stream.heardSinceMs + stream.seconds * 1000)));
     stream.heardSinceMs ??= nowMs;
     stream.seconds += stream.phrases.shift() ?? 0;
     if (stream.phrases.length > 0) ask(stream);
     else admit();
+  };
+  const fill = () => {
+    for (let next = queue.take(nowMs); next; next = queue.take(nowMs)) {
+      begin(next);
+      if (busy.length === processes) return;
+    }
+  };
+  while (nowMs < minutes * 60_000) {
+    if (busy.length < processes) fill();
+    busy.sort((a, b) => a.doneAtMs - b.doneAtMs);
+    const done = busy.shift();
+    if (!done) break;
+    nowMs = done.doneAtMs;
+    queue.spoken?.(done.tookMs);
+    end(done.phrase.stream);
   }
-  return { streams: firstAudioMs.length, longestGapMs: Math.max(...gapsMs), longestFirstMs: Math.max(...firstAudioMs) };
+  return {
+    streams: firstAudioMs.length,
+    longestGapMs: Math.max(...gapsMs),
+    longestFirstMs: Math.max(...firstAudioMs),
+  };
+}
+
+/** One to four phrases of 1 to 3.5 seconds. */
+function newStream(askedAtMs: number, random: () => number): Stream {
+  const phrases = Array.from({ length: 1 + Math.floor(4 * random()) }, () => 1 + 2.5 * random());
+  return { phrases, heardSinceMs: undefined, seconds: 0, askedAtMs };
 }
 
 /** What the queue was before: the earliest deadline alone. */
@@ -128,7 +143,6 @@ class EarliestDeadline {
     this.#waiting.sort((a, b) => a.dueAtMs - b.dueAtMs);
     return this.#waiting.shift();
   }
-  spoken(): void {}
 }
 
 describe("sixteen places and callers in a loop, whose sentences have one to four phrases", () => {
