@@ -1,8 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { childrenOf } from "../../bench/process-figures.ts";
 import { parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
+import { seededRandom } from "../../support/seed.ts";
 import {
   descriptorsOf,
   makeTierFiles,
@@ -16,29 +16,30 @@ const sentence = "The quick brown fox jumps over the lazy dog, and then it rests
 /** Hours of speech: whoever speaks it is in the middle of it. */
 const long = sentence.repeat(2000);
 
-/** Starting a replica takes half a minute on a machine with much else to do. */
-vi.setConfig({ testTimeout: 180_000 });
-
 /** Much speech whose first audio comes soon. */
 const many = "Yes. ".repeat(2000);
 
 let files: TierFiles;
 let api: TierProcess;
-let replicas: TierProcess[];
+/** Replicas of arcana by what happens to them; a dead one is not started again. */
+let replicas: Record<"speaksAndDies" | "diesIdle" | "stays" | "small", TierProcess>;
 
 beforeAll(async () => {
   files = await makeTierFiles();
   files.route({});
-  [api, ...replicas] = await Promise.all([
-    startTierProcess("api", files),
-    startTierProcess("arcana", files),
-    startTierProcess("arcana", files),
-  ]);
-  await useReplicas(...replicas);
+  const start = (environment = {}) => startTierProcess("arcana", files, environment);
+  // one after the other: each has the whole time limit for its own start
+  replicas = {
+    speaksAndDies: await start(),
+    diesIdle: await start(),
+    stays: await start(),
+    small: await start({ SVC_TTS_MAX_CONCURRENT_STREAMS: "2" }),
+  };
+  api = await startTierProcess("api", files);
 });
 
 afterAll(async () => {
-  await Promise.all([api, ...replicas].map((tier) => tier.kill("SIGKILL")));
+  await Promise.all([api, ...Object.values(replicas)].map((tier) => tier.kill("SIGKILL")));
   files.remove();
 });
 
@@ -53,13 +54,6 @@ async function useReplicas(...tiers: readonly TierProcess[]): Promise<void> {
   await eventually("the old table is gone", async () => (await routedModels()) === 0);
   files.route({ arcana: routeTo(...tiers.map(({ url }) => url)) });
   await eventually("the API speaks through them", async () => (await say("Hello.")).status === 200);
-}
-
-/** A replica that was killed is started anew, elsewhere. */
-async function replace(dead: TierProcess): Promise<void> {
-  const next = await startTierProcess("arcana", files);
-  replicas = replicas.map((tier) => (tier === dead ? next : tier));
-  await useReplicas(...replicas);
 }
 
 function ask(text: string, accept = "audio/wav", signal?: AbortSignal): Promise<Response> {
@@ -99,15 +93,6 @@ async function metric(tier: TierProcess, line: RegExp): Promise<number> {
 const spokenByApi = () => metric(api, /^svc_tts_streams\{model="arcana"\} (\d+)$/m);
 const spokenBy = (tier: TierProcess) => metric(tier, /^svc_tts_model_streams (\d+)$/m);
 
-async function replicaThatSpeaks(): Promise<TierProcess> {
-  let found: TierProcess | undefined;
-  await eventually("a replica speaks", async () => {
-    for (const tier of replicas) if ((await spokenBy(tier)) > 0) found = tier;
-    return found !== undefined;
-  });
-  return found as TierProcess;
-}
-
 /** What a caller saw of the end of an answer that was cut in its middle. */
 async function ending(answer: Response): Promise<string> {
   if (answer.status !== 200) return `${answer.status} ${((await answer.json()) as { code: string }).code}`;
@@ -129,123 +114,149 @@ const cases: readonly [accept: string, seen: string][] = [
 ];
 
 describe("a model tier that is killed", () => {
-  it.each(cases)("while it speaks as %s: the caller sees: %s", async (accept, seen) => {
-    const answer = await ask(long, accept); // the first audio is out
-    const victim = await replicaThatSpeaks();
-    await victim.kill("SIGKILL");
-    expect(await ending(answer)).toBe(seen);
+  it("while it speaks breaks every answer off, and as the only one leaves a 503 that says when to come back", async () => {
+    await useReplicas(replicas.speaksAndDies);
+    const answers = await Promise.all(cases.map(([accept]) => ask(long, accept))); // the first audio is out
+    await replicas.speaksAndDies.kill("SIGKILL");
+    expect(await Promise.all(answers.map(ending))).toEqual(cases.map(([, seen]) => seen));
     await eventually("the API counts no stream", async () => (await spokenByApi()) === 0);
-    await replace(victim);
-  });
-
-  it("between requests, is not noticed by callers while another replica is there", async () => {
-    const [victim] = replicas as [TierProcess];
-    await victim.kill("SIGKILL");
-    const said = await Promise.all(Array.from({ length: 12 }, () => say("Hello.")));
-    expect(said.map(({ status }) => status)).toEqual(said.map(() => 200));
-    await replace(victim);
-  });
-
-  it("and was the only one, is a 503 that says when to come back", async () => {
-    const [victim, other] = replicas as [TierProcess, TierProcess];
-    await useReplicas(victim);
-    await victim.kill("SIGKILL");
-    const said = await Promise.all(Array.from({ length: 4 }, () => say("Hello.")));
-    for (const each of said) {
-      expect(each).toMatchObject({
+    for (const said of await Promise.all(Array.from({ length: 4 }, () => say("Hello.")))) {
+      expect(said).toMatchObject({
         status: 503,
         code: "model_unreachable",
         retryAfter: expect.stringMatching(/^\d+$/),
       });
     }
     await eventually("health tells", async () => (await fetch(`${api.url}/health`)).status === 503);
-    await useReplicas(other);
-    await replace(victim);
+  });
+
+  it("between requests, is not noticed by callers while another replica is there", async () => {
+    await useReplicas(replicas.diesIdle, replicas.stays);
+    await replicas.diesIdle.kill("SIGKILL");
+    const said = await Promise.all(Array.from({ length: 12 }, () => say("Hello.")));
+    expect(said.map(({ status }) => status)).toEqual(said.map(() => 200));
   });
 });
 
 describe("an engine process that is killed", () => {
   const killEngines = () => {
-    for (const { pid } of replicas) for (const engine of childrenOf(pid)) process.kill(engine, "SIGKILL");
+    for (const engine of childrenOf(replicas.stays.pid)) killIfThere(engine);
   };
 
   it("between requests, costs none of them", async () => {
+    await useReplicas(replicas.stays);
     killEngines();
     const said = await Promise.all(Array.from({ length: 8 }, () => say(sentence)));
     expect(said.map(({ status }) => status)).toEqual(said.map(() => 200));
   });
 
-  it.each(["audio/wav", "text/event-stream"])(
-    "while it speaks as %s: the stream goes on or breaks off, and never looks whole",
-    async (accept) => {
-      const hangUp = new AbortController();
-      const answer = await ask(long, accept, hangUp.signal);
+  it("while it speaks, and so each that takes its place, breaks answers off and never makes them look whole", async () => {
+    await useReplicas(replicas.stays);
+    const answers = await Promise.all(cases.map(([accept]) => ask(long, accept)));
+    let over = false;
+    const seen = Promise.all(answers.map(ending)).finally(() => {
+      over = true;
+    });
+    await eventually("every answer is over", () => {
       killEngines();
-      const over = ending(answer);
-      const seen = await Promise.race([over, sleep(3000).then(() => "goes on")]);
-      hangUp.abort();
-      await over;
-      expect(["goes on", accept === "audio/wav" ? "broken off" : "error model_failed"]).toContain(seen);
-      await eventually("nothing is in flight", async () => (await spokenByApi()) === 0);
-      expect((await say("Hello.")).status).toBe(200);
-    },
-  );
-});
-
-describe("a thousand callers who hang up", () => {
-  /** Most hang up while they wait for an engine or for its first audio, one in four in mid-speech. */
-  const hangUpAfter = async (when: "audio" | number, i: number) => {
-    const caller = new AbortController();
-    const asked = ask(many, cases[i % 3]?.[0], caller.signal);
-    if (when === "audio") await (await asked).body?.getReader().read();
-    else await sleep(when);
-    caller.abort();
-    await asked.catch((cause: unknown) => expect(cause).toHaveProperty("name", "AbortError"));
-  };
-
-  it("leave no stream, no process and no descriptor behind", async () => {
-    const wave = async () => {
-      await Promise.all(Array.from({ length: 40 }, (_, i) => hangUpAfter(i % 4 === 0 ? "audio" : i * 5, i)));
-      const tiers = [spokenByApi, ...replicas.map((tier) => () => spokenBy(tier))];
-      await eventually("nothing is in flight", async () =>
-        (await Promise.all(tiers.map((ask) => ask()))).every((n) => n === 0),
-      );
-    };
-    await wave();
-    const all = [api, ...replicas];
-    const before = all.map(({ pid }) => ({
-      descriptors: descriptorsOf(pid),
-      children: childrenOf(pid).length,
-    }));
-    for (let i = 0; i < 24; i++) await wave();
-    await eventually("descriptors are as few as before", () =>
-      all.every(({ pid }, i) => descriptorsOf(pid) <= (before[i]?.descriptors ?? 0) + 10),
-    );
-    expect(all.map(({ pid }) => childrenOf(pid).length)).toEqual(before.map(({ children }) => children));
+      return over;
+    });
+    expect(await seen).toEqual(cases.map(([, ending]) => ending));
+    await eventually("nothing is in flight", async () => (await spokenByApi()) === 0);
     expect((await say("Hello.")).status).toBe(200);
   });
 });
 
-describe("twice what the models can take", () => {
-  it("is served or refused at once with a time to come back, and health stays true", async () => {
-    const small = await startTierProcess("arcana", files, { SVC_TTS_MAX_CONCURRENT_STREAMS: "2" });
-    await useReplicas(small);
-    const said: Said[] = [];
-    const until = performance.now() + 3000;
-    const caller = async () => {
-      while (performance.now() < until) said.push(await say(sentence.repeat(3)));
+describe("hundreds of callers who hang up", () => {
+  const random = seededRandom("hang-ups");
+  const callersAtOnce = 40;
+  const mostPieces = 60;
+
+  /**
+   * Each hangs up when the wave has heard a number of pieces of audio that the seed chose: before the request is sent,
+   * while it waits for a stream or for its first audio, or in mid-speech.
+   */
+  const wave = async () => {
+    const listeners = new Set<() => void>();
+    let pieces = 0;
+    const hear = () => {
+      pieces++;
+      for (const look of listeners) look();
     };
-    await Promise.all([
-      ...Array.from({ length: 8 }, caller),
-      sleep(1000).then(async () => expect((await fetch(`${api.url}/health`)).status).toBe(200)),
-    ]);
-    for (const each of said) {
-      expect([200, 503]).toContain(each.status);
-      if (each.status === 503)
-        expect(each).toMatchObject({ code: "saturated", retryAfter: expect.stringMatching(/^\d+$/) });
-    }
-    expect(new Set(said.map(({ status }) => status))).toEqual(new Set([200, 503]));
-    await useReplicas(...replicas);
-    await small.kill("SIGTERM");
+    const call = async (i: number) => {
+      const caller = new AbortController();
+      const hangUpAt = i === 0 ? mostPieces : Math.floor(random.next() * mostPieces); // one listens until all others have hung up
+      const look = () => {
+        if (pieces >= hangUpAt) caller.abort();
+      };
+      listeners.add(look);
+      const listen = async () => {
+        const answer = await ask(many, cases[i % cases.length]?.[0], caller.signal);
+        for await (const _piece of answer.body as unknown as AsyncIterable<Uint8Array>) hear();
+        return answer.status;
+      };
+      const listening = listen();
+      look();
+      const seen = await listening.catch((cause: unknown) => (cause as Error).name);
+      listeners.delete(look);
+      return seen;
+    };
+    return Promise.all(Array.from({ length: callersAtOnce }, (_, i) => call(i)));
+  };
+  const nothingInFlight = () =>
+    eventually("nothing is in flight", async () =>
+      (await Promise.all([spokenByApi(), spokenBy(replicas.stays)])).every((n) => n === 0),
+    );
+
+  it("leave no stream, no process and no descriptor behind", async () => {
+    await useReplicas(replicas.stays);
+    const waves = async (count: number) => {
+      for (let i = 0; i < count; i++) {
+        // a machine that is slow lowers its streams, and may refuse who waited long
+        for (const seen of await wave()) expect([503, "AbortError"]).toContain(seen);
+        await nothingInFlight();
+      }
+    };
+    await waves(1);
+    const tiers = [api, replicas.stays];
+    const before = tiers.map(({ pid }) => ({
+      descriptors: descriptorsOf(pid),
+      children: childrenOf(pid).length,
+    }));
+    await waves(7);
+    await eventually("descriptors are as few as before", () =>
+      tiers.every(({ pid }, i) => descriptorsOf(pid) <= (before[i]?.descriptors ?? 0) + 10),
+    );
+    expect(tiers.map(({ pid }) => childrenOf(pid).length)).toEqual(before.map(({ children }) => children));
+    expect((await say("Hello.")).status).toBe(200);
   });
 });
+
+describe("more than the models can take", () => {
+  it("is refused with a time to come back while others speak, and served after them, and health stays true", async () => {
+    await useReplicas(replicas.small);
+    const held = new AbortController();
+    const speaking = await Promise.all([1, 2].map(() => ask(long, "audio/wav", held.signal)));
+    expect(speaking.map(({ status }) => status)).toEqual([200, 200]);
+    const said: Said[] = [];
+    const callers = Array.from({ length: 8 }, async () => {
+      said.push(await say(sentence));
+    });
+    await eventually("all but the two that may wait are refused", () => said.length >= 6);
+    for (const each of said)
+      expect(each).toEqual({ status: 503, code: "saturated", retryAfter: expect.stringMatching(/^\d+$/) });
+    expect((await fetch(`${api.url}/health`)).status).toBe(200);
+    held.abort();
+    await Promise.all(callers);
+    await eventually("there is room again", async () => (await say("Hello.")).status === 200);
+  });
+});
+
+/** A process may have ended since it was looked up. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}

@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { unsentBytes } from "../../../server/kernel-queues.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
@@ -223,30 +223,73 @@ describe("the mist tier", () => {
   });
 
   test("probes answer while every engine process is busy", async () => {
-    const busy = Array.from({ length: 4 }, () => hear(tier.url, { text: sentence.repeat(4) }));
-    for (let round = 0; round < 5; round++) {
-      const startedAt = performance.now();
-      expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
-      expect(performance.now() - startedAt).toBeLessThan(1_000);
-    }
-    await Promise.all(busy);
+    const hangUp = new AbortController();
+    let ended = 0;
+    const listen = async () => {
+      const response = await invoke(tier.url, { text: sentence.repeat(2_000) }, hangUp.signal);
+      for await (const _frame of framesOf(response));
+      ended++;
+    };
+    const busy = Array.from({ length: 4 }, listen);
+    await eventually("all speak", async () => (await metric(tier, "svc_tts_model_streams")) === 4);
+    for (let round = 0; round < 5; round++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
+    expect(ended).toBe(0);
+    hangUp.abort();
+    for (const { status } of await Promise.allSettled(busy)) expect(status).toBe("rejected");
+    await eventually("none speaks", async () => (await metric(tier, "svc_tts_model_streams")) === 0);
   });
 });
 
-test("the arcana tier samples its manner, and at temperature 0 says the same bytes each time", async () => {
-  const tier = await modelTier({ tier: "arcana" });
-  try {
+describe("the arcana tier", () => {
+  let tier: RunningTier;
+  beforeAll(async () => {
+    tier = await modelTier({ tier: "arcana" });
+  });
+  afterAll(() => tier.stop());
+
+  test("samples its manner, and at temperature 0 says the same bytes each time", async () => {
     const say = async (sampling: object) => {
-      const arcana = { modelId: "arcana", speaker: "luna", text: sentence.repeat(2) } as const;
+      const arcana = { modelId: "arcana", speaker: "luna", text: sentence } as const;
       return digest((await hear(tier.url, { ...arcana, sampling: { ...silence, ...sampling } })).samples);
     };
     const greedy = await say({ temperature: 0 });
     expect(await say({ temperature: 0 })).toBe(greedy);
     const sampled = await Promise.all([1, 2, 3, 4].map(() => say({ temperature: 1 })));
     expect(new Set(sampled).size).toBeGreaterThan(1);
-  } finally {
-    await tier.stop();
-  }
+  });
+
+  test("a word of millions of letters, or of marks, is spoken and kills no engine", async () => {
+    for (const text of [
+      "a".repeat(5_000_000),
+      `hello${"!".repeat(5_000_000)}`,
+      `${"(".repeat(5_000_000)}hello`,
+    ]) {
+      const answer = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
+      expect(answer.status).toBe(200);
+      const heard = [];
+      for await (const frame of framesOf(answer)) {
+        heard.push(frame.kind);
+        if (heard.length > 100) break;
+      }
+      expect(heard).toContain("audio");
+      expect(heard).not.toContain("error");
+    }
+  });
+
+  test("millions of marks without a word keep nobody waiting", async () => {
+    const text = ". ".repeat(1_000_000);
+    const long = invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
+    let answered = 0;
+    let over = false;
+    const watched = long.then(() => {
+      over = true;
+    });
+    for (; !over; answered++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
+    expect(answered).toBeGreaterThan(10); // one, if the text were read in one go
+    await watched;
+    expect((await long).status).toBe(200);
+    await (await long).body?.cancel();
+  });
 });
 
 test.each([
@@ -272,7 +315,7 @@ test.each([
 );
 
 test("beyond its streams it queues, and beyond its queue it refuses with a time to come back", async () => {
-  const tier = await modelTier({ maxConcurrentStreams: 2 });
+  const tier = await modelTier({ maxConcurrentStreams: 2, engineProcesses: 1 });
   const unread: Response[] = [];
   try {
     const hold = async () => unread.push(await invoke(tier.url, { text: sentence.repeat(500) }));
@@ -292,14 +335,24 @@ test("beyond its streams it queues, and beyond its queue it refuses with a time 
   }
 });
 
-test("a queued request that cannot be served by its deadline is refused", async () => {
-  const tier = await modelTier({ maxConcurrentStreams: 1, queueDeadlineMs: 200 });
+test("a queued request is refused at its deadline, and not before", async () => {
+  const clock = new FakeClock();
+  const tier = await modelTier({
+    maxConcurrentStreams: 1,
+    queueDeadlineMs: 5_000,
+    engineProcesses: 1,
+    clock,
+  });
   const held = await invoke(tier.url, { text: sentence.repeat(500) });
   try {
-    const startedAt = performance.now();
-    const late = await invoke(tier.url, {});
-    expect(await late.json()).toMatchObject({ status: 503, code: "saturated" });
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(190);
+    const late = invoke(tier.url, {});
+    const queued = () => metric(tier, "svc_tts_model_queue_depth");
+    await eventually("it waits", async () => (await queued()) === 1);
+    await clock.advance(4_999);
+    expect(await queued()).toBe(1);
+    await clock.advance(1);
+    expect(await (await late).json()).toMatchObject({ status: 503, code: "saturated" });
+    expect(await queued()).toBe(0);
   } finally {
     await held.body?.cancel();
     await tier.stop();
@@ -307,9 +360,9 @@ test("a queued request that cannot be served by its deadline is refused", async 
 });
 
 test("while it drains, running speech ends whole and new requests go elsewhere", async () => {
-  const tier = await modelTier({ drainSeconds: 50 });
-  const { samples: whole } = await hear(tier.url, { text: sentence.repeat(30) });
-  const response = await invoke(tier.url, { text: sentence.repeat(30) });
+  const tier = await modelTier({ engineProcesses: 1, clock: new FakeClock() }); // whose drain has no end
+  const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });
+  const response = await invoke(tier.url, { text: sentence.repeat(10) });
   const stopping = tier.stop();
   expect((await get(tier, "/ready"))[0]).toBe(503);
   expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
@@ -326,38 +379,66 @@ test("while it drains, running speech ends whole and new requests go elsewhere",
 });
 
 test("it is not gone before its answers have left the kernel", async () => {
-  const tier = await modelTier({ drainSeconds: 50 });
+  const clock = new FakeClock();
+  const tier = await modelTier({ drainSeconds: 50, engineProcesses: 1, clock });
   const port = Number(new URL(tier.url).port);
   // who reads nothing is given little by the kernel, which keeps the rest
   const response = await invoke(tier.url, { text: sentence.repeat(8) });
   await eventually("it is spoken", async () => (await metric(tier, "svc_tts_model_streams")) === 0);
   expect(await unsentBytes(port)).toBeGreaterThan(100_000);
-  const stopping = tier.stop();
-  expect(await Promise.race([stopping.then(() => "gone"), sleep(2_000, "waiting")])).toBe("waiting");
+  let gone = false;
+  const stopping = tier.stop().then(() => {
+    gone = true;
+  });
+  await eventually("it no longer listens", () =>
+    fetch(`${tier.url}/ping`).then(
+      () => false,
+      () => true,
+    ),
+  );
+  // it looks at the kernel's queues every tenth of a second and gives up after thirty seconds without progress
+  const look = async () => {
+    await eventually("it waits for its next look", () => clock.timers > 0);
+    await clock.advance(100);
+  };
+  for (let looks = 0; looks < 200; looks++) await look();
+  expect(gone).toBe(false);
   let ending = "";
   for await (const { kind } of framesOf(response)) ending = kind;
   expect(ending).toBe("end");
+  await eventually("it is gone", async () => {
+    await clock.advance(100);
+    return gone;
+  });
   await stopping;
   expect(await unsentBytes(port)).toBe(0);
 });
 
-test("speech that outlasts the drain ends with an error, never as if it were complete", async () => {
-  const tier = await modelTier({ drainSeconds: 0.3 });
+test("speech that outlasts the drain is cut at its end and not before, never as if it were complete", async () => {
+  const clock = new FakeClock();
+  const tier = await modelTier({ drainSeconds: 50, engineProcesses: 1, clock });
   const frames = framesOf(await invoke(tier.url, { text: sentence.repeat(2_000) }));
   await frames.next();
   const stopping = tier.stop();
+  await clock.advance(49_999);
+  expect(await metric(tier, "svc_tts_model_streams")).toBe(1);
+  await clock.advance(1);
   const last = async () => {
     let kind = "";
     for await (const frame of frames) kind = frame.kind;
     return kind;
   };
+  // an error frame where the connection still takes one, or a connection that breaks off
   expect(await last().catch(() => "cut")).toMatch(/^(error|cut)$/);
-  await stopping;
+  await eventually("the tier is gone", async () => {
+    await clock.advance(100);
+    return Promise.race([stopping.then(() => true), settle().then(() => false)]);
+  });
 });
 
 test("tokens are read again when their file changes, and an absent file opens nothing", async () => {
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-token-"));
-  const tier = await modelTier({ tokens: { kind: "folder", path: folder } });
+  const tier = await modelTier({ tokens: { kind: "folder", path: folder }, engineProcesses: 1 });
   try {
     const status = async () => (await invoke(tier.url, { text: "" })).status;
     expect(await status()).toBe(401);
@@ -368,49 +449,6 @@ test("tokens are read again when their file changes, and an absent file opens no
   } finally {
     await tier.stop();
     await rm(folder, { recursive: true });
-  }
-});
-
-test("a word of millions of letters, or of marks, is spoken and kills no engine", async () => {
-  const tier = await modelTier({ tier: "arcana" });
-  try {
-    for (const text of [
-      "a".repeat(5_000_000),
-      `hello${"!".repeat(5_000_000)}`,
-      `${"(".repeat(5_000_000)}hello`,
-    ]) {
-      const answer = await invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
-      expect(answer.status).toBe(200);
-      const heard = [];
-      for await (const frame of framesOf(answer)) {
-        heard.push(frame.kind);
-        if (heard.length > 100) break;
-      }
-      expect(heard).toContain("audio");
-      expect(heard).not.toContain("error");
-    }
-  } finally {
-    await tier.stop();
-  }
-});
-
-test("millions of marks without a word keep nobody waiting", async () => {
-  const tier = await modelTier({ tier: "arcana" });
-  try {
-    const text = ". ".repeat(1_000_000);
-    const long = invoke(tier.url, { modelId: "arcana", speaker: "luna", text });
-    let answered = 0;
-    let over = false;
-    const watched = long.then(() => {
-      over = true;
-    });
-    for (; !over; answered++) expect(await get(tier, "/readyz")).toEqual([200, "ok"]);
-    expect(answered).toBeGreaterThan(10); // one, if the text were read in one go
-    await watched;
-    expect((await long).status).toBe(200);
-    await (await long).body?.cancel();
-  } finally {
-    await tier.stop();
   }
 });
 
