@@ -13,6 +13,8 @@ interface Hangup {
 export class Relay {
   readonly url: string;
   readonly hangups: Hangup[] = [];
+  /** Bytes that were passed on to the port, of all connections. */
+  bytesAsked = 0;
   readonly #server: Server;
   readonly #port: number;
   readonly #open = new Set<Socket>();
@@ -41,6 +43,7 @@ export class Relay {
     let path = "";
     client.on("data", (bytes) => {
       path = /^[A-Z]+ (\S+) HTTP/u.exec(bytes.toString("latin1"))?.[1] ?? path;
+      this.bytesAsked += bytes.length;
       upstream.write(bytes);
     });
     client.on("close", () => {

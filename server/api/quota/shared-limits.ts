@@ -1,5 +1,6 @@
 import { Redis } from "ioredis";
 import { RateLimiterRedis, type RateLimiterRes } from "rate-limiter-flexible";
+import { type Clock, systemClock } from "../../clock.ts";
 import type { Log } from "../log.ts";
 
 /**
@@ -35,6 +36,8 @@ export interface SharedLimitsOptions {
   readonly leaseSeconds?: number;
   /** Longest wait for an answer; 50 unless given. */
   readonly answerWithinMs?: number;
+  /** The system's unless given. */
+  readonly clock?: Clock;
 }
 
 /** Longest wait for an answer, once; after that nothing is asked for a while. */
@@ -132,12 +135,12 @@ interface Link {
 
 /** Logs once when the server goes away, and once when it is back. */
 function link(redis: Redis, options: SharedLimitsOptions): Link {
-  const { log, onAway, answerWithinMs = usualAnswerWithinMs } = options;
+  const { log, onAway, answerWithinMs = usualAnswerWithinMs, clock = systemClock } = options;
   let connectionError: Error | undefined;
   redis.on("error", (error: Error) => {
     connectionError = error; // told by the first command that misses the connection, and not at each attempt
   });
-  let silentUntilMs = 0;
+  let silentUntilMs = Number.NEGATIVE_INFINITY;
   let isAway = false;
   const turn = (away: boolean, error?: unknown) => {
     if (away === isAway) return;
@@ -149,15 +152,15 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
   let closed = false;
   const missed = (error: unknown) => {
     if (closed) return;
-    silentUntilMs = performance.now() + askAgainAfterMs;
+    silentUntilMs = clock.monotonicMs() + askAgainAfterMs;
     turn(true, error);
   };
   return {
     async ask(command) {
-      if (performance.now() < silentUntilMs) return undefined;
+      if (clock.monotonicMs() < silentUntilMs) return undefined;
       try {
         if (redis.status !== "ready") throw connectionError ?? new Error(`the connection is ${redis.status}`);
-        const answer = await within(answerWithinMs, command());
+        const answer = await within(answerWithinMs, command(), clock);
         turn(false);
         return answer;
       } catch (error) {
@@ -180,16 +183,16 @@ function link(redis: Redis, options: SharedLimitsOptions): Link {
   };
 }
 
-function within<Answer>(limitMs: number, promise: Promise<Answer>): Promise<Answer> {
+function within<Answer>(limitMs: number, promise: Promise<Answer>, clock: Clock): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const began = performance.now();
+    const began = clock.monotonicMs();
     const late = () => reject(new Error(`no answer within ${limitMs} ms`));
     const judge = () => {
       // a late timer: this process was held up itself, and the answer may wait to be read, or the question to be sent
-      if (performance.now() - began < 1.2 * limitMs) late();
-      else timer = setTimeout(late, limitMs);
+      if (clock.monotonicMs() - began < 1.2 * limitMs) late();
+      else cancel = clock.after(limitMs, late);
     };
-    let timer = setTimeout(judge, limitMs);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+    let cancel = clock.after(limitMs, judge);
+    promise.then(resolve, reject).finally(() => cancel());
   });
 }

@@ -1,9 +1,12 @@
 import { connect } from "node:net";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { connectSharedLimits } from "../../../server/api/quota/shared-limits.ts";
 import type { ApiSettings } from "../../../server/api/settings.ts";
+import type { Clock } from "../../../server/clock.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { Relay } from "../../support/relay.ts";
 import {
   type Call,
   type ScriptedModel,
@@ -125,9 +128,7 @@ describe("a key with a rate", () => {
     expect(await statusOf(speak(one))).toBe(200);
     expect(await statusOf(speak(other))).toBe(200);
     await valkey.kill();
-    const startedAt = performance.now();
     expect(await statusOf(speak(one))).toBe(200);
-    expect(performance.now() - startedAt).toBeLessThan(1000);
     expect(await statusOf(speak(one))).toBe(200);
     expect(await statusOf(speak(one))).toBe(429); // its own three
     expect(await statusOf(speak(other))).toBe(200);
@@ -140,14 +141,12 @@ describe("a key with a rate", () => {
     expect(await valkey.client.keys("test:rate*")).toHaveLength(1);
   });
 
-  it("waits a moment at most for a Valkey that hangs", async () => {
+  it("speaks on while Valkey hangs", async () => {
     const api = await start({ requestsPerMinute: 100 }, true, 50);
     expect(await statusOf(speak(api))).toBe(200);
     valkey.process.kill("SIGSTOP");
     try {
-      const startedAt = performance.now();
       for (let i = 0; i < 5; i++) expect(await statusOf(speak(api))).toBe(200);
-      expect(performance.now() - startedAt).toBeLessThan(2_000);
       expect(await away(api)).toBe(true);
     } finally {
       valkey.process.kill("SIGCONT");
@@ -155,49 +154,98 @@ describe("a key with a rate", () => {
   });
 });
 
-describe("a Valkey that answers", () => {
-  it("is not taken for away by a process that was held up itself", async () => {
-    const log = { info: () => undefined, error: () => undefined, warn: () => undefined };
-    const shared = connectSharedLimits({
-      ...{ url: valkey.url, password: () => "a password", authority: undefined, prefix: "test:", log },
-      ...{ windowSeconds: 60, points: 1_000_000, onAway: () => undefined },
+describe("a client of Valkey", () => {
+  const told: { err?: Error }[] = [];
+  const aways: boolean[] = [];
+  const connectTo = (url: string, password: string, clock: Clock) =>
+    connectSharedLimits({
+      url,
+      password: () => password,
+      authority: undefined,
+      prefix: "test:",
+      windowSeconds: 60,
+      points: 1_000_000,
+      log: { info: () => undefined, error: () => undefined, warn: (facts: object) => void told.push(facts) },
+      onAway: (isAway) => aways.push(isAway),
+      clock,
     });
+  beforeEach(() => {
+    told.splice(0);
+    aways.splice(0);
+  });
+
+  it("waits once for one that hangs, and asks again a second later", async () => {
+    const clock = new FakeClock();
+    const relay = await Relay.start(Number(new URL(valkey.url).port));
+    const shared = connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
     try {
-      await expect.poll(() => shared.count("id")).toBeDefined();
+      await eventually("it is connected", async () => {
+        await clock.advance(1_000);
+        return (await shared.count("id")) !== undefined;
+      });
+      valkey.process.kill("SIGSTOP");
       const counted = shared.count("id");
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300); // nothing of this process runs
+      await eventually("it is asked", () => clock.timers === 1);
+      await clock.advance(49);
+      expect(clock.timers).toBe(1);
+      await clock.advance(1);
+      expect(await counted).toBeUndefined();
+      expect(aways.at(-1)).toBe(true);
+      const asked = relay.bytesAsked;
+      for (let i = 0; i < 5; i++) expect(await shared.count("id")).toBeUndefined();
+      await clock.advance(999);
+      expect(await shared.count("id")).toBeUndefined();
+      expect({ asked: relay.bytesAsked, timers: clock.timers }).toEqual({ asked, timers: 0 });
+      await clock.advance(1);
+      valkey.process.kill("SIGCONT");
+      expect(await shared.count("id")).toBeDefined();
+      expect(aways.at(-1)).toBe(false);
+    } finally {
+      valkey.process.kill("SIGCONT");
+      await shared.close();
+      await relay.close();
+    }
+  });
+
+  it("does not take it for away when this process was held up itself", async () => {
+    let nowMs = 0;
+    const timers: (() => void)[] = [];
+    const clock: Clock = {
+      nowMs: () => nowMs,
+      monotonicMs: () => nowMs,
+      after: (_delayMs, callback) => {
+        timers.push(callback);
+        return () => undefined;
+      },
+    };
+    const shared = connectTo(valkey.url, "a password", clock);
+    try {
+      await eventually("it is connected", () => {
+        nowMs += 10_000;
+        return shared.count("id");
+      });
+      timers.splice(0);
+      const counted = shared.count("id");
+      await eventually("it is asked", () => timers.length === 1);
+      nowMs += 300; // nothing of this process ran meanwhile, so its timer is late
+      timers[0]?.();
       expect(await counted).toBeDefined();
     } finally {
       await shared.close();
     }
   });
-});
 
-describe("a Valkey that lets nobody in", () => {
-  it("is told of once, with its reason", async () => {
-    const told: { err?: Error }[] = [];
-    const aways: boolean[] = [];
-    const log = {
-      info: () => undefined,
-      error: () => undefined,
-      warn: (facts: object) => void told.push(facts),
-    };
-    const shared = connectSharedLimits({
-      url: valkey.url,
-      password: () => "a wrong one",
-      authority: undefined,
-      prefix: "test:",
-      windowSeconds: 60,
-      points: 1,
-      log,
-      onAway: (isAway) => aways.push(isAway),
-    });
-    await new Promise((resolve) => setTimeout(resolve, 500));
+  it("tells once of one that lets nobody in, with its reason", async () => {
+    const clock = new FakeClock();
+    const relay = await Relay.start(Number(new URL(valkey.url).port));
+    const shared = connectTo(`redis://${new URL(relay.url).host}`, "a wrong one", clock);
+    await eventually("it was turned away", () => relay.hangups.length > 0);
     for (let i = 0; i < 3; i++) {
       expect(await shared.count("id")).toBeUndefined();
-      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      await clock.advance(1_100);
     }
     await shared.close();
+    await relay.close();
     expect(told.map(({ err }) => err?.message)).toEqual([
       expect.stringMatching(/WRONGPASS|invalid .*password/),
     ]);
@@ -234,10 +282,14 @@ describe("a key with a number of streams", () => {
 
   it("has them again when the replica that held them is gone, after the lease", async () => {
     const api = await start({ streams: 1 });
-    const [seconds, microseconds] = await valkey.client.time();
-    const soon = Number(seconds) * 1000 + Number(microseconds) / 1000 + 700;
-    await valkey.client.zadd("test:streams:good", soon, "of a replica that crashed");
+    const lease = async (leftMs: number) => {
+      const [seconds, microseconds] = await valkey.client.time();
+      const end = Number(seconds) * 1000 + Number(microseconds) / 1000 + leftMs;
+      await valkey.client.zadd("test:streams:good", end, "of a replica that crashed");
+    };
+    await lease(600_000);
     expect(await statusOf(speak(api))).toBe(429);
+    await lease(-1);
     await eventually("the lease ends", async () => (await statusOf(speak(api))) === 200);
   });
 
