@@ -5,7 +5,9 @@ import { apiTier } from "./api-tier.ts";
 import { arcana } from "./arcana.ts";
 import { openEnginesAlone } from "./engines-alone.ts";
 import { firstAudio } from "./first-audio.ts";
+import { hostileCallers } from "./hostile-callers.ts";
 import { keyCheck } from "./key-check.ts";
+import { longStream } from "./long-stream.ts";
 import { describeMachine } from "./machine.ts";
 import type { Finding, Measurement, Workbench } from "./measurement.ts";
 import { memory } from "./memory.ts";
@@ -32,8 +34,10 @@ const measurements: readonly Measurement[] = [
   apiTier,
   keyCheck,
   overload,
+  hostileCallers,
   peers,
   memory(plots, soak),
+  longStream,
 ];
 
 const machine = describeMachine();

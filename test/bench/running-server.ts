@@ -16,8 +16,14 @@ const key = "bench";
 export interface RunningServer {
   readonly url: string;
   readonly key: string;
-  /** Process ids by what they do; the engines' are those of the tier that speaks mist. */
-  readonly pids: { readonly api: number; readonly mist: number; readonly engines: readonly number[] };
+  /** Process ids by what they do; `engines` are those of the tier that speaks mist. */
+  readonly pids: {
+    readonly api: number;
+    readonly mist: number;
+    readonly engines: readonly number[];
+    readonly arcana: number;
+    readonly arcanaEngines: readonly number[];
+  };
   stop(): Promise<void>;
 }
 
@@ -78,7 +84,8 @@ function tiersOf(parent: number): RunningServer["pids"] {
     return pid;
   };
   const mist = tier("mist");
-  return { api: tier("api"), mist, engines: childrenOf(mist) };
+  const arcana = tier("arcana");
+  return { api: tier("api"), mist, engines: childrenOf(mist), arcana, arcanaEngines: childrenOf(arcana) };
 }
 
 /** How far to shift the ports of all three tiers, so that nobody has them. */

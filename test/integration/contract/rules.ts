@@ -214,7 +214,7 @@ export const heldElsewhere = {
   "504": "test/integration/server/speech.test.ts",
   "hang up": "test/integration/server/speech.test.ts",
   pull: "test/integration/server/speech.test.ts",
-  "flat memory": "test/integration/load/long-text.test.ts",
+  "flat memory": "test/integration/load/back-pressure.test.ts",
   "first phrase first": "test/unit/text/plan.test.ts",
   admission: "test/integration/load/model-tier.test.ts",
   "403": "test/integration/server/rules.test.ts",

@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
+import { settle } from "../../support/fake-clock.ts";
+import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+
+const mebibyte = 1024 * 1024;
+/** A long text for arcana: eighteen hours of speech. */
+const text = "It was a long story, and it was not over yet. ".repeat(mebibyte / 46);
+/** Far more than sockets hold, far less than the text: audio beyond it would lie in memory. */
+const mostAheadSeconds = 10_800;
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+async function open(accept: string): Promise<Reader> {
+  const answer = await api.post(
+    { speaker: "luna", modelId: "arcana", text, audioFormat: "pcm", samplingRate: 24_000 },
+    { accept },
+  );
+  expect(answer.status).toBe(200);
+  return (answer.body as ReadableStream<Uint8Array>).getReader();
+}
+
+async function readWhile(reader: Reader, goesOn: () => boolean): Promise<void> {
+  while (goesOn()) {
+    if ((await reader.read()).done) throw new Error("the speech ended early");
+  }
+}
+
+let api: TestApi;
+let model: ScriptedModel;
+/** Seconds of speech that the model could hand over. */
+let spokenSeconds = 0;
+/** Whether the model waits until the API tier takes more. */
+let waits = false;
+
+beforeAll(async () => {
+  model = await startScriptedModel(async (call) => {
+    spokenSeconds = 0;
+    let over = false;
+    void call.aborted.then(() => {
+      over = true;
+    });
+    await call.head(24_000);
+    while (!over) {
+      waits = true;
+      await call.tone(24_000, 24_000);
+      waits = false;
+      spokenSeconds += 1;
+    }
+  });
+  api = await startTestApi({ arcana: [{ pool: "p", service: model.url, weight: 100, idle: false }] });
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+/**
+ * The model, the API tier and the reader share this process, so a hundred turns of its event loop in which the model
+ * waits in one and the same write show that the API tier does not read.
+ */
+async function modelWaits(mostSeconds: number): Promise<void> {
+  await eventually("the model waits for the reader, or is too far ahead", async () => {
+    const before = spokenSeconds;
+    for (let turn = 0; turn < 100; turn++) {
+      if (before > mostSeconds) return true;
+      if (!waits || spokenSeconds !== before) return false;
+      await settle();
+    }
+    return true;
+  });
+}
+
+it.each(["audio/wav", "text/event-stream"])(
+  "a megabyte of text is taken from the model as %s no faster than its reader reads, from the first minute on",
+  async (accept) => {
+    const reader = await open(accept);
+    let read = 0;
+    for (let part = 0; part < 3; part++) {
+      await modelWaits(read + mostAheadSeconds);
+      expect(spokenSeconds - read).toBeLessThan(mostAheadSeconds);
+      const goal = spokenSeconds + 60;
+      await readWhile(reader, () => spokenSeconds < goal);
+      read = goal;
+    }
+    await reader.cancel();
+    await model.calls.at(-1)?.aborted;
+  },
+);
