@@ -3,14 +3,15 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import type { Report } from "../../../server/bench/report.ts";
 import { benchCommand } from "../../../server/cli/bench.ts";
 import { runCommand } from "../../../server/cli/command.ts";
 import { startTestApi } from "../../support/api-tier.ts";
+import { eventually } from "../../support/eventually.ts";
 import { modelTier } from "../../support/model-tier.ts";
+import { pauseOfPeer } from "../../support/slow-peer.ts";
 import { wavFile } from "../../support/wav.ts";
 
 let folder: string;
@@ -50,7 +51,7 @@ async function bench(words: readonly string[], signal = new AbortController().si
 }
 
 describe("svc-tts bench on the real tiers", () => {
-  it("tells of two seconds what the streams themselves show", async () => {
+  it("tells what the streams themselves show, until it is told to end", async () => {
     const model = await modelTier({ tokens: { kind: "fixed", tokens: ["internal-token"] } });
     open.push(() => model.stop());
     const api = await startTestApi(
@@ -61,7 +62,8 @@ describe("svc-tts bench on the real tiers", () => {
     const texts = join(folder, "texts");
     writeFileSync(texts, "A secret sentence.\n\nAnother one, a little longer than the first.\n");
 
-    const { code, out, run, written } = await bench([
+    const over = new AbortController();
+    const words = [
       "--url",
       api.url,
       "--key",
@@ -69,25 +71,32 @@ describe("svc-tts bench on the real tiers", () => {
       "--streams",
       "3",
       "--seconds",
-      "2",
+      "3600",
       "--text",
       texts,
-    ]);
+    ];
+    const running = bench(words, over.signal);
+    await eventually("six requests are complete", async () => {
+      const lines = (await (await fetch(`${api.url}/metrics`)).text()).split("\n");
+      const spoken = lines.filter((line) => /^svc_tts_requests_total\{.*outcome="ok"/.test(line));
+      return spoken.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0) >= 6;
+    });
+    over.abort();
+    const { code, out, run, written } = await running;
 
     expect(code).toBe(0);
     const { requests, firstAudioMs, realTimeFactor, playback, ...all } = run();
     expect(requests).toMatchObject({ failed: 0, failedByCode: {}, successShare: 1 });
-    expect(requests.complete).toBeGreaterThan(3);
+    expect(requests.complete).toBeGreaterThan(0);
+    expect(requests.complete + requests.unfinished).toBeGreaterThanOrEqual(6);
     expect(requests.unfinished).toBeLessThanOrEqual(3);
-    expect(all.elapsedSeconds).toBeGreaterThan(1.9);
-    expect(all.elapsedSeconds).toBeLessThan(4);
     expect(all.audioSeconds).toBeCloseTo(all.bytes / 2 / 16_000, 2); // mist's raw PCM is 16 kHz
     expect(all.audioSecondsPerSecond).toBeCloseTo((all.audioSeconds ?? 0) / all.elapsedSeconds, 2);
     expect(all.audioSeconds).toBeGreaterThan(requests.complete); // neither text is spoken in a second
     expect(firstAudioMs?.p50).toBeGreaterThan(0);
-    expect(firstAudioMs?.p99).toBeLessThan(2000);
+    expect(firstAudioMs?.p99).toBeGreaterThanOrEqual(firstAudioMs?.p50 ?? Number.NaN);
     expect(all.firstAudioDistributionMs[50]).toBe(firstAudioMs?.p50);
-    expect(realTimeFactor?.p50).toBeLessThan(1);
+    expect(realTimeFactor?.p50).toBeGreaterThan(0);
     expect(playback.streams).toBeGreaterThanOrEqual(requests.complete);
     expect(playback.smooth + playback.brief + playback.starved).toBe(playback.streams);
     expect(out).toContain(`${requests.complete} (100.0 % of those that ended)`);
@@ -109,17 +118,20 @@ describe("svc-tts bench on the real tiers", () => {
       "1",
     ]);
     expect(code).toBe(1);
-    const { requests } = run();
+    const { requests, elapsedSeconds } = run();
     expect(requests.complete).toBe(0);
     expect(Object.keys(requests.failedByCode)).toEqual(["unauthorized"]);
     expect(requests.failed).toBe(requests.failedByCode.unauthorized);
-    expect(requests.failed).toBeLessThan(2 * 11); // a refused caller waits a tenth of a second
+    // a refused caller waits a tenth of a second, of which a timer may take a millisecond
+    expect(requests.failed).toBeLessThanOrEqual(2 * (1 + elapsedSeconds / 0.099));
   });
 });
 
 const pieceMs = 100;
 const beforeAudioMs = 150;
 const gapMs = 400;
+/** Requests that the stuttering peer has had. */
+let asked = 0;
 
 /** Listens until the test is over. */
 function serve(answer: RequestListener): Promise<string> {
@@ -140,7 +152,7 @@ function serve(answer: RequestListener): Promise<string> {
 
 /** A peer in the OpenAI shape: its header comes at once, its audio late and with a gap in the middle. */
 function stutteringPeer(): Promise<string> {
-  let asked = 0;
+  asked = 0;
   return serve(async (request, response) => {
     let body = "";
     for await (const piece of request) body += String(piece);
@@ -154,9 +166,9 @@ function stutteringPeer(): Promise<string> {
       const piece = wavFile(new Int16Array((pieceMs * 24_000) / 1000), 24_000);
       response.writeHead(200, { "content-type": "audio/wav" });
       response.write(piece.subarray(0, 44));
-      await sleep(beforeAudioMs);
+      await pauseOfPeer(beforeAudioMs);
       response.write(piece.subarray(44));
-      await sleep(gapMs);
+      await pauseOfPeer(gapMs);
       response.end(piece.subarray(44));
     }
   });
@@ -175,16 +187,17 @@ describe("svc-tts bench on a peer in the OpenAI shape", () => {
     expect(playback.starved).toBeGreaterThanOrEqual(requests.complete);
     const leastFactor = (beforeAudioMs + gapMs) / (2 * pieceMs);
     expect(realTimeFactor?.p50).toBeGreaterThan(leastFactor - 0.1);
-    expect(realTimeFactor?.p50).toBeLessThan(leastFactor + 2);
   });
 
   it("ends early when it is told to, and reports what it has", async () => {
     const url = await stutteringPeer();
-    const startedAt = performance.now();
-    const words = ["--url", url, "--openai", "--accept", "audio/wav", "--streams", "1", "--seconds", "60"];
-    const { run } = await bench(words, AbortSignal.timeout(1000));
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
-    expect(run().requests.complete).toBeGreaterThanOrEqual(1);
+    const over = new AbortController();
+    const words = ["--url", url, "--openai", "--accept", "audio/wav", "--streams", "1", "--seconds", "3600"];
+    const running = bench(words, over.signal);
+    await eventually("it has asked for a third time", () => asked === 3);
+    over.abort();
+    const { run } = await running;
+    expect(run().requests).toMatchObject({ complete: 1, failedByCode: { overloaded: 1 } });
   });
 });
 

@@ -1,13 +1,24 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EngineVoice, voices } from "../../../config/contract/voices.ts";
 import { type EngineLog, EngineMissing } from "../../../server/engine/engine.ts";
 import { Engines } from "../../../server/engine/engines.ts";
 import { ProcessPool } from "../../../server/engine/process-pool.ts";
+import {
+  engineSocket,
+  idMessage,
+  jsonMessage,
+  messageSplitter,
+  messageTypes,
+  windowChunks,
+} from "../../../server/engine/protocol.ts";
 import type { EngineFrame, Token, TokenTime, Utterance } from "../../../server/speech.ts";
+import { eventually } from "../../support/eventually.ts";
+import { settle } from "../../support/fake-clock.ts";
 import { processGone } from "../../support/processes.ts";
 
 const flite: EngineVoice = { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 };
@@ -191,7 +202,7 @@ describe.each([
     for (const pid of pids) process.kill(pid, "SIGSTOP");
     const speaking = [say(long), say(long), say(long)];
     const [victim = 0, other = 0] = pids;
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    await settle(); // each process has been given its phrase
     process.kill(victim, "SIGKILL");
     process.kill(other, "SIGCONT");
     for (const { samples, times } of await Promise.all(speaking)) {
@@ -284,13 +295,28 @@ describe("flite", () => {
     expect(await spoken([token({ text: "word" })])).not.toBe(byWord);
   });
 
-  test("sends its first audio long before it has all", async () => {
-    const frames = pool.speak(utterance(flite, long), never)[Symbol.asyncIterator]();
-    const startedAt = performance.now();
-    await frames.next();
-    const firstMs = performance.now() - startedAt;
-    for (let next = await frames.next(); !next.done; next = await frames.next());
-    expect(firstMs).toBeLessThan((performance.now() - startedAt) * 0.8);
+  test("makes its audio piece by piece, and goes on when the first pieces are taken", async () => {
+    const engine = spawn(process.execPath, [program("flite").file], {
+      stdio: ["ignore", "ignore", "inherit", "pipe"],
+      env: {},
+    });
+    const ended = once(engine, "exit");
+    const socket = engine.stdio[engineSocket] as Socket;
+    const splitter = messageSplitter();
+    const said: number[] = [];
+    socket.on("data", (piece: Buffer) => {
+      for (const { type } of splitter.push(piece)) said.push(type);
+    });
+    const pieces = () => said.filter((type) => type === messageTypes.audio).length;
+    await eventually("it is ready", () => said.includes(messageTypes.ready));
+    socket.write(jsonMessage(messageTypes.speak, { id: 1, utterance: utterance(flite, long) }));
+    for (let taken = 0; taken < 3; taken++) {
+      await eventually("it waits until more is taken", () => pieces() === windowChunks + taken);
+      expect(said).not.toContain(messageTypes.done);
+      socket.write(idMessage(messageTypes.ack, 1));
+    }
+    socket.end();
+    await ended;
   });
 });
 

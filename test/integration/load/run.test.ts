@@ -25,7 +25,7 @@ afterEach(async () => {
   await run.ended;
   await eventually("nothing is left", () => ourProcesses().length === 0);
   rmSync(home, { recursive: true });
-}, 30_000);
+});
 
 function start(environment: Record<string, string> = {}): void {
   const child = spawn(process.execPath, [main, "all"], {
