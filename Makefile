@@ -84,7 +84,7 @@ verify: node_modules/.installed ## fail when a generated file differs from its s
 .PHONY: test-integration
 test-integration: node_modules/.installed test-deps ## the operator against a real API server (programs are built once: 12 minutes)
 	@for built in cluster/tools.sh judges/build.sh collector/build.sh; do test/$$built >/dev/null || exit; done
-	@$(BIN)/vitest run --project load --project server --project cluster
+	@$(BIN)/vitest run --project server --project cluster
 
 .PHONY: test-operator-faults
 test-operator-faults: node_modules/.installed ## stop the operator dead after each single write of a create, an update and a delete (make test tries every eleventh; its seed says where it begins)

@@ -26,20 +26,8 @@ export default defineConfig({
       },
       {
         test: {
-          name: "load",
-          include: ["test/integration/load/**/*.test.ts"],
-          // time and memory are looked at: one after the other
-          maxWorkers: 1,
-          sequence: { groupOrder: 1 },
-          testTimeout: TEST_LIMIT_MS,
-          expect,
-          hookTimeout: HOOK_LIMIT_MS,
-        },
-      },
-      {
-        test: {
           name: "server",
-          include: ["test/integration/{server,contract}/**/*.test.ts"],
+          include: ["test/integration/{server,contract,load}/**/*.test.ts"],
           maxWorkers: 2,
           sequence: { groupOrder: 2 },
           testTimeout: TEST_LIMIT_MS,
