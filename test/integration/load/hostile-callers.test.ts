@@ -276,7 +276,9 @@ describe("what is held at once is bounded", () => {
   const heldBytes = 8 * mebibyte;
   const start = async (heldWaitMs: number) => {
     gate = Promise.withResolvers<void>();
-    small = await startTestApi({ arcana: routeTo(model.url) }, { limits: { heldBytes, heldWaitMs } });
+    const timing = { firstAudioTimeoutMs: 600_000, stallTimeoutMs: 600_000 }; // the gate decides
+    const limits = { heldBytes, heldWaitMs };
+    small = await startTestApi({ arcana: routeTo(model.url) }, { limits, timing });
   };
   afterEach(async () => {
     gate.resolve();
