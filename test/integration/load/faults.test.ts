@@ -23,11 +23,18 @@ let files: TierFiles;
 let api: TierProcess;
 /** Replicas of arcana by what happens to them; a dead one is not started again. */
 let replicas: Record<"speaksAndDies" | "diesIdle" | "stays" | "small", TierProcess>;
+/** All that were started, also where a later one did not. */
+const running: TierProcess[] = [];
 
 beforeAll(async () => {
   files = await makeTierFiles();
   files.route({});
-  const start = (environment = {}) => startTierProcess("arcana", files, environment);
+  const run = async (starting: Promise<TierProcess>) => {
+    const tier = await starting;
+    running.push(tier);
+    return tier;
+  };
+  const start = (environment = {}) => run(startTierProcess("arcana", files, environment));
   // one after the other: each has the whole time limit for its own start
   replicas = {
     speaksAndDies: await start(),
@@ -35,11 +42,11 @@ beforeAll(async () => {
     stays: await start(),
     small: await start({ SVC_TTS_MAX_CONCURRENT_STREAMS: "2" }),
   };
-  api = await startTierProcess("api", files);
+  api = await run(startTierProcess("api", files));
 });
 
 afterAll(async () => {
-  await Promise.all([api, ...Object.values(replicas)].map((tier) => tier.kill("SIGKILL")));
+  await Promise.all(running.map((tier) => tier.kill("SIGKILL")));
   files.remove();
 });
 
