@@ -6,7 +6,7 @@ interface Exchange {
   readonly response: ServerResponse;
 }
 
-/** Knows for each connection whether bytes of an error would be taken for a part of another answer. */
+/** Knows for each connection which answers are not complete, so that the bytes of an error never become a part of one. */
 export class RunningAnswers {
   readonly #exchanges = new WeakMap<Socket, readonly Exchange[]>();
 
@@ -18,13 +18,20 @@ export class RunningAnswers {
   }
 
   /**
-   * Whether the connection can take an answer to bytes that are not valid HTTP: they belong to a request that has no answer yet,
-   * or follow those that were answered whole.
+   * Ends a connection that sent bytes which are not valid HTTP. It gets `answer` unless that would become a part of another
+   * answer: nothing more where the last one is complete, and a reset where one is under way, whose listener would take an
+   * orderly end for its end.
    */
-  mayAnswer(socket: Socket): boolean {
+  refuse(socket: Socket, answer: string): void {
     const [first, ...pipelined] = (this.#exchanges.get(socket) ?? []).filter((one) => !isOver(one));
-    if (!first) return true;
-    return pipelined.length === 0 && !first.request.complete && !first.response.headersSent;
+    if (!first || (pipelined.length === 0 && !first.response.headersSent)) {
+      socket.end(answer);
+    } else if (pipelined.length === 0 && first.response.writableEnded) {
+      socket.end();
+    } else {
+      socket.resetAndDestroy();
+      socket.destroy(); // at once: by itself the reset waits until everything that was written is sent
+    }
   }
 }
 

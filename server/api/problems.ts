@@ -83,8 +83,7 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /**
- * What is not even HTTP is answered on the bare socket. Behind an answer that has begun, the connection is reset: the bytes of
- * an error would be taken for audio, and an orderly end for its end.
+ * Answers bytes that are not valid HTTP on the bare socket, unless an answer is under way.
  * @param refuse told of the failure; gives the request's id.
  */
 export function answerClientError(
@@ -99,13 +98,9 @@ export function answerClientError(
   }
   const failure = clientFailure(error);
   const requestId = refuse(failure);
-  if (!answers.mayAnswer(socket)) {
-    socket.resetAndDestroy();
-    socket.destroy(); // at once: by itself the reset waits until everything that was written is sent
-    return;
-  }
   const body = JSON.stringify(toProblem(failure, requestId));
-  socket.end(
+  answers.refuse(
+    socket,
     `HTTP/1.1 ${failure.status} Error\r\ncontent-type: ${problemType}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n` +
       `x-request-id: ${requestId}\r\nconnection: close\r\n\r\n${body}`,
   );

@@ -67,7 +67,7 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     forceCloseConnections: true,
     clientErrorHandler: (_error, socket) => {
-      if (socket.writable && answers.mayAnswer(socket as Socket)) socket.end(malformed);
+      if (socket.writable) answers.refuse(socket as Socket, malformed);
       else socket.destroy();
     },
   });

@@ -3,17 +3,18 @@ import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+import { type Call, type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
 let api: TestApi;
 let model: ScriptedModel;
 
+const speakWithoutEnd = async (call: Call) => {
+  await call.head(24_000);
+  await call.tone(2400, 24_000);
+};
+
 beforeAll(async () => {
-  // begins to speak and never ends
-  model = await startScriptedModel(async (call) => {
-    await call.head(24_000);
-    await call.tone(2400, 24_000);
-  });
+  model = await startScriptedModel(speakWithoutEnd);
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   api = await startTestApi({ mist: route, arcana: route });
   await eventually("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
@@ -31,7 +32,16 @@ interface Listener {
   readonly ended: Promise<string>;
 }
 
-async function listenToAudio(): Promise<Listener> {
+const speech = JSON.stringify({ speaker: "luna", modelId: "arcana", text: "Hello." });
+
+function head(key: string, framing: string): string {
+  return (
+    `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\naccept: audio/pcm\r\n` +
+    `content-type: application/json\r\n${framing}\r\n\r\n`
+  );
+}
+
+async function send(bytes: string): Promise<Listener> {
   const { hostname, port } = new URL(api.url);
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
@@ -41,13 +51,16 @@ async function listenToAudio(): Promise<Listener> {
     socket.once("end", () => resolve("end"));
     socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? ""));
   });
-  const body = JSON.stringify({ speaker: "luna", modelId: "arcana", text: "Hello." });
-  socket.write(
-    `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.key}\r\naccept: audio/pcm\r\n` +
-      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-  );
-  await eventually("audio arrives", () => text.length > 2000, { seen: () => text.slice(0, 500) });
+  socket.write(bytes);
   return { socket, text: () => text, ended };
+}
+
+const sendSpeech = () => send(head(api.key, `content-length: ${speech.length}`) + speech);
+
+async function listenToAudio(): Promise<Listener> {
+  const listener = await sendSpeech();
+  await eventually("audio arrives", () => listener.text().length > 2000);
+  return listener;
 }
 
 describe("bytes that are not HTTP, behind a request whose audio is on its way", () => {
@@ -64,5 +77,44 @@ describe("bytes that are not HTTP, behind a request whose audio is on its way", 
     expect(await listener.ended).toBe("ECONNRESET");
     expect(listener.text().match(/HTTP\/1\.1 /g)).toEqual(["HTTP/1.1 "]);
     expect(listener.text()).not.toContain("malformed_http");
+  });
+});
+
+describe("bytes that are not HTTP, behind a request", () => {
+  const statuses = (listener: Listener) => listener.text().match(/HTTP\/1\.1 \d+/g);
+
+  it("whose body they were a part of are refused as malformed", async () => {
+    const listener = await send(head(api.key, "content-length: 10") + speech);
+    expect(await listener.ended).toBe("end");
+    expect(statuses(listener)).toEqual(["HTTP/1.1 400"]);
+    expect(listener.text()).toContain('"code":"malformed_http"');
+  });
+
+  it("that still waits for its audio are refused, and the model is told to stop", async () => {
+    model.script = () => Promise.withResolvers<void>().promise;
+    const calls = model.calls.length;
+    const listener = await sendSpeech();
+    await eventually("the model is asked", () => model.calls.length === calls + 1);
+    listener.socket.write("not HTTP\r\n\r\n");
+    expect(await listener.ended).toBe("end");
+    expect(statuses(listener)).toEqual(["HTTP/1.1 400"]);
+    await model.calls[calls]?.aborted;
+    model.script = speakWithoutEnd;
+  });
+
+  it("that was answered before its body came whole add nothing to the answer and leave it whole", async () => {
+    const listener = await send(head("wrong", "transfer-encoding: chunked"));
+    await eventually("it is refused", () => listener.text().includes('"code":"unauthorized"'));
+    listener.socket.write("not a length\r\n");
+    expect(await listener.ended).toBe("end");
+    expect(statuses(listener)).toEqual(["HTTP/1.1 401"]);
+  });
+
+  it("that was answered whole get an answer of their own", async () => {
+    const listener = await send("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
+    await eventually("it is answered", () => listener.text().includes("\r\n\r\n"));
+    listener.socket.write("not HTTP\r\n\r\n");
+    expect(await listener.ended).toBe("end");
+    expect(statuses(listener)).toEqual(["HTTP/1.1 200", "HTTP/1.1 400"]);
   });
 });
