@@ -42,7 +42,6 @@ export function lanes(proof: string): readonly (readonly Suite[])[] {
       { name: "check", command: ["make", "--no-print-directory", "check"], needs: [], limitMinutes: 15 },
       { name: "unit", command: vitest("--project", "unit"), needs: [], limitMinutes: 15 },
       { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 25 },
-      { name: "load", command: vitest("--project", "load"), needs: [], limitMinutes: 25 },
       {
         name: "cluster",
         command: vitest("--project", "cluster"),
