@@ -1,12 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ports } from "../../config/contract/names.ts";
+import { leasePortOffset } from "../support/port-lease.ts";
 import { childrenOf, commandOf } from "./process-figures.ts";
 
 export const program = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
@@ -88,24 +87,7 @@ function tiersOf(parent: number): RunningServer["pids"] {
   return { api: tier("api"), mist, engines: childrenOf(mist), arcana, arcanaEngines: childrenOf(arcana) };
 }
 
-/** How far to shift the ports of all three tiers, so that nobody has them. */
-export async function freeOffset(): Promise<number> {
-  for (let offset = 20_000; offset < 50_000; offset += 500) {
-    const wanted = [ports.api, ports.model, ports.arcanaBesideMist].map((port) => port + offset);
-    if ((await Promise.all(wanted.map(isFree))).every(Boolean)) return offset;
-    await sleep(1);
-  }
-  throw new Error("no free ports between 28000 and 58000");
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  const outcome = Promise.race([
-    once(server, "listening").then(() => true),
-    once(server, "error").then(() => false),
-  ]);
-  server.listen(port, "127.0.0.1");
-  const free = await outcome.catch(() => false);
-  server.close();
-  return free;
+/** How far to shift the ports of all three tiers, so that nobody else has them while this process runs. */
+export function freeOffset(): Promise<number> {
+  return leasePortOffset([ports.api, ports.model, ports.arcanaBesideMist]);
 }

@@ -20,17 +20,7 @@ const leases: Server[] = [];
 export async function leasePort(): Promise<number> {
   for (let tried = 0; tried < PORT_COUNT; tried += 1) {
     const port = FIRST_PORT + ((process.pid * 101 + leases.length + tried) % PORT_COUNT);
-    const lease = await listen(`\0svc-tts-port-${port}`);
-    if (lease === undefined) continue;
-    const probe = await listen({ host: "127.0.0.1", port });
-    await probe?.[Symbol.asyncDispose]();
-    if (probe === undefined) {
-      // a program that takes no leases listens there
-      await lease[Symbol.asyncDispose]();
-      continue;
-    }
-    leases.push(lease.unref());
-    return port;
+    if (await lease(port)) return port;
   }
   throw new Error(`every port from ${FIRST_PORT} to ${FIRST_PORT + PORT_COUNT - 1} is leased or in use`);
 }
@@ -39,6 +29,30 @@ export async function leasePorts(count: number): Promise<number[]> {
   const ports: number[] = [];
   while (ports.length < count) ports.push(await leasePort());
   return ports;
+}
+
+/** Leases each of these ports shifted by one and the same number, which it returns. */
+export async function leasePortOffset(ports: readonly number[]): Promise<number> {
+  const lowest = Math.min(...ports);
+  const span = Math.max(...ports) - lowest + 1;
+  for (let tried = 0; tried < PORT_COUNT; tried += span) {
+    const first = FIRST_PORT + ((process.pid * 101 + tried) % (PORT_COUNT - span));
+    const offset = first - lowest;
+    const leased = await Promise.all(ports.map((port) => lease(port + offset)));
+    if (leased.every(Boolean)) return offset;
+  }
+  throw new Error(`no offset leaves all of ${ports.join(", ")} free`);
+}
+
+/** False when another process has the lease, or a program that takes no leases listens there. */
+async function lease(port: number): Promise<boolean> {
+  const held = await listen(`\0svc-tts-port-${port}`);
+  if (held === undefined) return false;
+  const probe = await listen({ host: "127.0.0.1", port });
+  await probe?.[Symbol.asyncDispose]();
+  if (probe === undefined) await held[Symbol.asyncDispose]();
+  else leases.push(held.unref());
+  return probe !== undefined;
 }
 
 /** Undefined when the address is in use. */

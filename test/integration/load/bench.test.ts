@@ -11,7 +11,7 @@ import { runCommand } from "../../../server/cli/command.ts";
 import { startTestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { modelTier } from "../../support/model-tier.ts";
-import { pauseOfPeer } from "../../support/slow-peer.ts";
+import { pauseOfPeer, sendEvery } from "../../support/slow-peer.ts";
 import { wavFile } from "../../support/wav.ts";
 
 let folder: string;
@@ -214,8 +214,8 @@ const tokenEveryMs = 10;
 /** What vLLM shows of itself, writing a token each hundredth of a second for each that asks, and one a tenth for somebody else. */
 function slowVllm(): Promise<string> {
   let tokens = 0;
-  const others = setInterval(() => tokens++, 100);
-  open.push(async () => clearInterval(others));
+  const stopOthers = sendEvery(100, () => tokens++);
+  open.push(async () => stopOthers());
   return serve(async (request, response) => {
     if (request.url === "/v1/models") return void response.end(JSON.stringify({ data: [{ id: "arcana" }] }));
     if (request.url === "/metrics")
@@ -226,11 +226,11 @@ function slowVllm(): Promise<string> {
     if (model !== "arcana" || !Array.isArray(prompt) || !ignore_eos)
       return void response.writeHead(400).end();
     response.writeHead(200, { "content-type": "text/event-stream" });
-    const writing = setInterval(() => {
+    const stopWriting = sendEvery(tokenEveryMs, () => {
       tokens++;
       response.write("data: {}\n\n");
-    }, tokenEveryMs);
-    response.on("close", () => clearInterval(writing));
+    });
+    response.on("close", stopWriting);
   });
 }
 

@@ -9,6 +9,7 @@ import {
   speakTone,
   startScriptedModel,
 } from "../../support/scripted-model.ts";
+import { sendEvery } from "../../support/slow-peer.ts";
 import {
   descriptorsOf,
   makeTierFiles,
@@ -29,9 +30,7 @@ beforeAll(async () => {
   files = await makeTierFiles();
   model = await startScriptedModel(speakTone(0.1));
   files.route({ mist: routeTo(model.url), arcana: routeTo(model.url) });
-  api = await startTierProcess("api", files, {
-    SVC_TTS_REQUEST_SECONDS: "2",
-  });
+  api = await startTierProcess("api", files);
   port = Number(new URL(api.url).port);
 });
 
@@ -87,8 +86,8 @@ class Caller {
 }
 
 /** `/health` answers, and tells the truth. */
-async function expectHealthy(): Promise<void> {
-  const answer = await fetch(`${api.url}/health`);
+async function expectHealthy({ url } = api): Promise<void> {
+  const answer = await fetch(`${url}/health`);
   expect({ status: answer.status, ...((await answer.json()) as object) }).toMatchObject({
     status: 200,
     apiStatus: "ok",
@@ -102,35 +101,47 @@ async function inFlight(): Promise<number> {
 }
 
 describe("a caller who sends slowly", () => {
+  let hasty: TierProcess;
+  beforeAll(async () => {
+    hasty = await startTierProcess("api", files, { SVC_TTS_REQUEST_SECONDS: "2" });
+    await eventually("the model is reachable", async () => (await fetch(`${hasty.url}/health`)).ok);
+  });
+  afterAll(() => hasty.kill("SIGTERM"));
+
   it.each<[string, () => string]>([
     ["its headers", () => "GET /livez HTTP/1.1\r\nhost: x\r\nx-slow: "],
     ["its body", () => `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["content-length: 100000"])}`],
   ])("%s is told so and loses its connection, and others are served meanwhile", async (_what, opening) => {
+    const hastyPort = Number(new URL(hasty.url).port);
     const callers: Caller[] = [];
     const open = () => callers.filter(({ socket }) => !socket.closed);
-    const drip = setInterval(() => {
+    const stopDrip = sendEvery(100, () => {
       for (const { socket } of open()) if (socket.writable) socket.write(" ");
-    }, 100);
+    });
     // whoever is cut is replaced, so that there are fifty for as long as it takes to serve somebody else
     const fill = () => {
       while (open().length < 50) {
-        const caller = new Caller();
+        const caller = new Caller(false, hastyPort);
         caller.socket.write(opening());
         callers.push(caller);
       }
     };
-    fill();
-    let isServed = false;
-    const serving = expectHealthy().finally(() => {
-      isServed = true;
-    });
-    await eventually("somebody else is served", () => {
-      if (!isServed) fill();
-      return isServed;
-    });
-    await serving;
-    await Promise.all(callers.map(({ closed }) => closed));
-    clearInterval(drip);
+    try {
+      fill();
+      let isServed = false;
+      const serving = expectHealthy(hasty).finally(() => {
+        isServed = true;
+      });
+      await eventually("somebody else is served", () => {
+        if (!isServed) fill();
+        return isServed;
+      });
+      await serving;
+      await Promise.all(callers.map(({ closed }) => closed));
+    } finally {
+      stopDrip();
+      for (const { socket } of callers) socket.destroy();
+    }
     for (const { read } of callers) {
       expect(read).toMatch(/^HTTP\/1.1 408 /);
       expect(read).toContain('"code":"request_timeout"');
@@ -248,17 +259,20 @@ describe("many at once", () => {
   it("a thousand connections, most of them half sent, hold nobody else back and leave nothing behind", async () => {
     const wave = async () => {
       const callers = Array.from({ length: 1000 }, () => new Caller());
-      await Promise.all(callers.map(({ socket }) => once(socket, "connect")));
-      const [half, whole] = [callers.slice(0, 900), callers.slice(900)];
-      for (const { socket } of half) socket.write(post().slice(0, -20));
-      for (const { socket } of whole) socket.write(post(["accept: audio/pcm"]));
-      await eventually("all of the whole ones are answered", () =>
-        whole.every(({ read }) => read.includes("\r\n\r\n")),
-      );
-      for (const { read } of whole) expect(read).toMatch(/^HTTP\/1.1 200 OK/);
-      await expectHealthy();
-      for (const { socket } of callers) socket.destroy();
-      await Promise.all(callers.map(({ closed }) => closed));
+      try {
+        await Promise.all(callers.map(({ socket }) => once(socket, "connect")));
+        const [half, whole] = [callers.slice(0, 900), callers.slice(900)];
+        for (const { socket } of half) socket.write(post().slice(0, -20));
+        for (const { socket } of whole) socket.write(post(["accept: audio/pcm"]));
+        await eventually("all of the whole ones are answered", () =>
+          whole.every(({ read }) => read.includes("\r\n\r\n")),
+        );
+        for (const { read } of whole) expect(read).toMatch(/^HTTP\/1.1 200 OK/);
+        await expectHealthy();
+      } finally {
+        for (const { socket } of callers) socket.destroy();
+        await Promise.all(callers.map(({ closed }) => closed));
+      }
     };
     await wave();
     await eventually("none is in flight", async () => (await inFlight()) === 0);
@@ -401,24 +415,27 @@ describe("a reader", () => {
     };
     const slow = begin();
     let slowly = 0;
-    const sip = setInterval(() => {
+    const stopSips = sendEvery(20, () => {
       slowly += (slow.socket.read() as Buffer | null)?.length ?? 0;
-    }, 20);
-    // each lazy one that is cut is a whole time limit that the slow one outlives
-    for (const round of [1, 2, 3]) {
-      const before = slowly;
-      const lazy = begin();
-      await eventually(`lazy reader ${round} speaks`, async () => (await streams()) === 2);
-      await eventually(`lazy reader ${round} is cut`, async () => (await streams()) === 1);
-      expect(slow.socket.closed).toBe(false);
-      expect(slowly).toBeGreaterThan(before);
-      lazy.socket.destroy();
+    });
+    try {
+      // each lazy one that is cut is a whole time limit that the slow one outlives
+      for (const round of [1, 2, 3]) {
+        const before = slowly;
+        const lazy = begin();
+        await eventually(`lazy reader ${round} speaks`, async () => (await streams()) === 2);
+        await eventually(`lazy reader ${round} is cut`, async () => (await streams()) === 1);
+        expect(slow.socket.closed).toBe(false);
+        expect(slowly).toBeGreaterThan(before);
+        lazy.socket.destroy();
+      }
+      slow.socket.destroy();
+      await eventually("none is in flight", async () => (await streams()) === 0);
+    } finally {
+      stopSips();
+      await judge.stop();
+      model.script = speakTone(0.1);
     }
-    clearInterval(sip);
-    slow.socket.destroy();
-    await eventually("none is in flight", async () => (await streams()) === 0);
-    await judge.stop();
-    model.script = speakTone(0.1);
   });
 
   it("by HTTP/1.0 gets no chunks, and a stream that broke off ends in a reset", async () => {

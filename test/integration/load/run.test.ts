@@ -5,16 +5,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ports } from "../../../config/contract/names.ts";
+import { freeOffset } from "../../bench/running-server.ts";
 import { eventually } from "../../support/eventually.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
-/** Away from a `make run` that someone has open. */
-const offset = 21_000;
+/** Of the ports of all tiers. */
+let offset: number;
 const sentence = "This machine can speak now";
 
 let home: string;
 let run: { child: ChildProcess; said: () => string; ended: Promise<number | null> };
+
+beforeAll(async () => {
+  offset = await freeOffset();
+});
 
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), "svc-tts-run-"));
@@ -37,6 +43,8 @@ function start(environment: Record<string, string> = {}): void {
   const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
   run = { child, said: () => Buffer.concat(pieces).toString(), ended };
 }
+
+const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 
 const speaking = () => eventually(`it speaks: ${run.said()}`, () => run.said().includes("==> speaking"));
 
@@ -85,7 +93,7 @@ describe("svc-tts all", () => {
     expect(seconds).toBeGreaterThan(1);
     expect(seconds).toBeLessThan(6);
 
-    expect(openConnections(8000 + offset)).toBe(0); // one that is kept would hold the stop back
+    expect(openConnections(portOf("api"))).toBe(0); // one that is kept would hold the stop back
     const files = join(home, ".cache/svc-tts/run");
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toHaveLength(1);
 
@@ -103,7 +111,7 @@ describe("svc-tts all", () => {
       [readFileSync(join(home, ".cache/svc-tts/run/key"), "utf8"), 200],
       ["another", 401],
     ] as const) {
-      const answer = await fetch(`http://127.0.0.1:${8000 + offset}/v1/svc-tts`, {
+      const answer = await fetch(`http://127.0.0.1:${portOf("api")}/v1/svc-tts`, {
         method: "POST",
         headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/pcm" },
         body: JSON.stringify({ speaker: "alan", text: "Good morning." }),
@@ -144,10 +152,11 @@ describe("svc-tts all", () => {
 
   it("names the port that is taken, and how to shift all three", async () => {
     const taken = createServer();
-    await new Promise<void>((resolve) => taken.listen(8080 + offset, "127.0.0.1", resolve));
+    const port = portOf("model");
+    await new Promise<void>((resolve) => taken.listen(port, "127.0.0.1", resolve));
     start();
     expect(await run.ended).toBe(2);
-    expect(run.said()).toContain(`Port ${8080 + offset}, which mist needs, is taken.`);
+    expect(run.said()).toContain(`Port ${port}, which mist needs, is taken.`);
     expect(run.said()).toContain("PORT_OFFSET=");
     await new Promise((resolve) => taken.close(resolve));
   });
