@@ -41,7 +41,7 @@ export function lanes(proof: string): readonly (readonly Suite[])[] {
     [
       { name: "check", command: ["make", "--no-print-directory", "check"], needs: [], limitMinutes: 15 },
       { name: "unit", command: vitest("--project", "unit"), needs: [], limitMinutes: 15 },
-      { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 25 },
+      { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 40 },
       {
         name: "cluster",
         command: vitest("--project", "cluster"),
