@@ -1,7 +1,10 @@
-import { describe, expect, inject, it } from "vitest";
+import { beforeAll, describe, expect, inject, it } from "vitest";
 import { overridden } from "../../../operator/desired/pod-template.ts";
 import type { V1PodTemplateSpec } from "../../../operator/manifest.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
+import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { clusterRequestOrThrow } from "../../support/cluster-request.ts";
+
+const address = inject("controlPlane");
 
 const original: V1PodTemplateSpec = {
   metadata: {
@@ -18,7 +21,13 @@ const original: V1PodTemplateSpec = {
     securityContext: { runAsUser: 65532, runAsNonRoot: true, supplementalGroups: [1, 2] },
     imagePullSecrets: [{ name: "one" }, { name: "two" }],
     topologySpreadConstraints: [
-      { topologyKey: "zone", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway", matchLabelKeys: ["a"] },
+      {
+        topologyKey: "zone",
+        maxSkew: 1,
+        whenUnsatisfiable: "ScheduleAnyway",
+        labelSelector: { matchLabels: { app: "demo" } },
+        matchLabelKeys: ["a"],
+      },
       { topologyKey: "host", maxSkew: 1, whenUnsatisfiable: "ScheduleAnyway" },
     ],
     initContainers: [{ name: "fetch", image: "a", env: [{ name: "X", value: "1" }] }],
@@ -170,30 +179,66 @@ const cases: [string, object][] = [
     {
       spec: {
         containers: [
-          { name: "new", image: "n", env: null, resources: { limits: { cpu: "1", memory: null } } },
+          { name: "new", image: "n", env: null, resources: { limits: { cpu: "1" }, requests: null } },
         ],
       },
     },
   ],
 ];
 
-/** What the API's own types make of a template after `patch`, merged by kubectl. */
-async function byKubectl(template: unknown, patch: object): Promise<unknown> {
-  const object = { apiVersion: "v1", kind: "PodTemplate", metadata: { name: "x" }, template };
-  const out = await kubectlOrThrow(
-    inject("controlPlane"),
-    ["patch", "--local", "-f", "-", "--type=strategic", "-o", "json", "-p", JSON.stringify(patch)],
-    JSON.stringify(object),
-  );
-  // kubectl leaves nulls of what is new to the API server, which reads them as nothing
-  return JSON.parse(out, (_key, value) => (value === null ? undefined : value)).template;
+let path: string;
+
+beforeAll(async () => {
+  const admin = await adminClient(address);
+  const namespace = await freshNamespace(admin, "merge");
+  admin.close();
+  const collection = `/api/v1/namespaces/${namespace}/podtemplates`;
+  await clusterRequestOrThrow(address, { method: "POST", path: collection, body: templateObject(original) });
+  path = `${collection}/original?dryRun=All`;
+});
+
+function templateObject(template: object): object {
+  return { apiVersion: "v1", kind: "PodTemplate", metadata: { name: "original" }, template };
 }
 
-describe("podTemplate is merged as kubectl does it:", () => {
+/** The API server's own merge of a patch into the original. */
+async function merged(patch: object): Promise<object> {
+  const type = "application/strategic-merge-patch+json";
+  const body = { template: patch };
+  return templateIn(await clusterRequestOrThrow(address, { method: "PATCH", path, body, type }));
+}
+
+/** The same with the defaults that the API server adds. */
+async function stored(template: object): Promise<object> {
+  const body = templateObject(template);
+  return templateIn(await clusterRequestOrThrow(address, { method: "PUT", path, body }));
+}
+
+function templateIn(object: unknown): object {
+  return (object as { template: object }).template;
+}
+
+describe("podTemplate is merged as the API server merges a strategic patch:", () => {
   it.each(cases)("%s", async (_what, patch) => {
     const before = structuredClone([original, patch]);
     const ours = overridden(original, patch as Record<string, unknown>);
-    expect(await byKubectl(ours, {})).toEqual(await byKubectl(original, { template: patch }));
+    expect(await stored(ours)).toEqual(await merged(patch));
     expect([original, patch]).toEqual(before);
+  });
+
+  it("a null quantity inside what is new is left out; the API server alone would store it as 0", async () => {
+    const added = { name: "new", image: "n", resources: { limits: { cpu: "1", memory: null } } };
+    const limitsIn = async (merge: Promise<object>) => {
+      const { spec } = (await merge) as V1PodTemplateSpec;
+      return spec?.containers.find(({ name }) => name === "new")?.resources?.limits;
+    };
+    const patch = { spec: { containers: [added] } };
+    expect(await limitsIn(stored(overridden(original, patch)))).toEqual({ cpu: "1" });
+    expect(await limitsIn(merged(patch))).toEqual({ cpu: "1", memory: "0" });
+  });
+
+  it("the judge tells a wrong merge from a right one", async () => {
+    const patch = mist({ env: [{ name: "B", $patch: "delete" }] });
+    expect(await stored(original)).not.toEqual(await merged(patch));
   });
 });
