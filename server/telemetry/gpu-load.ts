@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { Backoff } from "../backoff.ts";
+import { type Clock, sleep } from "../clock.ts";
 import type { CollectorLog } from "../otlp.ts";
-import { pause } from "../pause.ts";
 
 /** Between two readings, seconds. */
 const intervalSeconds = 5;
@@ -31,18 +31,20 @@ interface Reading {
  */
 export class GpuLoad {
   readonly #log: CollectorLog;
+  readonly #clock: Clock;
   /** By the GPU's index. */
   readonly #readings = new Map<string, Reading>();
   readonly #closing = new AbortController();
 
-  constructor(log: CollectorLog) {
+  constructor(log: CollectorLog, clock: Clock) {
     this.#log = log;
+    this.#clock = clock;
     void this.#watch();
   }
 
   /** The mean over all GPUs, 0 to 100; undefined where none tells. */
   percent(): number | undefined {
-    const since = performance.now() - freshMs;
+    const since = this.#clock.monotonicMs() - freshMs;
     const fresh = [...this.#readings.values()].filter(({ atMs }) => atMs > since);
     if (fresh.length === 0) return undefined;
     return fresh.reduce((sum, { percent }) => sum + percent, 0) / fresh.length;
@@ -56,7 +58,7 @@ export class GpuLoad {
     const { signal } = this.#closing;
     const backoff = new Backoff(backoffPolicy);
     while (!signal.aborted) {
-      const startedAt = performance.now();
+      const startedAtMs = this.#clock.monotonicMs();
       const end = await this.#run();
       this.#readings.clear();
       if (signal.aborted) return;
@@ -64,9 +66,9 @@ export class GpuLoad {
         this.#log.info({}, "there is no nvidia-smi, so no load of GPUs is told");
         return;
       }
-      backoff.ended(performance.now() - startedAt);
+      backoff.ended(this.#clock.monotonicMs() - startedAtMs);
       if (backoff.inARow === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
-      await pause(backoff.nextMs(), signal);
+      await sleep(this.#clock, backoff.nextMs(), signal);
     }
   }
 
@@ -89,7 +91,8 @@ export class GpuLoad {
   /** `37, 0`; `[N/A], 0` for a GPU that does not tell, as one that is cut in slices (MIG). */
   #read(line: string): void {
     const [load = "", index = ""] = line.split(",").map((field) => field.trim());
-    if (/^\d{1,3}$/.test(load)) this.#readings.set(index, { percent: Number(load), atMs: performance.now() });
+    const atMs = this.#clock.monotonicMs();
+    if (/^\d{1,3}$/.test(load)) this.#readings.set(index, { percent: Number(load), atMs });
     else this.#readings.delete(index);
   }
 }

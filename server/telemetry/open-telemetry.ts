@@ -78,7 +78,7 @@ export async function openTelemetryMetrics(
       }),
     ],
   });
-  const gpus = new GpuLoad(log);
+  const gpus = new GpuLoad(log, clock);
   const { invocations, pipelines, latency, duration } = createInstruments(provider, gpus);
   // there from the start, so that a rate sees the first request
   invocations.add(0);

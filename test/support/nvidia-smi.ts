@@ -12,16 +12,15 @@ export interface NvidiaSmi extends Disposable {
 /**
  * Prints what the real one prints for `--format=csv,noheader,nounits`: a line a GPU, then again after each `-l` seconds.
  * @param loads of each GPU, as `37` or `[N/A]`; none for a folder without the program.
- * @param livesMs how long each run lasts; until it is killed, unless given.
  */
-export function standInNvidiaSmi(loads: readonly string[], livesMs?: number): NvidiaSmi {
+export function standInNvidiaSmi(loads: readonly string[]): NvidiaSmi {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-nvidia-smi-"));
   const runs = join(folder, "runs");
   if (loads.length > 0) {
     const program = join(folder, "nvidia-smi");
     writeFileSync(
       program,
-      `#!${process.execPath}\n(${String(printLoads)})(${JSON.stringify({ loads, livesMs, runs })});\n`,
+      `#!${process.execPath}\n(${String(printLoads)})(${JSON.stringify({ loads, runs })});\n`,
     );
     chmodSync(program, 0o755);
   }
@@ -34,12 +33,11 @@ export function standInNvidiaSmi(loads: readonly string[], livesMs?: number): Nv
 
 interface Script {
   readonly loads: readonly string[];
-  readonly livesMs?: number;
   readonly runs: string;
 }
 
 /** Written into the program as it stands here. */
-function printLoads({ loads, livesMs, runs }: Script): void {
+function printLoads({ loads, runs }: Script): void {
   const { appendFileSync } = process.getBuiltinModule("node:fs");
   appendFileSync(runs, `${process.pid}\n`);
   const asked =
@@ -56,5 +54,4 @@ function printLoads({ loads, livesMs, runs }: Script): void {
   };
   print();
   setInterval(print, 1_000 * Number(process.argv[process.argv.indexOf("-l") + 1]));
-  if (livesMs !== undefined) setTimeout(() => process.exit(9), livesMs);
 }

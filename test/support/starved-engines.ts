@@ -1,5 +1,6 @@
 /** Uses up its file descriptors, starts what a tier starts, and prints as JSON what each says; it lives to the end. */
 import { closeSync, openSync } from "node:fs";
+import { systemClock } from "../../server/clock.ts";
 import { EngineProcess } from "../../server/engine/engine-process.ts";
 import { SupervisedServer } from "../../server/engine/generator/server.ts";
 import { VllmProcess } from "../../server/engine/generator/vllm-process.ts";
@@ -19,7 +20,7 @@ function takeAllDescriptors(): number[] {
 }
 
 const taken = takeAllDescriptors();
-const gpuLoad = new GpuLoad(quiet);
+const gpuLoad = new GpuLoad(quiet, systemClock);
 const said = await Promise.all([
   EngineProcess.start({ file: "engine.ts" }).catch(String),
   new VllmProcess(vllm, quiet).ended,

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { GpuLoad } from "../../../server/telemetry/gpu-load.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { type NvidiaSmi, standInNvidiaSmi } from "../../support/nvidia-smi.ts";
 
 const told: string[] = [];
@@ -8,12 +9,14 @@ const log = {
   info: (_facts: object, message: string) => told.push(message),
   warn: (_facts: object, message: string) => told.push(message),
 };
+let clock: FakeClock;
 let gpus: GpuLoad;
 
 function watch({ folder }: NvidiaSmi): void {
   vi.stubEnv("PATH", folder);
   told.length = 0;
-  gpus = new GpuLoad(log);
+  clock = new FakeClock();
+  gpus = new GpuLoad(log, clock);
 }
 
 afterEach(() => {
@@ -60,16 +63,18 @@ describe("the load of GPUs", () => {
   });
 
   it("is absent once its program has ended, and back when that is started again, ever more slowly; the log says so once", async () => {
-    using program = standInNvidiaSmi(["12"], 400);
+    using program = standInNvidiaSmi(["12"]);
     watch(program);
-    for (const run of [1, 2]) {
-      await until(() => expect(program.runs()).toHaveLength(run));
+    for (const [runs, pauseMs] of [1_000, 2_000, 4_000].entries()) {
       await until(() => expect(gpus.percent()).toBe(12));
+      const pids = program.runs();
+      expect(pids).toHaveLength(runs + 1);
+      process.kill(pids.at(-1) ?? 0);
       await until(() => expect(gpus.percent()).toBeUndefined());
+      await until(() => expect(clock.nextDueMs).toBe(clock.monotonicMs() + pauseMs));
+      await clock.advance(pauseMs);
     }
-    const since = performance.now();
-    await until(() => expect(program.runs()).toHaveLength(3));
-    expect(performance.now() - since).toBeGreaterThan(1_500); // 2 s now
+    await until(() => expect(gpus.percent()).toBe(12));
     expect(told).toEqual(["nvidia-smi ended; it is started again"]);
   });
 });
