@@ -101,7 +101,7 @@ async function prepare(name: Preparation): Promise<CommandEnd> {
   const end = await groups.run(preparations[name], {
     env: { SVC_TTS_CLUSTER: "node" },
     logFile: join(folder, `prepare-${name}.log`),
-    limitMs: remainingMs(),
+    endAfterMs: remainingMs(),
   });
   const verdict = end.exitCode === 0 ? "is ready" : "FAILED; the suites that need it will say so too";
   console.log(
@@ -130,7 +130,7 @@ async function runSuite({ name, command, limitMinutes }: Suite): Promise<Result>
     env: { MAKEFLAGS: "", VITEST_JSON: reportFile, SEED: String(seed) },
     logFile: join(folder, `${name}.log`),
     onOutput: (lines) => process.stdout.write(lines.replace(/^(?=.)/gm, `${name.padEnd(8)} | `)),
-    limitMs: Math.min(limitMinutes * MINUTE_MS * patience, remainingMs()),
+    endAfterMs: Math.min(limitMinutes * MINUTE_MS * patience, remainingMs()),
   });
   const report = name === "check" ? undefined : readReport(reportFile);
   const counts =

@@ -20,7 +20,7 @@ export interface CommandOptions {
   /** Gets the output by whole lines, as it comes. */
   readonly onOutput?: (lines: string) => void;
   /** After this time the whole group is ended. */
-  readonly limitMs: number;
+  readonly endAfterMs: number;
 }
 
 export interface CommandEnd {
@@ -56,7 +56,7 @@ export class ProcessGroups {
     const timer = setTimeout(() => {
       timedOut = true;
       void endGroup(child);
-    }, options.limitMs);
+    }, options.endAfterMs);
     try {
       const [code] = (await once(child, "exit")) as [number | null];
       return { exitCode: code ?? 1, tookMs: performance.now() - started, timedOut };

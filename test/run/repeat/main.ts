@@ -56,7 +56,7 @@ for (let number = 1; number <= count; number += 1) {
   const ended = await groups.run(["node_modules/.bin/vitest", "run", ...files], {
     env: { VITEST_JSON: report, SEED: seed },
     logFile: join(folder, `${name}.log`),
-    limitMs: HOUR_MS,
+    endAfterMs: HOUR_MS,
   });
   const repetition = { report: readReport(report), exitCode: ended.exitCode };
   repetitions.push(repetition);

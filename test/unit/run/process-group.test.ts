@@ -30,7 +30,7 @@ describe("a command in a process group of its own", () => {
     const end = await groups.run(shell("echo out; echo error >&2; printf rest; exit 3"), {
       logFile,
       onOutput: (text) => lines.push(text),
-      limitMs: NO_LIMIT_MS,
+      endAfterMs: NO_LIMIT_MS,
     });
     expect(end).toMatchObject({ exitCode: 3, timedOut: false });
     expect(log()).toBe("out\nerror\nrest");
@@ -38,24 +38,24 @@ describe("a command in a process group of its own", () => {
   });
 
   it("is ended with what it started once its time is over", async () => {
-    const end = await groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, limitMs: 1 });
+    const end = await groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, endAfterMs: 1 });
     expect(end).toMatchObject({ timedOut: true, exitCode: 1 });
     expect(groups.leftovers()).toEqual([]);
   });
 
   it("is ended with what it started on request", async () => {
-    const running = groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, limitMs: NO_LIMIT_MS });
+    const running = groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
     await groups.stop();
     expect(await running).toMatchObject({ exitCode: 1, timedOut: false });
     await eventually("the child's end", () => processGone(pid));
-    const late = await groups.run(shell("echo late"), { logFile, limitMs: NO_LIMIT_MS });
+    const late = await groups.run(shell("echo late"), { logFile, endAfterMs: NO_LIMIT_MS });
     expect(late).toMatchObject({ exitCode: 1 });
     expect(log()).not.toContain("late");
   });
 
   it("takes along what it leaves in its group", async () => {
-    await groups.run(shell("sleep 1000 & echo $!"), { logFile, limitMs: NO_LIMIT_MS });
+    await groups.run(shell("sleep 1000 & echo $!"), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
     await eventually("the child's end", () => processGone(pid));
   });
@@ -63,7 +63,7 @@ describe("a command in a process group of its own", () => {
   it("is known for what left its group", async () => {
     // bash stays until the child has a session of its own
     const leaves = 'setsid sleep 1000 & echo $!; until [ "$(ps -o sid= -p $!)" -eq $! ]; do :; done';
-    await groups.run(shell(leaves), { logFile, limitMs: NO_LIMIT_MS });
+    await groups.run(shell(leaves), { logFile, endAfterMs: NO_LIMIT_MS });
     const pid = await loggedPid();
     await eventually("the sleep", () => groups.leftovers().some(({ command }) => command === "sleep 1000"));
     expect(groups.killLeftovers()).toEqual([{ pid, command: "sleep 1000" }]);
