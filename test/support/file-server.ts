@@ -3,7 +3,6 @@ import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { pauseOfPeer } from "./slow-peer.ts";
 
 export class FileServer implements AsyncDisposable {
   /** By path; what is not here is 404. */
@@ -13,8 +12,8 @@ export class FileServer implements AsyncDisposable {
   rule: (request: IncomingMessage, response: ServerResponse) => boolean = () => false;
   /** The socket is cut after so many bytes of a body; each entry once, in order. */
   readonly cuts: number[] = [];
-  /** Waits until its reader has what was sent of the file: the rest is lost with the connection. */
-  beforeCut: (sentBytes: number) => Promise<void> = () => pauseOfPeer(300);
+  /** Set by a test to wait until the reader has what was sent of the file; what it has not is lost with the connection. */
+  beforeCut: (sentBytes: number) => Promise<void> = () => Promise.resolve();
   /** Whether it knows parts (RFC 9110, 14). */
   ranges = true;
   /** What tells versions of a file apart; a server without any still knows parts. */

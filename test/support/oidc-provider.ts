@@ -16,8 +16,8 @@ export interface TestProvider {
   readonly clientSecret: string;
   /** Who sits before the browser. */
   somebody: TestAccount;
-  /** How long a code is good. */
-  codeSeconds: number;
+  /** Codes are made that have expired already. */
+  codesAreOld: boolean;
   /**
    * What a browser does there.
    * @param url of the authorization request. @returns where it is sent back to.
@@ -41,7 +41,7 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
     clientId,
     clientSecret,
     somebody: { subject: "nobody", claims: {} },
-    codeSeconds: 60,
+    codesAreOld: false,
     visit: (url) => followWithin(issuer, url),
     async close() {
       server.closeAllConnections();
@@ -62,7 +62,10 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
     pkce: { required: () => true },
     ttl: {
       ...{ Interaction: 60, Grant: 60, Session: 60, AccessToken: 60, IdToken: 60 },
-      AuthorizationCode: () => made.codeSeconds,
+      AuthorizationCode: (_ctx, code) => {
+        if (made.codesAreOld) code.exp = 1;
+        return 60;
+      },
     },
     findAccount: (_ctx, subject) => ({
       accountId: subject,

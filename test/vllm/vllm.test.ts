@@ -335,7 +335,7 @@ describe("a vLLM that runs elsewhere", () => {
 
   test("how many streams it takes is measured", async () => {
     const [folder, other] = await connected({}, { capacity: undefined });
-    console.log(`streams of 82 tokens a second that stay real time: ${await capacityOf(other)}`);
+    expect(await capacityOf(other)).toBeGreaterThan(0);
     await other.stop();
     folder.delete();
   });

@@ -12,6 +12,7 @@ import { type Certificate, selfSigned } from "../../support/certificate.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
+import { sendEvery } from "../../support/slow-peer.ts";
 
 /** The API tier on a clock of the test, and a real HTTPS server in the place of the license's issuer. */
 
@@ -222,7 +223,7 @@ describe("the license's issuer", () => {
     ["comes too slowly", (response) => void response.write("e"), answerWithinMs],
     ["never comes", () => undefined, answerWithinMs],
     ["is huge", (response) => void response.end("x".repeat(1_000_000))],
-    ["never ends", (response) => void setInterval(() => response.write("x".repeat(9_000)), 20).unref()],
+    ["never ends", (response) => void sendEvery(20, () => response.write("x".repeat(9_000)))],
     [
       "is signed by somebody else",
       async (response) => void response.end(await (await licenseIssuer()).answer({ iat: seconds() })),

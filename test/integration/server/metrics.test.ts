@@ -4,11 +4,11 @@ import { Client } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { seriesOf } from "../../support/metrics.ts";
 import { modelTier } from "../../support/model-tier.ts";
 import { pythonWith } from "../../support/python.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
-import { pauseOfPeer } from "../../support/slow-peer.ts";
 
 let model: ScriptedModel;
 let api: TestApi;
@@ -39,8 +39,10 @@ async function total(name: string, labels: Record<string, string>): Promise<numb
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
 }
 
+const ask = (accept: string) => api.post({ ...body, modelId: "mist", audioFormat: "wav" }, { accept });
+
 async function speak(accept = "audio/pcm"): Promise<void> {
-  await (await api.post({ ...body, modelId: "mist", audioFormat: "wav" }, { accept })).arrayBuffer();
+  await (await ask(accept)).arrayBuffer();
 }
 
 /** How much a sample grew by something; it is counted once the connection knows of the end. */
@@ -56,28 +58,40 @@ async function growth(name: string, labels: Record<string, string>, act: () => P
 
 describe("the API tier counts", () => {
   it("a stream whose audio came too late as one that ran dry, however often it did, and no other", async () => {
-    const late: ScriptedModel["script"] = async (call) => {
-      await call.head(24_000);
-      for (let piece = 0; piece < 3; piece++) {
-        await call.tone(2_400, 24_000);
-        await pauseOfPeer(400);
-      }
-      await call.end(7_200);
-    };
-    const forms: [ScriptedModel["script"], string][] = [
-      [late, "application/json"],
-      [speakTone(2), "audio/pcm"],
-      [late, "audio/pcm"],
-    ];
-    const dry = () => total("svc_tts_underruns_total", { model: "mist" });
-    const before = await dry();
-    for (const [script, accept] of forms) {
-      model.script = script;
-      // both are counted at the end of an answer
-      await growth("svc_tts_requests_total", { model: "mist" }, () => speak(accept));
-      expect((await dry()) - before, accept).toBe(script === late && accept === "audio/pcm" ? 1 : 0);
+    const clock = new FakeClock();
+    const shared = api;
+    api = await startTestApi(route(model.url), {}, { clock });
+    try {
+      const dry = () => total("svc_tts_underruns_total", { model: "mist" });
+      /** Listens to the end, and lets time pass after each piece that is `late`. */
+      const dryAfter = async (accept: string, late: boolean) => {
+        let heardBytes = 0;
+        model.script = async (call) => {
+          await call.head(24_000);
+          for (let piece = 0; piece < 3; piece++) {
+            const before = heardBytes;
+            await call.tone(2_400, 24_000);
+            if (accept === "audio/pcm") await eventually("the piece is heard", () => heardBytes > before);
+            if (late) await clock.advance(400);
+          }
+          await call.end(7_200);
+        };
+        // both are counted at the end of an answer
+        await growth("svc_tts_requests_total", { model: "mist" }, async () => {
+          const answer = await ask(accept);
+          for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>)
+            heardBytes += bytes.length;
+        });
+        return dry();
+      };
+      expect(await dryAfter("application/json", true)).toBe(0);
+      expect(await dryAfter("audio/pcm", false)).toBe(0);
+      expect(await dryAfter("audio/pcm", true)).toBe(1);
+    } finally {
+      model.script = speakTone(0.2);
+      await api.stop();
+      api = shared;
     }
-    model.script = speakTone(0.2);
   });
 
   it("seconds of audio and of the encoder's work by format, and first audio by variant", async () => {

@@ -19,6 +19,7 @@ import type { ProcessPool } from "../../../server/engine/process-pool.ts";
 import type { EngineFrame, Token, TokenTime } from "../../../server/speech.ts";
 import { eventually } from "../../support/eventually.ts";
 import { processGone } from "../../support/processes.ts";
+import { pauseOfPeer } from "../../support/slow-peer.ts";
 import { type PiperFiles, VoicesFolder } from "../../support/voices/folder.ts";
 import { tinyPiper } from "../../support/voices/random-voices.ts";
 
@@ -488,7 +489,7 @@ describe("the folder changes while it is served", () => {
     writeFileSync(join(folder.path, "mona.onnx"), "");
     for (let at = 0; at < model.length; at += 1000) {
       appendFileSync(join(folder.path, "mona.onnx"), model.subarray(at, at + 1000));
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      await pauseOfPeer(10);
     }
     await served(mounted, "mona");
     expect(mounted.problems()).toEqual([]);

@@ -79,15 +79,16 @@ async function post(
   body: unknown,
   headers: Record<string, string> = {},
   path = "/v1/svc-tts",
-  signal?: AbortSignal,
+  onHead?: { readonly signal: AbortSignal; readonly call: () => void },
 ): Promise<number> {
   posts++;
   const answer = await fetch(`${url}${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
     body: typeof body === "string" ? body : JSON.stringify(body),
-    ...(signal && { signal }),
+    ...(onHead && { signal: onHead.signal }),
   });
+  onHead?.call();
   await answer.arrayBuffer();
   return answer.status;
 }
@@ -139,17 +140,19 @@ describe("at the log level trace, with traces on", () => {
   it("a caller hangs up, and an engine dies on the way", async () => {
     const long = { ...arcana, text: `${text} `.repeat(400) };
     const hangUp = new AbortController();
-    const gone = post(long, { accept: "audio/wav" }, "/v1/svc-tts", hangUp.signal);
-    setTimeout(() => hangUp.abort(), 500);
+    const gone = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
+      signal: hangUp.signal,
+      call: () => hangUp.abort(),
+    });
     await expect(gone).rejects.toThrow();
     await eventually("the line of whoever hung up", () =>
       accessLines({ tier: "api" }).some(({ clientGone }) => clientGone === true),
     );
     const enough = new AbortController();
-    setTimeout(killEngines, 250);
-    const cutOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", enough.signal).catch(
-      () => undefined,
-    );
+    const cutOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
+      signal: enough.signal,
+      call: killEngines,
+    }).catch(() => undefined);
     await eventually("the end of an engine", () => output().includes("an engine process ended"));
     enough.abort(); // a retried one would speak for half an hour
     await cutOrRetried;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createByteBudget } from "../../../server/api/byte-budget.ts";
-
-const soon = () => new Promise((resolve) => setTimeout(resolve, 5));
+import { settle } from "../../support/fake-clock.ts";
 
 describe("the memory that requests share", () => {
   it("is held until it is freed, and freed once", async () => {
@@ -24,7 +23,7 @@ describe("the memory that requests share", () => {
       large.take(90).then(() => got.push("large")),
       small.take(10).then(() => got.push("small")),
     ];
-    await soon();
+    await settle();
     expect(got).toEqual([]); // the small one does not pass the large one, though it would fit
     first.free();
     await Promise.all(waiting);

@@ -3,6 +3,8 @@ import { judgeTests } from "../../check/test-rules.ts";
 
 const found = (text: string, path = "test/integration/operator/a.test.ts") => judgeTests([{ path, text }]);
 const why = (text: string) => [{ path: expect.any(String), line: 1, message: expect.stringContaining(text) }];
+/** Apart from its option, as these rules are tried on this file, too. */
+const shortWait = "20s";
 
 describe("the rules for tests refuse", () => {
   it.each([
@@ -12,7 +14,7 @@ describe("the rules for tests refuse", () => {
     ["describe('a', { timeout: 29_999 }, () => {});", "sets timeout"],
     ["it('a', () => {}, 10_000);", "gives it less than 30 s"],
     ["beforeAll(start, 10_000);", "gives beforeAll less than 30 s"],
-    ["await kubectl('wait', '--for=delete', '--timeout=20s');", "sets --timeout to 20 s"],
+    [`await kubectl('wait', '--for=delete', '--timeout=${shortWait}');`, "sets --timeout to 20 s"],
     ["await fetch(url, { signal: AbortSignal.timeout(500) });", "gives AbortSignal.timeout less than 30 s"],
     ["await vi.waitFor(look);", "waits by vi.waitFor"],
   ])("a wait limit under 30 s: %s", (text, message) => {

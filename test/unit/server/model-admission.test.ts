@@ -1,5 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { Admission } from "../../../server/model/admission.ts";
+import { answerAfter } from "../../support/slow-peer.ts";
 
 const never = new AbortController().signal;
 const limits = { maxStreams: 1, maxQueued: 2, deadlineMs: 10_000 };
@@ -80,7 +81,7 @@ test("idle waits for the last stream", async () => {
 async function speak(admission: Admission, caller: string, served: string[]): Promise<void> {
   const release = await admission.enter(never, caller);
   served.push(caller);
-  setTimeout(() => release?.(), 2_000);
+  answerAfter(2_000, () => release?.());
 }
 
 test("a caller with a hundred requests waiting does not keep another's first from its turn", async () => {
