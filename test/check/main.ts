@@ -3,10 +3,19 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { type Finding, judge, judgeText } from "./rules.ts";
 import { readSource } from "./source.ts";
-import { judgeTests, type testRules } from "./test-rules.ts";
+import { judgeTests, testRules } from "./test-rules.ts";
 
-/** The rules for tests that the tree keeps so far; the others join as their last finding goes. */
-const keptRules: (typeof testRules)[keyof typeof testRules][] = [];
+/** Tests that do not keep all rules yet; each leaves this list with its last finding. */
+const unfinished = [
+  "test/integration/load/",
+  "test/integration/operator/",
+  "test/unit/text/normalize.test.ts",
+];
+const keptRules = Object.values(testRules).map(
+  (rule): typeof rule =>
+    (syntax) =>
+      unfinished.some((path) => syntax.path.startsWith(path)) ? [] : rule(syntax),
+);
 
 const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]);
 const paths = listed
