@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ProcessGroups } from "../../run/process-group.ts";
-import { eventually } from "../../support/eventually.ts";
+import { eventually, eventuallyPasses } from "../../support/eventually.ts";
 import { processGone } from "../../support/processes.ts";
 
 const NO_LIMIT_MS = 3_600_000;
@@ -40,7 +40,7 @@ describe("a command in a process group of its own", () => {
   it("is ended with what it started once its time is over", async () => {
     const end = await groups.run(shell("sleep 1000 & echo $!; wait"), { logFile, endAfterMs: 1 });
     expect(end).toMatchObject({ timedOut: true, exitCode: 1 });
-    expect(groups.leftovers()).toEqual([]);
+    await eventuallyPasses(() => expect(groups.leftovers()).toEqual([]));
   });
 
   it("is ended with what it started on request", async () => {
