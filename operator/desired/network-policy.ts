@@ -37,7 +37,7 @@ function apiPolicy(owner: TtsDeployment): Policy {
       policyTypes: ["Ingress", "Egress"],
       ingress: [{ ports: tcp(ports.api) }],
       egress: [
-        names,
+        ...names,
         { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },
         toNetworks(apiServer.cidrs, apiServer.ports),
         ...licenseEgress.map(({ cidr, port }) => toNetworks([cidr], [port])),
@@ -73,7 +73,7 @@ function modelPolicy(owner: TtsDeployment): Policy {
         { from: [...from, ...scraping], ports: tcp(ports.model) },
         ...(scraping.length > 0 ? [{ from: scraping, ports: tcp(ports.vllm) }] : []),
       ],
-      ...(outPorts.length > 0 && { egress: [names, toNetworks([], outPorts)] }),
+      ...(outPorts.length > 0 && { egress: [...names, toNetworks([], outPorts)] }),
     },
   };
 }
@@ -87,13 +87,28 @@ function namespaces(values: string[]): V1NetworkPolicyPeer {
   return { namespaceSelector: { matchExpressions: [{ key, operator: "In", values }] } };
 }
 
-/** DNS is wherever the cluster has it: in a pod, on the node, on a link-local address. */
-const names: V1NetworkPolicyEgressRule = {
-  ports: [
-    { port: 53, protocol: "UDP" },
-    { port: 53, protocol: "TCP" },
-  ],
-};
+/**
+ * DNS is wherever the cluster has it: in a pod, on the node, on a link-local address. A network judges a connection to a
+ * Service by the port of the pod behind it, which differs: 5353 on OpenShift. The cluster's own DNS pods are reached on any.
+ */
+const names: V1NetworkPolicyEgressRule[] = [
+  {
+    ports: [
+      { port: 53, protocol: "UDP" },
+      { port: 53, protocol: "TCP" },
+    ],
+  },
+  {
+    to: [
+      podsOf("kube-system", { "k8s-app": "kube-dns" }),
+      podsOf("openshift-dns", { "dns.operator.openshift.io/daemonset-dns": "default" }),
+    ],
+  },
+];
+
+function podsOf(namespace: string, matchLabels: Record<string, string>): V1NetworkPolicyPeer {
+  return { ...namespaces([namespace]), podSelector: { matchLabels } };
+}
 
 /** Without networks: any address. */
 function toNetworks(cidrs: readonly string[], numbers: readonly number[]): V1NetworkPolicyEgressRule {

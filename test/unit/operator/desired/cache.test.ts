@@ -89,6 +89,10 @@ describe("network policies", () => {
   const labels = { "tts.svc.dev/deployment": "demo", "app.kubernetes.io/component": "model" };
   const model: Party = { ip: "10.0.0.2", pod: { namespace: "ns", labels } };
   const world: Party = { ip: "203.0.113.9" };
+  const openShiftDns: Party = {
+    ip: "10.0.0.7",
+    pod: { namespace: "openshift-dns", labels: { "dns.operator.openshift.io/daemonset-dns": "default" } },
+  };
 
   it.each<[string, object, number[]]>([
     ["by HTTPS", { url: "https://host/a.bin" }, [443]],
@@ -102,5 +106,6 @@ describe("network policies", () => {
     const may = (port: number) => isAllowed(policies, { from: model, to: world, port });
     expect([22, 80, 443, 5000, 8443, 9000].filter(may)).toEqual(ports);
     expect(isAllowed(policies, { from: model, to: world, port: 53, protocol: "UDP" })).toBe(true);
+    expect(isAllowed(policies, { from: model, to: openShiftDns, port: 5353, protocol: "UDP" })).toBe(true);
   });
 });

@@ -19,6 +19,12 @@ const neighbour = podAt("10.0.0.3", "ns", { app: "other" });
 const twin = podAt("10.0.0.4", "elsewhere", api.pod?.labels ?? {});
 const prometheus = podAt("10.0.0.5", "monitoring", { app: "prometheus" });
 const dns = podAt("10.0.0.6", "kube-system", { "k8s-app": "kube-dns" });
+const openShiftDns = podAt("10.0.0.7", "openshift-dns", {
+  "dns.operator.openshift.io/daemonset-dns": "default",
+});
+const dnsTwin = podAt("10.0.0.8", "ns", { "k8s-app": "kube-dns" });
+const proxy = podAt("10.0.0.9", "kube-system", { "k8s-app": "kube-proxy" });
+const nodeCache: Party = { ip: "169.254.20.10" };
 const caller: Party = { ip: "203.0.113.9" };
 const apiServer: Party = { ip: "192.0.2.1" };
 const licenseServer: Party = { ip: "198.51.100.7" };
@@ -41,6 +47,17 @@ describe("network policies", () => {
     ["the API reaches another port of a model", false, { from: api, to: model }, 22],
     ["a caller reaches another port of the API", false, { from: caller, to: api }, 22],
     ["the API resolves names", true, { from: api, to: dns, protocol: "UDP" }, 53],
+    [
+      "the API resolves names of DNS pods on another port",
+      true,
+      { from: api, to: dns, protocol: "UDP" },
+      1053,
+    ],
+    ["the API resolves names on OpenShift", true, { from: api, to: openShiftDns, protocol: "UDP" }, 5353],
+    ["the API resolves names on OpenShift by TCP", true, { from: api, to: openShiftDns }, 5353],
+    ["the API resolves names of the node's cache", true, { from: api, to: nodeCache, protocol: "UDP" }, 53],
+    ["the API reaches another pod of kube-system", false, { from: api, to: proxy }, 5353],
+    ["the API reaches what only has the label of DNS", false, { from: api, to: dnsTwin }, 5353],
     ["the API follows the API server", true, { from: api, to: apiServer }, 6443],
     ["the API reaches a neighbour", false, { from: api, to: neighbour }, 8080],
     ["a model reaches the world", false, { from: model, to: caller }, 443],
