@@ -290,6 +290,18 @@ export class OperatorHouse implements AsyncDisposable {
     }
   }
 
+  /**
+   * The operators' requests, watches left out, while their clock moves on. It stops at each timer that falls due, as {@link advance} does.
+   * Watches keep to real time, so that a watch which reconnects or lists again after hours is not part of this.
+   */
+  async requestsDuring(durationMs: number): Promise<string[]> {
+    await this.idle();
+    const before = this.proxy.requests.length;
+    await this.advance(durationMs);
+    const sent = this.proxy.requests.slice(before).filter(({ watch }) => !watch);
+    return sent.map(({ method, path }) => `${method} ${path}`);
+  }
+
   /** Waits until an operator knows what this API pod tells now, and has done what follows from it. */
   async hears({ load }: { readonly load: ApiLoad }): Promise<void> {
     const told = JSON.stringify(load);

@@ -42,15 +42,31 @@ const replicas = () => house.replicas("demo-mist");
 const scaledTo = (count: number) =>
   house.until(async () => (await replicas()) === count, `${count} replicas`);
 
+/** The operator has tried to listen to this pod, in vain. */
+const isSilent = (pod: string) =>
+  house.until(
+    async () =>
+      house.lines.some((line) => line.startsWith("an API pod does not tell its load") && line.includes(pod)),
+    `no word of ${pod}`,
+  );
+
 const route = async () => (await house.routing()).models.mist?.[0];
 
-/** Nothing more is written. */
+/** Longer than every window of `quick`, and shorter than the operator believes an API pod that says nothing. */
+const restMs = 10_000;
+
+/** Nothing more is asked or written. */
 async function quiet(): Promise<void> {
-  await house.idle();
-  const writes = house.proxy.count("write");
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect(house.proxy.count("write")).toBe(writes);
+  expect(await house.requestsDuring(restMs)).toEqual([]);
 }
+
+/** The operator has read every line that the API pod has sent up to now: this line is the last, and differs from those before it. */
+async function hearsAll(): Promise<void> {
+  beats += 1;
+  api.tell("unknown", { replicas: { "http://10.9.9.9:8080": beats } });
+  await house.hears(api);
+}
+let beats = 0;
 
 async function scaled(scaling: Json, count: number): Promise<void> {
   await house.putLicense(await house.issuer.issue());
@@ -96,7 +112,9 @@ describe("the API tier", () => {
     api.tell("mist", { streams: 21 });
     await apiPods(3);
     await putApiPod("demo-api-2", await leasePort());
+    await isSilent("demo-api-2");
     api.tell("mist", {});
+    await house.hears(api);
     await quiet();
     expect(await house.replicas("demo-api")).toBe(3);
   });
@@ -143,7 +161,8 @@ describe("a pool that scales itself", () => {
     const ready = async () =>
       (await house.deployment()).status?.conditions.find(({ type }) => type === "Ready");
     const before = await ready();
-    await new Promise((resolve) => setTimeout(resolve, 1_100));
+    // in the same second a transition would not show
+    await house.advance(1_100);
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
     await house.serve("demo-mist");
@@ -158,11 +177,17 @@ describe("a pool that scales itself", () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 3 });
     await house.serve("demo-mist");
-    await house.advance(2_500);
-    const writes = house.proxy.count("write");
+    // the status tells of streams in use after a while
+    for (let round = 0; round < 2; round += 1) {
+      await hearsAll();
+      await house.advance(restMs);
+    }
+    expect((await house.deployment()).status?.models[0]?.capacity.used).toBe(3);
+    const before = house.proxy.count("write");
     for (let line = 0; line < 10; line += 1) api.tell("mist", { streams: 3 });
-    await new Promise((resolve) => setTimeout(resolve, 2_000));
-    expect(house.proxy.count("write")).toBe(writes);
+    await hearsAll();
+    await quiet();
+    expect(house.proxy.count("write")).toBe(before);
   });
 
   it("takes no replica away while an API pod does not tell, and begins again when it does", async () => {
@@ -170,11 +195,13 @@ describe("a pool that scales itself", () => {
     api.tell("mist", { streams: 9 });
     await scaledTo(3);
     await putApiPod("demo-api-2", await leasePort()); // nobody listens there
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    await isSilent("demo-api-2");
     api.tell("mist", {});
-    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    await house.hears(api);
+    await house.advance(restMs);
     expect(await replicas()).toBe(3);
     await house.remove("Pod", "demo-api-2");
+    await hearsAll();
     await scaledTo(1);
   });
 
