@@ -13,6 +13,8 @@ import { ClusterClient } from "../../../operator/cluster/client.ts";
 import { connect } from "../../../operator/cluster/connect.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { type Fault, FaultProxy } from "../../support/fault-proxy.ts";
 
 let admin: ClusterClient;
@@ -50,6 +52,16 @@ function first(...faults: Fault[]): void {
   let turn = 0;
   proxy.rule = () => faults[turn++];
 }
+
+/** A client whose pauses last until the test moves its clock. */
+function onFakeClock(): { clock: FakeClock; client: ClusterClient } {
+  const clock = new FakeClock();
+  return { clock, client: new ClusterClient(proxy.connection(), { clock, random: () => 0 }) };
+}
+
+/** The client pauses for so long, a backoff of 50 ms included. */
+const waits = (clock: FakeClock, pauseMs: number) =>
+  eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
 
 async function refusal(promise: Promise<unknown>): Promise<ApiError> {
   const error = await promise.then(
@@ -180,12 +192,16 @@ describe("repeating", () => {
   });
 
   test("waits as long as Retry-After says, but leaves a long wait to the queue", async () => {
+    const { clock, client } = onFakeClock();
     first({ kind: "answer", status: 429, headers: { "retry-after": "1" } });
-    const startMs = Date.now();
-    await client.get(refTo("absent"));
-    expect(Date.now() - startMs).toBeGreaterThanOrEqual(1_000);
+    const answer = client.get(refTo("absent"));
+    await waits(clock, 1_050);
+    await clock.advance(1_050);
+    expect(await answer).toBeUndefined();
+    expect(proxy.requests).toHaveLength(2);
     first({ kind: "answer", status: 429, headers: { "retry-after": "60" } });
     expect(await refusal(client.get(refTo("absent")))).toMatchObject({ status: 429, retryAfterMs: 60_000 });
+    client.close();
   });
 
   test("ends after four attempts", async () => {
@@ -214,14 +230,20 @@ describe("no answer", () => {
 
   test("is given up when the caller gives up, also while waiting to repeat", async () => {
     proxy.rule = () => ({ kind: "hang" });
-    const signal = AbortSignal.timeout(50);
-    expect(await refusal(client.get(refTo("x"), { signal }))).toMatchObject({ status: 0, reason: "Aborted" });
+    const { clock, client } = onFakeClock();
+    const hanging = new AbortController();
+    const hung = refusal(client.get(refTo("x"), { signal: hanging.signal }));
+    await eventually("the request", () => proxy.requests.length === 1);
+    hanging.abort();
+    expect(await hung).toMatchObject({ status: 0, reason: "Aborted" });
     proxy.rule = () => ({ kind: "answer", status: 429, headers: { "retry-after": "9" } });
-    const startMs = Date.now();
-    expect(await refusal(client.get(refTo("x"), { signal: AbortSignal.timeout(50) }))).toMatchObject({
-      reason: "Aborted",
-    });
-    expect(Date.now() - startMs).toBeLessThan(2_000);
+    const waiting = new AbortController();
+    const delayed = refusal(client.get(refTo("x"), { signal: waiting.signal }));
+    await waits(clock, 9_050);
+    waiting.abort();
+    // the clock stands still: nothing else ends the pause
+    expect(await delayed).toMatchObject({ reason: "Aborted" });
+    client.close();
   });
 
   test("of a server that is not there names the request", async () => {
