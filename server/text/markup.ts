@@ -86,7 +86,9 @@ function checkPairs(brackets: number, values: number): void {
 
 /** Lengths in this interface count code points, from 1 where a person reads them. */
 function codePoint(text: string, index: number): number {
-  return [...text.slice(0, index)].length + 1;
+  let count = 1;
+  for (let at = 0; at < index; count++) at += (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
+  return count;
 }
 
 function invalid(pointer: string, detail: string): Failure {

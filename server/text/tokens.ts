@@ -24,12 +24,14 @@ const maxTokenCharacters = 60;
 const maxRunCharacters = 10_000;
 const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
 /** So many take some milliseconds. */
-const charactersBetweenRests = 10_000;
+const charactersBetweenRests = 2_000;
+/** Punctuation on one side of a word that is kept: more says nothing new, and what reads it stays bounded. */
+const maxPunctuation = 100;
 
 /** Punctuation stays out of a word, but what is read aloud (`%`, `&`, `@`, `#`, `*`, `/`) stays in. */
 const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;
 const punctuation = String.raw`[\p{P}--[${spokenPunctuation}]]`;
-const around = new RegExp(`^(?<before>${punctuation}*)(?<core>.*?)(?<after>${punctuation}*)$`, "vs");
+const isPunctuation = new RegExp(`^${punctuation}$`, "v");
 /** U.S.A. and e.g. keep their last dot: it is theirs. */
 const dotted = /^(?:\p{L}\.)+\p{L}$/u;
 const soundless = new RegExp(`^[${punctuation}\\p{Z}\\p{C}\\p{M}\\ufffd]*$`, "v");
@@ -82,8 +84,11 @@ class WordReader {
 
   *#readRun(run: string, stretch: number): Generator<Item> {
     for (const written of splitUnspaced(withoutControls(run.toWellFormed()))) {
-      const { before = "", core = "", after = "" } = around.exec(written)?.groups ?? {};
-      if (soundless.test(core)) this.#amend({ after: `${this.#held?.after ?? ""}${before}${after}` });
+      const [from, to] = coreOf(written);
+      const core = written.slice(from, to);
+      const before = written.slice(Math.max(0, from - maxPunctuation), from);
+      const after = written.slice(to, to + maxPunctuation);
+      if (soundless.test(core)) this.#amendAfter(`${before}${after}`);
       else if (dotted.test(core) && after.startsWith(".")) {
         yield* this.#putLong(before, `${core}.`, after.slice(1), stretch);
       } else yield* this.#putLong(before, core, after, stretch);
@@ -119,9 +124,47 @@ class WordReader {
     this.#held = token;
   }
 
+  #amendAfter(more: string): void {
+    const held = this.#held?.after ?? "";
+    if (held.length < maxPunctuation) this.#amend({ after: `${held}${more}`.slice(0, maxPunctuation) });
+  }
+
   #amend(change: Partial<WrittenToken>): void {
     if (this.#held) this.#held = { ...this.#held, ...change };
   }
+}
+
+/** Characters of a word as they are looked at, one at a time. */
+export interface Characters {
+  readonly length: number;
+  codePointAt(index: number): number | undefined;
+}
+
+/** Where a word begins and ends between its punctuation. Both ends are scanned once: an expression with two ends is quadratic. */
+export function coreOf(written: Characters): readonly [from: number, to: number] {
+  let from = 0;
+  while (from < written.length && isMark(written.codePointAt(from))) from += width(written.codePointAt(from));
+  let to = written.length;
+  for (let code = lastBefore(to, from, written); isMark(code); code = lastBefore(to, from, written))
+    to -= width(code);
+  return [from, to];
+}
+
+function isMark(code: number | undefined): boolean {
+  return code !== undefined && isPunctuation.test(String.fromCodePoint(code));
+}
+
+/** In units of UTF-16. */
+function width(code = 0): number {
+  return code > 0xffff ? 2 : 1;
+}
+
+/** The character that ends at a place; undefined where nothing is left. */
+function lastBefore(to: number, from: number, written: Characters): number | undefined {
+  if (to <= from) return undefined;
+  const unit = written.codePointAt(to - 1) ?? 0;
+  const isTrail = unit >= 0xdc00 && unit <= 0xdfff && to - 2 >= from;
+  return isTrail ? written.codePointAt(to - 2) : unit;
 }
 
 function isParagraphBreak(space: string): boolean {

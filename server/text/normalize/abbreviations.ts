@@ -33,11 +33,13 @@ function isDotted(window: Window, distance: number): boolean {
 
 /** "p. 42", "No. 5": only a number shows that it is one. */
 function readNumbered(window: Window, { abbreviations: { numbered } }: Language): Reading | undefined {
-  const full = numbered[undotted(window.text)];
+  const { lead = "", name = "" } =
+    /^(?<lead>[ldLD]['’])?(?<name>.+)$/u.exec(undotted(window.text))?.groups ?? {};
+  const full = numbered[name];
   const { after } = window.word;
   if (full === undefined || !/^\.?$/u.test(after) || !/^\d|^(?:[VX]|[IVXLCDM]{2,})$/u.test(window.textAt(1)))
     return undefined;
-  return { spoken: [full], after: "" };
+  return { spoken: [lead + full], after: "" };
 }
 
 function readOne(window: Window, language: Language): Reading | undefined {

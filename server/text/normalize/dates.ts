@@ -7,7 +7,12 @@ const iso =
 const numeric = /^(?<first>\d{1,2})(?<by>[/.-])(?<second>\d{1,2})\k<by>(?<year>\d{4}|\d{2})$/u;
 
 export function readDate(window: Window, language: Language): Reading | undefined {
-  return readIso(window, language) ?? readNumeric(window, language) ?? readName(window, language);
+  return (
+    readIso(window, language) ??
+    readNumeric(window, language) ??
+    readDayMonth(window, language) ??
+    readName(window, language)
+  );
 }
 
 function readIso(window: Window, language: Language): Reading | undefined {
@@ -27,6 +32,29 @@ function readNumeric(window: Window, language: Language): Reading | undefined {
   const date = { year: fullYear(year), month: monthFirst ? one : two, day: monthFirst ? two : one };
   return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
 }
+
+/** "due 12/25", "le 25/12": a day and a month without a year, after a word that dates stand behind. */
+function readDayMonth(window: Window, language: Language): Reading | undefined {
+  const {
+    first = "",
+    ending = "",
+    second = "",
+  } = /^(?<first>\d{1,2})(?<ending>er)?\/(?<second>\d{1,2})$/u.exec(window.text)?.groups ?? {};
+  if (first === "") return undefined;
+  const lead = window.textAt(-1).toLowerCase();
+  const { always, unlessFraction } = language.dateLeads;
+  const [one, two] = [Number(first), Number(second)];
+  const mayBeFraction =
+    one < two && ending === "" && (commonParts.has(two) || /^(?:of|de)$/u.test(window.textAt(1)));
+  if (!always.has(lead) && (mayBeFraction || !unlessFraction.has(lead))) return undefined;
+  if (one === 24 && two === 7) return undefined;
+  const monthFirst = two > 12 || (language.monthFirst("/") && one <= 12);
+  const date = { year: "", month: monthFirst ? one : two, day: monthFirst ? two : one };
+  return isDate(date) ? { spoken: [language.date(date, window)] } : undefined;
+}
+
+/** "by 2/3" is a fraction. */
+const commonParts = new Set([2, 3, 4, 5, 6, 8, 10]);
 
 /** The century of "26" is ours, that of "76" the last. */
 function fullYear(year: string): string {
@@ -49,8 +77,13 @@ function readName(window: Window, language: Language): Reading | undefined {
       ...(dotted && { after: window.word.after.slice(1) }),
     };
   }
-  if (weekday === undefined || !beforeDate(window, language)) return undefined;
-  return { spoken: [weekday], after: window.word.after.replace(/^\./u, "") };
+  if (
+    weekday === undefined ||
+    !(beforeDate(window, language) || inSeries(window, language) || isAlone(window))
+  )
+    return undefined;
+  const last = window.at(1) === undefined;
+  return { spoken: [weekday], after: last ? window.word.after : window.word.after.replace(/^\./u, "") };
 }
 
 /** The month that a word names, when it is written as months are. */
@@ -78,4 +111,26 @@ function beforeDate(window: Window, language: Language): boolean {
   if (!/^[.,]*$/u.test(window.word.after)) return false;
   const next = window.from(1);
   return next !== undefined && (/^\d/u.test(next.text) || monthOf(next, language) !== undefined);
+}
+
+/** "am Sa.", "on Fri.", "le sam.": the dot shows that it is short, the word before that it is a day. */
+function isAlone(window: Window): boolean {
+  const lead =
+    /^(?:on|every|next|last|this|am|jeden|nächsten|letzten|diesen|le|chaque|du|au|el|los|cada|del|al)$/iu;
+  return window.word.after.startsWith(".") && lead.test(window.textAt(-1));
+}
+
+/** "Mo. bis Fr.", "Sat. and Sun.": another weekday stands on the other side of a joint. */
+function inSeries(window: Window, { weekdays, joints, monthNames }: Language): boolean {
+  const isCapital = /^\p{Lu}/u.test(monthNames[0] ?? "");
+  const isDay = (distance: number) => {
+    const text = window.textAt(distance);
+    return (!isCapital || /^\p{Lu}/u.test(text)) && weekdays[text.toLowerCase()] !== undefined;
+  };
+  const dash = /^[.]?[-–—]$/u;
+  if (isCapital && !/^\p{Lu}/u.test(window.text)) return false;
+  if (dash.test(window.word.after) && isDay(1)) return true;
+  if (dash.test(window.at(-1)?.after ?? "") && isDay(-1)) return true;
+  const isJoint = (distance: number) => joints.has(window.textAt(distance).toLowerCase());
+  return (isJoint(1) && isDay(2)) || (isJoint(-1) && isDay(-2));
 }

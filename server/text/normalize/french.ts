@@ -1,86 +1,15 @@
 import { toCardinal, toOrdinal } from "n2words/fr-FR";
 import { hundredths, sayDigits } from "./amount.ts";
 import { monthOf } from "./dates.ts";
-import type { Currency, Gender, Language, Unit } from "./language.ts";
+import type { Currency, Gender, Language } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
 import { readRoman } from "./roman.ts";
-import { monthTable, phraseTable, scalesOf, table, unitTable, wordSet, wordTable } from "./tables.ts";
+import { table, wordSet } from "./tables.ts";
 import { isCapitalized, phrase, type Reading, type Window } from "./window.ts";
+import { frenchWords } from "./words/french.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
-const digitNames = "zéro un deux trois quatre cinq six sept huit neuf".split(" ");
-
-const units = unitTable(`
-  km = kilomètre / kilomètres
-  m = mètre / mètres
-  cm = centimètre / centimètres
-  mm = millimètre / millimètres
-  µm μm = micromètre / micromètres
-  kg = kilogramme / kilogrammes
-  g = gramme / grammes
-  mg = milligramme / milligrammes
-  lb = livre / livres [f]
-  t = tonne / tonnes [f]
-  l L = litre / litres
-  ml mL = millilitre / millilitres
-  cl cL = centilitre / centilitres
-  h = heure / heures [f]
-  min mn = minute / minutes [f]
-  s = seconde / secondes [f]
-  ms = milliseconde / millisecondes [f]
-  km/h = kilomètre-heure / kilomètres-heure
-  m/s = mètre par seconde / mètres par seconde
-  °C ℃ = degré Celsius / degrés Celsius
-  °F = degré Fahrenheit / degrés Fahrenheit
-  ° = degré / degrés
-  m² m2 = mètre carré / mètres carrés
-  km² km2 = kilomètre carré / kilomètres carrés
-  m³ m3 = mètre cube / mètres cubes
-  cm³ = centimètre cube / centimètres cubes
-  ha = hectare / hectares
-  o = octet / octets
-  ko Ko = kilooctet / kilooctets
-  Mo = mégaoctet / mégaoctets
-  Go = gigaoctet / gigaoctets
-  To = téraoctet / téraoctets
-  GB = gigaoctet / gigaoctets
-  MB = mégaoctet / mégaoctets
-  Mbit/s = mégabit par seconde / mégabits par seconde
-  Hz = hertz / hertz
-  kHz = kilohertz / kilohertz
-  MHz = mégahertz / mégahertz
-  GHz = gigahertz / gigahertz
-  V = volt / volts
-  W = watt / watts
-  kW = kilowatt / kilowatts
-  kWh = kilowattheure / kilowattheures
-  dB = décibel / décibels
-  kcal = kilocalorie / kilocalories [f]
-`);
-
-const centimes: Unit = { one: "centime", many: "centimes", gender: "masculine" };
-function money(
-  one: string,
-  many: string,
-  gender: Gender = "masculine",
-  minor: Unit | undefined = centimes,
-): Currency {
-  return { one, many, gender, minor };
-}
-const pence: Unit = { one: "penny", many: "pence", gender: "masculine" };
-const cents: Unit = { one: "cent", many: "cents", gender: "masculine" };
-
-const currencies: Readonly<Record<string, Currency>> = table({
-  "€": money("euro", "euros"),
-  EUR: money("euro", "euros"),
-  $: money("dollar", "dollars", "masculine", cents),
-  US$: money("dollar américain", "dollars américains", "masculine", cents),
-  USD: money("dollar américain", "dollars américains", "masculine", cents),
-  "£": money("livre", "livres", "feminine", pence),
-  GBP: money("livre sterling", "livres sterling", "feminine", pence),
-  CHF: money("franc suisse", "francs suisses"),
-  "¥": { one: "yen", many: "yens", gender: "masculine", minor: undefined },
-});
+const { digitNames } = frenchWords;
 
 const numbered = wordSet(
   "chapitre tome acte livre partie volume section article annexe titre scène guerre phase type",
@@ -93,6 +22,11 @@ const feminineNouns =
   wordSet(`maison femme fille fois heure minute seconde année semaine personne page tonne voiture table rue école ville
   chose pièce place porte bouteille tasse pomme journée partie ligne lettre livre-sterling famille équipe chambre route tête main mère sœur
   île étoile carte clé question réponse image photo vidéo`);
+
+/** They end like a plural. */
+const notPlural = wordSet(
+  "dans plus moins sans mais sous vers depuis puis alors très pas des les aux jours-là après dès hors sauf fois-ci eux deux ceux vous nous",
+);
 
 function cardinal(digits: string, gender: Gender): string {
   const words = toCardinal(BigInt(digits));
@@ -152,14 +86,20 @@ function fraction({ whole, over, under, noun }: Fraction): string {
   return `${cardinal(String(over), undefined)} ${over > 1 && !name.endsWith("s") ? `${name}s` : name}`;
 }
 
-const ordinalForm = /^(?<number>\d{1,15}|[IVX]{1,10})(?<ending>er|re|ère|e|ème|eme|nd|nde|ers|res|es|èmes)$/u;
+const ordinalForm =
+  /^(?<number>\d{1,15}|[IVX]{1,10})(?<ending>er|re|ère|e|ème|eme|nd|nde|ers|res|es|èmes|de|des|nds|ndes|d)$/u;
 
 /** "1er", "2nde", "XIVe" */
 function readOrdinal({ text }: Window): Reading | undefined {
   const { number = "", ending = "" } = ordinalForm.exec(text)?.groups ?? {};
   const value = /^\d/u.test(number) ? number : readRoman(number);
   if (value === undefined || number === "") return undefined;
-  if (/^nde?$/u.test(ending) && number === "2") return { spoken: [ending === "nd" ? "second" : "seconde"] };
+  if (/^n?de?s?$/u.test(ending)) {
+    if (number !== "2" && number !== "II") return undefined;
+    const second = /e/u.test(ending) ? "seconde" : "second";
+    return { spoken: [ending.endsWith("s") ? `${second}s` : second] };
+  }
+  if (/^0/u.test(number)) return undefined;
   const many = ending.endsWith("s") ? "s" : "";
   return { spoken: [ordinal(String(BigInt(value)), /^(?:re|ère)/u.test(ending)) + many] };
 }
@@ -176,6 +116,7 @@ function readFirst(window: Window): Reading | undefined {
 function readNumeral(window: Window): Reading | undefined {
   const value = readRoman(window.text);
   if (value === undefined) return undefined;
+  if (window.word.after.startsWith(".") && /^\d/u.test(window.textAt(1))) return undefined; // "article L. 121-1"
   const inOrder = romanAfter(window, numbered) !== undefined;
   const afterName =
     isCapitalized(window.textAt(-1)) &&
@@ -194,176 +135,31 @@ function readDecade(window: Window): Reading | undefined {
 /** "av. J.-C." */
 function readBeforeChrist(window: Window): Reading | undefined {
   const when = table({ av: "avant", apr: "après" })[window.text.toLowerCase()];
-  return when && /^J\.?-C\.?$/u.test(window.textAt(1)) ? { spoken: [when, "Jésus-Christ"] } : undefined;
+  if (!when || !/^J\.?-C\.?$/u.test(window.textAt(1))) return undefined;
+  const { after = "" } = window.at(1) ?? {};
+  const goesOn = window.at(2) !== undefined && !isCapitalized(window.textAt(2));
+  return { spoken: [when, "Jésus-Christ"], after: goesOn ? after.replace(/^\./u, "") : after };
 }
 
-/** "10 bd Voltaire" and "N°5" */
-function readSign({ text }: Window): Reading | undefined {
-  const digits = /^n°(?<digits>\d{1,15})$/iu.exec(text)?.groups?.digits;
-  if (digits !== undefined) return { spoken: [`numéro ${cardinal(digits, undefined)}`] };
-  if (/^n°$/iu.test(text)) return { spoken: ["numéro"] };
-  return text.toLowerCase() === "et/ou" ? { spoken: ["et ou"] } : undefined;
+/** "24h/24", "7j/7", "24 h/24" */
+function readAround(window: Window): Reading | undefined {
+  const { count = "", unit = "" } =
+    /^(?<count>\d{1,2})(?<unit>[hj])\/\k<count>$/iu.exec(window.text)?.groups ?? {};
+  if (count !== "") return { spoken: [sayAround(count, unit)] };
+  const next = /^(?<unit>[hj])\/(?<count>\d{1,2})$/iu.exec(window.textAt(1))?.groups;
+  if (!next || next.count !== window.text || !window.joins()) return undefined;
+  const number = cardinal(window.text, undefined);
+  return { spoken: [number, sayAround(window.text, next.unit ?? "").slice(number.length + 1)] };
 }
 
-const scale = scalesOf(undefined);
-const million = scale("million", "millions");
-const milliard = scale("milliard", "milliards");
+function sayAround(count: string, unit: string): string {
+  const number = cardinal(count, undefined);
+  return `${number} ${/h/iu.test(unit) ? "heures" : "jours"} sur ${number}`;
+}
 
 export const french: Language = {
-  decimal: ",",
-  spacedThousands: true,
-  fractionAsNumber: true,
-  minus: "moins",
-  plus: "plus",
-  to: "à",
-  score: "à",
-  digitNames,
-  about: "environ",
-  number: "numéro",
-  hashtag: "hashtag",
-  versionWord: "version",
-  versionDot: "point",
-  symbols: table({
-    ".": "point",
-    "@": "arobase",
-    "-": "tiret",
-    _: "tiret bas",
-    "/": "barre oblique",
-    ":": "deux-points",
-    "?": "point d'interrogation",
-    "=": "égale",
-    "&": "et",
-    "#": "dièse",
-    "%": "pour cent",
-    "+": "plus",
-    "~": "tilde",
-    "\\": "barre inverse",
-    ",": "virgule",
-    ";": "point-virgule",
-    "!": "point d'exclamation",
-    "'": "apostrophe",
-    "§": "paragraphe",
-    "§§": "paragraphes",
-    "©": "copyright",
-    "×": "fois",
-    "÷": "divisé par",
-    "±": "plus ou moins",
-    "<": "inférieur à",
-    ">": "supérieur à",
-    "°": "degrés",
-    $: "dollars",
-    "€": "euros",
-    "£": "livres",
-    "‰": "pour mille",
-  }),
-  superscripts: table({ "²": "au carré", "³": "au cube" }),
-  operators: table({
-    "+": "plus",
-    "-": "moins",
-    "−": "moins",
-    "=": "égale",
-    "×": "fois",
-    "*": "fois",
-    "/": "divisé par",
-    "÷": "divisé par",
-    "±": "plus ou moins",
-    "<": "est inférieur à",
-    ">": "est supérieur à",
-    "^": "puissance",
-  }),
-  percent: table({ "%": "pour cent", "‰": "pour mille" }),
-  percentGender: undefined,
-  scales: table({
-    mille: scale("mille", "mille"),
-    million,
-    millions: million,
-    milliard,
-    milliards: milliard,
-    Mio: million,
-    Md: milliard,
-    Mds: milliard,
-    M: scale("million", "millions", true),
-    k: scale("mille", "mille", true),
-  }),
-  units,
-  gluedUnits: wordSet("o"),
-  currencies,
-  ...monthTable(`
-    janvier janv jan
-    février févr fév
-    mars
-    avril avr
-    mai
-    juin
-    juillet juill juil
-    août
-    septembre sept
-    octobre oct
-    novembre nov
-    décembre déc`),
-  weekdays: wordTable(`
-    lun = lundi
-    mar = mardi
-    mer = mercredi
-    jeu = jeudi
-    ven = vendredi
-    sam = samedi
-    dim = dimanche`),
-  callWords: wordSet("tél tél. tel téléphone"),
-  abbreviations: {
-    dotted: wordTable(`
-      m = monsieur
-      pr = professeur
-      dr = docteur
-      etc = et cetera
-      c.-à-d = c'est-à-dire
-      av = avenue
-      bd boul = boulevard
-      env = environ
-      tél = téléphone
-      apr = après
-      max = maximum
-      min = minimum
-      cf = confer
-      ex = exemple
-      hab = habitants
-      éd = édition`),
-    bare: wordTable(`
-      Mme = madame
-      Mmes = mesdames
-      Mlle = mademoiselle
-      Mlles = mesdemoiselles
-      MM = messieurs
-      Dr = docteur
-      Pr = professeur
-      Me = maître
-      Mgr = monseigneur
-      St = saint
-      Ste = sainte
-      bd = boulevard
-      Cie = compagnie
-      svp SVP = s'il vous plaît`),
-    numbered: wordTable(`
-      p = page
-      pp = pages
-      art = article
-      chap = chapitre
-      vol = volume
-      fig = figure
-      t = tome`),
-    phrases: phraseTable(
-      "p ex = par exemple\n S V P = s'il vous plaît\n c -à-d = c'est-à-dire\n c-à d = c'est-à-dire\n c -à-d = c'est-à-dire",
-    ),
-    final: wordSet("etc"),
-  },
-  acronyms: {
-    words: wordSet(
-      "OTAN ONU NASA UNESCO UNICEF SIDA FIFA OPEP CAPES SMIC INSEE CNIL PIN SIM LE LA LES UN UNE DE DU DES ET OU EN AU AUX EST NON OUI PAS QUE QUI CE SA SES SON TU IL ELLE NE SE SUR PAR",
-    ),
-    spelled: wordSet("RATP FBI USA UE TGV PDG ADN SNCF BNP EDF RER SMS URL USB IA TV OK PC HLM TVA UV"),
-    special: table({}),
-  },
-  special: [readOrdinal, readFirst, readDecade, readNumeral, readBeforeChrist, readSign],
+  ...frenchWords,
+  special: [readOrdinal, readFirst, readDecade, readNumeral, readBeforeChrist, readAround],
   cardinal,
   decimalMark: (mark, grouped) => (mark === "." && !grouped ? "point" : "virgule"),
   year,
@@ -377,6 +173,12 @@ export const french: Language = {
   money: (amount, currency) => sayMoney(amount, currency),
   scaledUnit: (many, scale) =>
     many === "" || scale === "mille" ? many : /^[aeiouyé]/u.test(many) ? `d'${many}` : `de ${many}`,
+  power: (exponent, negative) => phrase("puissance", negative ? "moins" : "", cardinal(exponent, undefined)),
+  isPlural: (word) => /^\p{Ll}[\p{Ll}-]+[sx]$/u.test(word) && !notPlural.has(word),
+  afterMillions: (noun) =>
+    /^(?:[aeiouyéèêàâîôûœ]|h(?!aricot|éros|ibou|amster|érisson|omard|andicap))/u.test(noun)
+      ? `d'${noun}`
+      : `de ${noun}`,
   phoneGroup: (digits) => phrase(...pairs(digits).map(sayPair)),
   letter: (letter) => letter.toUpperCase(),
   pluralLetters: (letters) => letters.join(" "),

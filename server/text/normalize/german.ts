@@ -1,78 +1,16 @@
 import { toCardinal, toOrdinal } from "n2words/de-DE";
-import { hundredths, sayDigits } from "./amount.ts";
+import { hundredths, readAmount, sayAmount, sayDigits } from "./amount.ts";
 import { monthOf } from "./dates.ts";
-import type { Currency, Gender, Language, Unit } from "./language.ts";
+import type { Currency, Gender, Language } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
+import { readQuantity } from "./quantity.ts";
 import { readRoman } from "./roman.ts";
-import { monthTable, phraseTable, scalesOf, table, unitTable, wordSet, wordTable } from "./tables.ts";
+import { wordSet, wordTable } from "./tables.ts";
 import { phrase, type Reading, type Window } from "./window.ts";
+import { germanWords } from "./words/german.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
-const digitNames = "null eins zwei drei vier fünf sechs sieben acht neun".split(" ");
-
-const units = unitTable(`
-  km = Kilometer
-  m = Meter
-  cm = Zentimeter
-  mm = Millimeter
-  µm μm = Mikrometer
-  kg = Kilogramm
-  g = Gramm
-  mg = Milligramm
-  t = Tonne / Tonnen [f]
-  l L = Liter
-  ml = Milliliter
-  cl = Zentiliter
-  h Std = Stunde / Stunden [f]
-  min Min = Minute / Minuten [f]
-  s Sek = Sekunde / Sekunden [f]
-  ms = Millisekunde / Millisekunden [f]
-  km/h = Kilometer pro Stunde
-  m/s = Meter pro Sekunde
-  °C ℃ = Grad Celsius
-  °F = Grad Fahrenheit
-  ° = Grad
-  m² m2 qm = Quadratmeter
-  km² km2 = Quadratkilometer
-  m³ m3 = Kubikmeter
-  cm³ = Kubikzentimeter
-  ha = Hektar
-  KB kB = Kilobyte
-  MB = Megabyte
-  GB = Gigabyte
-  TB = Terabyte
-  Mbit/s = Megabit pro Sekunde
-  Hz = Hertz
-  kHz = Kilohertz
-  MHz = Megahertz
-  GHz = Gigahertz
-  V = Volt
-  W = Watt
-  kW = Kilowatt
-  kWh = Kilowattstunde / Kilowattstunden [f]
-  PS = P S
-  dB = Dezibel
-  kcal = Kilokalorie / Kilokalorien [f]
-`);
-
-const cent: Unit = { one: "Cent", many: "Cent", gender: "masculine" };
-function money(name: string, minor: Unit | undefined = cent): Currency {
-  return { one: name, many: name, gender: "masculine", minor };
-}
-
-const currencies: Readonly<Record<string, Currency>> = table({
-  "€": money("Euro"),
-  EUR: money("Euro"),
-  Euro: money("Euro"),
-  $: money("Dollar"),
-  US$: money("U S Dollar"),
-  USD: money("U S Dollar"),
-  "£": money("Pfund", { one: "Penny", many: "Pence", gender: "masculine" }),
-  GBP: money("Britische Pfund"),
-  CHF: money("Schweizer Franken", { one: "Rappen", many: "Rappen", gender: "masculine" }),
-  Fr: money("Franken"),
-  "¥": { one: "Yen", many: "Yen", gender: "masculine", minor: undefined },
-});
+const { currencies, digitNames, units } = germanWords;
 
 const numbered = wordSet("kapitel band teil akt buch artikel anhang abschnitt szene phase typ stufe tafel");
 const rulers = wordSet(
@@ -112,9 +50,23 @@ function isYear(window: Window): boolean {
   const previous = window.textAt(-1);
   if (beforeYear.has(previous.toLowerCase()) || monthOf({ text: previous }, german) !== undefined)
     return true;
+  if (standsAsYear(window, previous, next)) return true;
   const alone = !window.at(-1) && !window.at(1);
   return alone || /\($/u.test(window.word.before);
 }
+
+/** "Er wurde 1984 geboren.", "Es war 1984.": a noun would follow what is counted. */
+function standsAsYear(window: Window, previous: string, next: string): boolean {
+  if (/00$/u.test(window.text) || !/^(?:1[1-9]|20)/u.test(window.text)) return false;
+  const follows = previous !== "" && /^\p{Ll}/u.test(previous) && !beforeAmount.has(previous);
+  const opens = (!window.at(-1) || /[.!?]$/u.test(window.at(-1)?.after ?? "")) && next !== "";
+  return (follows || opens) && (window.word.after !== "" || next === "" || /^\p{Ll}/u.test(next));
+}
+
+/** "etwa 1984" may be any number. */
+const beforeAmount = wordSet(
+  "etwa circa rund fast über unter mehr als genau nur mit auf kostet zahlt zahlte hat haben gleich",
+);
 
 function genderOf(noun: string): Gender {
   if (!/^\p{L}{2,}/u.test(noun) || /^(?:bis|und|oder|von|mit|zu|in|an|auf|für|ist|war|sind|mal)$/u.test(noun))
@@ -181,13 +133,18 @@ function readOrdinal(window: Window): Reading | undefined {
   const value = /^\d{1,3}$/u.test(text) ? Number(text) : readRoman(text);
   if (value === undefined || value === 0 || !after.startsWith(".")) return undefined;
   const name = window.textAt(-1).toLowerCase();
-  if (rulers.has(name) && !/^\d/u.test(text)) {
-    const said = `${queens.has(name) ? "die" : "der"} ${ordinalStem(String(value))}e`;
-    return { spoken: [said], after: window.at(1) ? after.slice(1) : after };
-  }
+  const ruler = /^\d/u.test(text) ? undefined : sayRuler(name, ordinalStem(String(value)));
+  if (ruler !== undefined) return { spoken: [ruler], after: window.at(1) ? after.slice(1) : after };
   return precedesNoun(window)
     ? { spoken: [ordinalStem(String(value)) + ending(window)], after: after.slice(1) }
     : undefined;
+}
+
+/** "Ludwig der vierzehnte", "Ludwigs des vierzehnten" */
+function sayRuler(name: string, stem: string): string | undefined {
+  if (rulers.has(name)) return `${queens.has(name) ? "die" : "der"} ${stem}e`;
+  const base = name.replace(/s$/u, "");
+  return rulers.has(base) ? `${queens.has(base) ? "der" : "des"} ${stem}en` : undefined;
 }
 
 function precedesNoun(window: Window): boolean {
@@ -210,34 +167,106 @@ function isDotted(window: Window, distance: number): boolean {
 /** "am 3.5." */
 function readDayMonth(window: Window): Reading | undefined {
   const { day = "", month = "" } = /^(?<day>\d{1,2})\.(?<month>\d{1,2})$/u.exec(window.text)?.groups ?? {};
-  const valid = Number(day) >= 1 && Number(day) <= 31 && Number(month) >= 1 && Number(month) <= 12;
-  if (!valid || !window.word.after.startsWith(".") || articles[window.textAt(-1).toLowerCase()] === undefined)
+  const { after } = window.word;
+  if (!isDayMonth(day, month) || !after.startsWith(".") || !isOpened(window)) return undefined;
+  return {
+    spoken: [sayDayMonth(day, month, window).join(" ")],
+    after: window.at(1) ? after.slice(1) : after,
+  };
+}
+
+/** "am 6. 5.", "6. 5. 2023" */
+function readSpacedDate(window: Window): Reading | undefined {
+  const [day, month] = [window.text, window.textAt(1)];
+  const last = window.at(1);
+  const isDotted = window.word.after === "." && last?.after.startsWith(".");
+  if (!last || !isDotted || !isDayMonth(day, month)) return undefined;
+  const year = last.after === "." ? /^\d{4}$/u.exec(window.textAt(2))?.[0] : undefined;
+  const [first = "", second = ""] = sayDayMonth(day, month, window);
+  if (year !== undefined) {
+    const name = german.monthNames[Number(month) - 1] ?? "";
+    return { spoken: [first, name, german.year(year)], after: window.at(2)?.after ?? "" };
+  }
+  return isOpened(window)
+    ? { spoken: [first, second], after: window.at(2) ? last.after.slice(1) : last.after }
+    : undefined;
+}
+
+function isDayMonth(day: string, month: string): boolean {
+  if (!/^\d{1,2}$/u.test(day) || !/^\d{1,2}$/u.test(month)) return false;
+  return Number(day) >= 1 && Number(day) <= 31 && Number(month) >= 1 && Number(month) <= 12;
+}
+
+function isOpened(window: Window): boolean {
+  return articles[window.textAt(-1).toLowerCase()] !== undefined;
+}
+
+function sayDayMonth(day: string, month: string, window: Window): string[] {
+  const end = ending(window);
+  return [day, month].map((number) => ordinalStem(String(Number(number))) + end);
+}
+
+/** "am 10./11. Mai", "vom 1.–3. Mai", "3./4. Klasse" */
+function readOrdinals(window: Window): Reading | undefined {
+  const { from, sign, to } =
+    /^(?<from>\d{1,3})\.(?<sign>[/–—-])(?<to>\d{1,3})$/u.exec(window.text)?.groups ?? {};
+  if (
+    from === undefined ||
+    to === undefined ||
+    window.word.after !== "." ||
+    !/^\p{Lu}/u.test(window.textAt(1))
+  )
     return undefined;
   const end = ending(window);
-  const said = [day, month].map((number) => ordinalStem(String(Number(number))) + end);
-  return { spoken: [said.join(" ")], after: window.at(1) ? window.word.after.slice(1) : window.word.after };
+  const joint = sign === "/" ? "und" : "bis";
+  return { spoken: [`${ordinalStem(from)}${end} ${joint} ${ordinalStem(to)}${end}`], after: "" };
 }
+
+/** "in 1 Minute", "vor 1 h": the dative. "kostet 1 €": the accusative. */
+function readDeclinedOne(window: Window): Reading | undefined {
+  const previous = window.textAt(-1).toLowerCase();
+  const isDative = dative.has(previous);
+  if (window.text !== "1" || window.word.after !== "" || !(isDative || accusative.has(previous)))
+    return undefined;
+  const reading = readQuantity(window, german);
+  const one = reading?.spoken[0];
+  const form = isDative
+    ? { ein: "einem", eine: "einer" }
+    : { ein: currencies[window.textAt(1)] ? "einen" : "ein", eine: "eine" };
+  if (!reading || (one !== "ein" && one !== "eine")) return undefined;
+  return { ...reading, spoken: reading.spoken.with(0, form[one]) };
+}
+
+const accusative = wordSet("kostet kosteten kosten kostete für um ohne zahlt zahlte");
+const dative = wordSet("in vor nach mit seit bei von aus zu ab binnen innerhalb unter");
 
 function readNumeral(window: Window): Reading | undefined {
   const value = romanAfter(window, numbered);
   return value === undefined ? undefined : { spoken: [cardinal(String(value), undefined)] };
 }
 
-/** "die 90er", "1990er" */
+/** "die 90er", "1990er", "50er-Jahre" */
 function readDecade({ text }: Window): Reading | undefined {
-  const digits = /^(?<digits>[12]\d\d0|[1-9]0)er$/u.exec(text)?.groups?.digits;
+  const { digits, rest = "" } =
+    /^(?<digits>[12]\d\d0|[1-9]0)er(?:-(?<rest>\p{L}[\p{L}-]*))?$/u.exec(text)?.groups ?? {};
   if (digits === undefined) return undefined;
-  return { spoken: [`${digits.length === 4 ? year(digits) : cardinal(digits, undefined)}er`] };
+  const decade = `${digits.length === 4 ? year(digits) : cardinal(digits, undefined)}er`;
+  return { spoken: [phrase(decade, rest)] };
 }
 
-/** "20-jährig" is one word. */
+const compoundEnds =
+  "jährig|mal|fach|malig|tägig|stündig|minütig|sekündig|monatig|wöchig|köpfig|stellig|teilig|prozentig|seitig|stöckig|türig|spurig|zeilig|sprachig|beinig|jährlich|stündlich|ig";
+const compound = new RegExp(
+  `^(?<number>\\d[\\d.,]{0,9})(?<percent>-?%-?)?-?(?<rest>(?:${compoundEnds})(?:e[rnms]?|s)?)$`,
+  "u",
+);
+
+/** "20-jährig", "2fach" and "100%ig" are one word. */
 function readCompound({ text }: Window): Reading | undefined {
-  const { digits, rest } =
-    /^(?<digits>\d{1,6})-(?<rest>jährige?[rnms]?|mal|fach|tägige?[rnms]?|stündige?[rnms]?)$/u.exec(text)
-      ?.groups ?? {};
-  return digits === undefined || rest === undefined
-    ? undefined
-    : { spoken: [cardinal(digits, undefined) + rest] };
+  const { number = "", percent, rest } = compound.exec(text)?.groups ?? {};
+  const amount = readAmount(number, german);
+  if (!amount || rest === undefined || (percent === undefined && /^ig/u.test(rest))) return undefined;
+  return { spoken: [sayAmount(amount, german) + (percent === undefined ? rest : `prozent${rest}`)] };
 }
 
 /** "Goethestr." */
@@ -247,189 +276,26 @@ function readStreet(window: Window): Reading | undefined {
   return { spoken: [text.replace(/tr$/u, "traße")], after: after.slice(1) };
 }
 
-/** "19. Jh.", "§ 5", "und/oder" */
-function readSaying(window: Window): Reading | undefined {
-  if (window.text === "und/oder") return { spoken: ["und oder"] };
+/** "19. Jh." */
+function readCentury(window: Window): Reading | undefined {
   if (window.text !== "Jh" || !window.word.after.startsWith(".")) return undefined;
   return { spoken: ["Jahrhundert"], after: window.at(1) ? window.word.after.slice(1) : window.word.after };
 }
 
-const scale = scalesOf("feminine");
-const million = scale("Million", "Millionen");
-const milliard = scale("Milliarde", "Milliarden");
-
 export const german: Language = {
-  decimal: ",",
-  spacedThousands: true,
-  fractionAsNumber: false,
-  minus: "minus",
-  plus: "plus",
-  to: "bis",
-  score: "zu",
-  digitNames,
-  about: "etwa",
-  number: "Nummer",
-  hashtag: "Hashtag",
-  versionWord: "Version",
-  versionDot: "Punkt",
-  symbols: table({
-    ".": "Punkt",
-    "@": "ät",
-    "-": "Bindestrich",
-    _: "Unterstrich",
-    "/": "Schrägstrich",
-    ":": "Doppelpunkt",
-    "?": "Fragezeichen",
-    "=": "gleich",
-    "&": "und",
-    "#": "Raute",
-    "%": "Prozent",
-    "+": "plus",
-    "~": "Tilde",
-    "\\": "umgekehrter Schrägstrich",
-    ",": "Komma",
-    ";": "Semikolon",
-    "!": "Ausrufezeichen",
-    "'": "Apostroph",
-    "§": "Paragraph",
-    "§§": "Paragraphen",
-    "©": "Copyright",
-    "×": "mal",
-    "÷": "geteilt durch",
-    "±": "plus minus",
-    "<": "kleiner als",
-    ">": "größer als",
-    "°": "Grad",
-    $: "Dollar",
-    "€": "Euro",
-    "£": "Pfund",
-    "‰": "Promille",
-  }),
-  superscripts: table({ "²": "Quadrat", "³": "hoch drei" }),
-  operators: table({
-    "+": "plus",
-    "-": "minus",
-    "−": "minus",
-    "=": "gleich",
-    "×": "mal",
-    "*": "mal",
-    "/": "geteilt durch",
-    "÷": "geteilt durch",
-    "±": "plus minus",
-    "<": "kleiner als",
-    ">": "größer als",
-    "^": "hoch",
-  }),
-  percent: table({ "%": "Prozent", "‰": "Promille" }),
-  percentGender: "masculine",
-  scales: table({
-    Million: million,
-    Millionen: million,
-    Mio: million,
-    Milliarde: milliard,
-    Milliarden: milliard,
-    Mrd: milliard,
-    M: { ...million, short: true },
-  }),
-  units,
-  gluedUnits: new Set(),
-  currencies,
-  ...monthTable(`
-    Januar Jan Jänner
-    Februar Feb
-    März Mär Mrz
-    April Apr
-    Mai
-    Juni Jun
-    Juli Jul
-    August Aug
-    September Sep Sept
-    Oktober Okt
-    November Nov
-    Dezember Dez`),
-  weekdays: wordTable(`
-    mo = Montag
-    di = Dienstag
-    mi = Mittwoch
-    do = Donnerstag
-    fr = Freitag
-    sa = Samstag
-    so = Sonntag`),
-  callWords: new Set(["tel", "telefon", "rufen sie", "wählen sie", "notruf"]),
-  abbreviations: {
-    dotted: wordTable(`
-      dr = Doktor
-      prof = Professor
-      hr = Herr
-      hrn = Herrn
-      fr = Frau
-      usw = und so weiter
-      bzw = beziehungsweise
-      ca = circa
-      nr = Nummer
-      str = Straße
-      evtl = eventuell
-      ggf = gegebenenfalls
-      inkl = inklusive
-      exkl = exklusive
-      zzgl = zuzüglich
-      mwst = Mehrwertsteuer
-      vgl = vergleiche
-      st = Sankt
-      geb = geborene
-      sog = sogenannte
-      max = maximal
-      min = minimal
-      tel = Telefon
-      mio = Millionen
-      mrd = Milliarden
-      etc = et cetera
-      bes = besonders
-      allg = allgemein
-      dipl = Diplom
-      ing = Ingenieur
-      einschl = einschließlich
-      gegr = gegründet
-      std = Stunden
-      hbf = Hauptbahnhof`),
-    bare: table({}),
-    numbered: wordTable(`
-      S = Seite
-      Nr = Nummer
-      Kap = Kapitel
-      Abs = Absatz
-      Art = Artikel
-      Bd = Band
-      Abb = Abbildung
-      Tab = Tabelle
-      Ziff = Ziffer`),
-    phrases: phraseTable(`
-      z B = zum Beispiel
-      d h = das heißt
-      u a = unter anderem
-      u U = unter Umständen
-      v Chr = vor Christus
-      n Chr = nach Christus
-      i d R = in der Regel
-      o Ä = oder Ähnliches
-      s o = siehe oben
-      s u = siehe unten
-      v a = vor allem
-      z T = zum Teil
-      i A = im Auftrag
-      a D = außer Dienst`),
-    final: wordSet("usw etc mwst str hbf std"),
-  },
-  acronyms: {
-    words: wordSet(
-      "NATO NASA UNO UNESCO UNICEF AIDS FIFA UEFA OPEC BAFÖG PIN SIM TÜV COVID DAX DIN ICH DU ER SIE ES WIR IHR UND ODER DER DIE DAS EIN IN AN AUF ZU MIT IST NICHT NEIN JA SO WAS WER WIE WO AB BIS",
-    ),
-    spelled: wordSet(
-      "ADAC FBI EU USA CDU CSU SPD FDP ARD ZDF BMW AOK DHL LKW PKW EDV IBAN USB URL KI TV PC VW DVD",
-    ),
-    special: table({ GmbH: "G M B H", AG: "A G", KfZ: "K F Z", Kfz: "K F Z", IBAN: "IBAN" }),
-  },
-  special: [readStreet, readDayMonth, readOrdinal, readNumeral, readDecade, readCompound, readSaying],
+  ...germanWords,
+  special: [
+    readStreet,
+    readDeclinedOne,
+    readDayMonth,
+    readSpacedDate,
+    readOrdinals,
+    readOrdinal,
+    readNumeral,
+    readDecade,
+    readCompound,
+    readCentury,
+  ],
   cardinal,
   decimalMark: (mark, grouped) => (mark === "." && !grouped ? "Punkt" : "Komma"),
   year,
@@ -442,6 +308,8 @@ export const german: Language = {
   fraction,
   money: sayMoney,
   scaledUnit: (many) => many,
+  power: (exponent, negative) => phrase("hoch", negative ? "minus" : "", cardinal(exponent, undefined)),
+  isPlural: (word) => /^\p{Lu}\p{Ll}{2,}$/u.test(word),
   phoneGroup: (digits) => sayDigits(digits, { digitNames }),
   letter: (letter) => (letter === "ß" ? "Eszett" : letter.toUpperCase()),
   pluralLetters: (letters) => `${letters.join(" ")}s`,

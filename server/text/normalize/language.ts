@@ -17,8 +17,8 @@ export interface Currency extends Unit {
   readonly minor: Unit | undefined;
 }
 
-/** Everything that a language knows. The classifier recognises what stands there, and asks it for the words. */
-export interface Language {
+/** The vocabulary of a language: tables, without any rule. */
+export interface Words {
   readonly decimal: "." | ",";
   /** "1 234" is one number. */
   readonly spacedThousands: boolean;
@@ -38,6 +38,22 @@ export interface Language {
   readonly superscripts: Readonly<Record<string, string>>;
   /** Between numbers: "2 + 2 = 4". */
   readonly operators: Readonly<Record<string, string>>;
+  /** Name of a mathematical sign that has no name in `symbols`. */
+  readonly sign: string;
+  /** Between a quantity and what it is divided by: "5 €/kg". */
+  readonly per: string;
+  /** Divisors that are no units: abbreviations of periods and the like. */
+  readonly divisors: Readonly<Record<string, string>>;
+  /** Whole written words that are read in a way of their own: "24/7". */
+  readonly sayings: Readonly<Record<string, string>>;
+  /** Between two names of a series, as "to" in "Mon. to Fri.". Lower case. */
+  readonly joints: ReadonlySet<string>;
+  /** Words before a day and a month that are written as "12/25". Lower case. */
+  readonly dateLeads: {
+    readonly always: ReadonlySet<string>;
+    /** Only before what cannot be a fraction. */
+    readonly unlessFraction: ReadonlySet<string>;
+  };
   readonly number: string;
   readonly hashtag: string;
   readonly versionWord: string;
@@ -58,6 +74,10 @@ export interface Language {
   readonly callWords: ReadonlySet<string>;
   readonly abbreviations: Abbreviations;
   readonly acronyms: Acronyms;
+}
+
+/** Everything that a language knows. The classifier recognises what stands there, and asks it for the words. */
+export interface Language extends Words {
   /** Rules of this language alone, which come before all others. */
   readonly special: readonly Rule[];
 
@@ -76,8 +96,14 @@ export interface Language {
   fraction(fraction: Fraction): string;
   /** @returns the words for the number and for the currency. */
   money(amount: Amount, currency: Currency): readonly [string, string];
-  /** "millions of euros", but "thousand euros". */
+  /** The name of a currency after a scale: "millions of euros", but "thousand euros". */
   scaledUnit(many: string, scale: string): string;
+  /** @param exponent a whole number without its sign. */
+  power(exponent: string, negative: boolean): string;
+  /** A noun in the plural, which can be counted: "users" of "100k users". */
+  isPlural(word: string): boolean;
+  /** The noun after whole millions where it needs a word between: "d'habitants". */
+  afterMillions?(noun: string): string;
   phoneGroup(digits: string): string;
   letter(letter: string): string;
   pluralLetters(letters: readonly string[]): string;
@@ -89,6 +115,8 @@ export interface Scale {
   readonly gender: Gender;
   /** "M€", "£3m": it stands for the word. */
   readonly short: boolean;
+  /** A thousand: zeros after a whole number say the same. */
+  readonly thousand?: boolean;
 }
 
 export interface Abbreviations {

@@ -1,5 +1,6 @@
-import { sayDigits, sayWhole } from "./amount.ts";
+import { readAmount, sayAmount, sayDigits, sayWhole } from "./amount.ts";
 import type { Language } from "./language.ts";
+import { isPronounceable, sayPieces } from "./pieces.ts";
 import { phrase, type Reading, type Window } from "./window.ts";
 
 const maxSpelledWords = 8;
@@ -35,10 +36,6 @@ function spellOut(text: string, language: Language): string {
   return phrase(...names);
 }
 
-function sayLetters(text: string, language: Language): string {
-  return phrase(...Array.from(text, (letter) => language.letter(letter)));
-}
-
 const acronym = /^(?<lead>\p{L}{1,3}['’])?(?<core>\p{Lu}{2,6})(?<tail>['’]?s)?$/u;
 
 /** FBI by its letters, NASA as a word; a text in capitals throughout is neither. */
@@ -60,53 +57,27 @@ function isWord(core: string, { acronyms: { words, spelled } }: Language): boole
   return words.has(core) || (core.length > 3 && isPronounceable(core));
 }
 
-/** Vowels and consonants alternate closely enough for a mouth. */
-function isPronounceable(core: string): boolean {
-  const shape = core
-    .normalize("NFD")
-    .replace(/\p{M}/gu, "")
-    .replace(/[^AEIOUY]/gu, "c")
-    .replace(/[AEIOUY]/gu, "v");
-  return shape.includes("v") && !/^cc|ccc|vvv|cc$/u.test(shape);
-}
-
 function isShouted(window: Window): boolean {
   const capitals = [-2, -1, 1, 2].filter((distance) => /^\p{Lu}{2,}$/u.test(window.textAt(distance)));
   return capitals.length >= 2;
 }
 
-/** B2B, MP3, COVID-19: runs of letters and of digits, each in its own way. */
+/** Letters and digits in one word: each in its own way. */
 export function readMixed(window: Window, language: Language): Reading | undefined {
   const { text } = window;
   if (!/\p{N}/u.test(text) || !/[^\d]/u.test(text)) return undefined;
   return { spoken: [sayMixed(text, language)] };
 }
 
+/** Times before and after a year: "pre-1990". */
+const beforeYear = /^(?:pre|post|mid|early|late|vor|nach|ante|avant|après)-$/iu;
+
 export function sayMixed(text: string, language: Language): string {
-  const counted = /^(?<digits>\d+)(?<rest>-\p{Ll}[\p{L}-]*)$/u.exec(text)?.groups;
-  if (counted) return sayWhole(counted.digits ?? "", language) + (counted.rest ?? "");
-  const prefixed = /^(?<word>\p{Ll}{2,}-)(?<digits>\d+)$/u.exec(text)?.groups;
-  if (prefixed) return `${prefixed.word}${sayWhole(prefixed.digits ?? "", language)}`;
-  const runs = text.match(/\d+|\p{L}[\p{L}\p{M}'’]*|[^\d\p{L}]/gu) ?? [];
-  return phrase(...runs.map((run) => sayRun(run, runs.length, language)));
-}
-
-function sayRun(run: string, runs: number, language: Language): string {
-  if (/^\d/u.test(run)) return sayWhole(run, language);
-  if (/^\p{L}/u.test(run)) return sayLetterRun(run, runs, language);
-  if (run === "-" || run === "‑") return "";
-  return language.superscripts[run] ?? language.symbols[run] ?? "";
-}
-
-function sayLetterRun(run: string, runs: number, language: Language): string {
-  if (runs > 1 && /^\p{L}$/u.test(run))
-    return run === run.toUpperCase() ? language.letter(run) : letterOrWord(run, language);
-  if (/^\p{Lu}{2,4}$/u.test(run) && !isWord(run, language)) return sayLetters(run, language);
-  return run;
-}
-
-/** A lower-case letter beside digits ("2x") is that letter. */
-function letterOrWord(letter: string, language: Language): string {
-  const name = language.letter(letter);
-  return name === letter.toUpperCase() ? letter : name;
+  const counted = /^(?<number>\d[\d.,]*)(?<rest>-\p{L}\p{Ll}[\p{L}\p{M}-]*)$/u.exec(text)?.groups;
+  const amount = counted && readAmount(counted.number ?? "", language);
+  if (counted && amount) return sayAmount(amount, language) + (counted.rest ?? "");
+  const { word = "", digits } = /^(?<word>\p{Ll}{2,}-)(?<digits>\d+)$/u.exec(text)?.groups ?? {};
+  if (digits === undefined) return sayPieces(text, language);
+  const isYear = beforeYear.test(word) && /^[12]\d{3}$/u.test(digits);
+  return word + (isYear ? language.year(digits) : sayWhole(digits, language));
 }

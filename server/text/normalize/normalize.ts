@@ -1,27 +1,30 @@
 import type { Item, WrittenToken } from "../tokens.ts";
 import { readAbbreviation } from "./abbreviations.ts";
 import { readClock } from "./clock.ts";
-import { readEmail, readPhone, readUrl } from "./contacts.ts";
+import { readEmail, readUrl } from "./contacts.ts";
 import { readDate } from "./dates.ts";
 import { english } from "./english.ts";
 import { french } from "./french.ts";
 import { german } from "./german.ts";
 import type { Language, Rule } from "./language.ts";
-import { readAcronym, readMixed, readSpell, sayMixed } from "./letters.ts";
+import { readAcronym, readMixed, readSpell } from "./letters.ts";
 import {
   gluedThousands,
   readFraction,
-  readRange,
   readScore,
   readVersion,
   readYear,
-  saysDash,
   spreadThousands,
 } from "./numbers.ts";
 import { readOther } from "./other.ts";
+import { readPer } from "./per.ts";
+import { readPhone } from "./phone.ts";
+import { sayPieces } from "./pieces.ts";
 import { readQuantity } from "./quantity.ts";
+import { readRange, sayLoneDash } from "./ranges.ts";
+import { readSlashed } from "./slashes.ts";
 import { spanish } from "./spanish.ts";
-import { readSymbols } from "./symbols.ts";
+import { readNumberSign, readSymbols } from "./symbols.ts";
 import { table } from "./tables.ts";
 import { phrase, type Reading, Window, type Word } from "./window.ts";
 
@@ -47,17 +50,41 @@ const rules: readonly Rule[] = [
   readUrl,
   readParts,
   readPhone,
-  (window, language) =>
-    language.special.map((rule) => rule(window, language)).find((reading) => reading !== undefined),
+  readSaying,
+  readSpecial,
   readDate,
+  readNumberSign,
   readAbbreviation,
   (window, language) => readRange(window, language, (end, first) => readEnd(end, language, first)),
   readSpacedNumber,
+  readPer,
   ...numeric,
   readAcronym,
-  readSymbols,
+  (window, language) => (isFormula(window) ? readSigns(window, language) : undefined),
+  (window, language) => readSlashed(window, language, (part) => readWord(part, language)),
+  readSigns,
   readMixed,
 ];
+
+function readSigns(window: Window, language: Language): Reading | undefined {
+  return readSymbols(window, language, (rest) => readWord(rest, language));
+}
+
+/** Its slashes divide. */
+function isFormula({ text }: Window): boolean {
+  return /[=+×÷^]/u.test(text);
+}
+
+/** "24/7", "C++": as a whole. */
+function readSaying({ text, word }: Window, { sayings }: Language): Reading | undefined {
+  const saying = sayings[text];
+  if (saying === undefined) return undefined;
+  return { spoken: [saying], ...(text.includes("(") && { after: word.after.replace(")", "") }) };
+}
+
+function readSpecial(window: Window, language: Language): Reading | undefined {
+  return language.special.map((rule) => rule(window, language)).find((reading) => reading !== undefined);
+}
 
 /**
  * Says what is written: each token gets the words for it as its text, and keeps its place in the written text. A token
@@ -96,13 +123,27 @@ function readWord(window: Window, language: Language): Reading | undefined {
     !after.includes("(") &&
     language.abbreviations.bare[text] === undefined
   ) {
-    return isNamed(text, language) ? readDate(window, language) : undefined;
+    const reading = isNamed(text, language) ? readDate(window, language) : undefined;
+    return reading && withDash(reading, window, language);
   }
   for (const rule of rules) {
     const reading = rule(window, language);
-    if (reading) return saysDash(window) ? withDash(reading, language) : reading;
+    if (reading) return withDash(neverSilent(reading, window, language), window, language);
   }
   return undefined;
+}
+
+/** A word with a letter, a digit or a mathematical sign has something to say, whatever the rule made of it. */
+function neverSilent(reading: Reading, { text }: Window, language: Language): Reading {
+  if (
+    !/[\p{L}\p{N}\p{Sm}\p{Sc}]/u.test(text) ||
+    reading.spoken.some((said) => withoutNumerals(said) !== "")
+  ) {
+    return reading;
+  }
+  const said = withoutNumerals(sayPieces(text, language));
+  const name = /\p{N}/u.test(text) ? language.number : language.sign;
+  return { ...reading, spoken: reading.spoken.with(0, said === "" ? name : said) };
 }
 
 /** "prize—$5—now": each part by itself. */
@@ -120,28 +161,32 @@ function isNamed(text: string, { weekdays, months }: Language): boolean {
   return weekdays[lower] !== undefined || months.has(lower);
 }
 
-function withDash(reading: Reading, language: Language): Reading {
+function withDash(reading: Reading, window: Window, language: Language): Reading {
+  const dash = sayLoneDash(window, reading.spoken.length, language);
+  if (dash === undefined) return reading;
   return {
     ...reading,
-    spoken: reading.spoken.with(-1, phrase(reading.spoken.at(-1) ?? "", language.to)),
+    spoken: reading.spoken.with(-1, phrase(reading.spoken.at(-1) ?? "", dash)),
     after: "",
   };
 }
 
-function readEnd(window: Window, language: Language, first: boolean): Reading {
-  const time = /^\d{1,2}(?::\d\d|h)/u.test(window.text) ? readClock(window, language, first) : undefined;
+function readEnd(window: Window, language: Language, first: boolean): Reading | undefined {
+  const time = /^\d{1,2}(?::\d\d|h|[ap]m)/u.test(window.text)
+    ? readClock(window, language, first)
+    : undefined;
   if (time) return time;
-  for (const rule of numeric) {
+  for (const rule of [...language.special, ...numeric]) {
     const reading = rule(window, language);
     if (reading) return reading;
   }
-  return { spoken: [sayMixed(window.text, language)] };
+  return undefined;
 }
 
-/** "1 234,50 €": several words that are one number. */
+/** "1 234,50 €", "1 000e": several words that are one number. */
 function readSpacedNumber(window: Window, language: Language): Reading | undefined {
   const glued = gluedThousands(window, language);
-  const reading = glued && readQuantity(glued.window, language);
+  const reading = glued && (readSpecial(glued.window, language) ?? readQuantity(glued.window, language));
   if (!reading) return undefined;
   const [number = "", ...rest] = reading.spoken;
   return { ...reading, spoken: [...spreadThousands(number, window, glued.words, language), ...rest] };
@@ -158,8 +203,28 @@ function prepare(token: WrittenToken): WrittenToken {
     text = `.${text}`;
     before = before.slice(0, -1);
   }
+  if (/[<>=+]/u.test(text)) {
+    if (text === ">" && before.endsWith("-")) [text, before] = ["→", before.slice(0, -1)];
+    else if (text.startsWith("=") && before.endsWith("!"))
+      [text, before] = [`≠${text.slice(1)}`, before.slice(0, -1)];
+    else text = text.replace(/[<>!=]=(?![=>])|[-=]>|\+\/?[-−]/gu, (written) => signs[written] ?? written);
+  }
   return text === token.text ? token : { ...token, text, before };
 }
+
+/** Signs that are typed by several characters. */
+const signs = table<string>({
+  "<=": "≤",
+  ">=": "≥",
+  "!=": "≠",
+  "==": "=",
+  "->": "→",
+  "=>": "→",
+  "+-": "±",
+  "+/-": "±",
+  "+−": "±",
+  "+/−": "±",
+});
 
 const kept = /[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞²³¹⁰⁴-⁹]/u;
 

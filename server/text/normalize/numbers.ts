@@ -1,7 +1,8 @@
-import { readAmount, sayDigits, sayWhole } from "./amount.ts";
+import { sayWhole } from "./amount.ts";
 import type { Language } from "./language.ts";
+import { sayVersion } from "./pieces.ts";
 import { readRoman } from "./roman.ts";
-import { phrase, type Reading, spread, Window } from "./window.ts";
+import { phrase, type Reading, spread, type Window } from "./window.ts";
 
 const vulgar: Readonly<Record<string, readonly [number, number]>> = {
   "½": [1, 2],
@@ -32,7 +33,7 @@ export function readFraction(window: Window, language: Language): Reading | unde
   if (after?.whole !== "") return undefined;
   const spoken = language.fraction({ ...after, whole: text, noun: window.textAt(2) });
   const whole = language.cardinal(text, undefined);
-  if (!spoken.startsWith(`${whole} `)) return { spoken: [whole, spoken.slice(whole.length)] };
+  if (!spoken.startsWith(`${whole} `)) return { spoken: [spoken, ""] }; // "eineinhalb" is one word
   return { spoken: [whole, spoken.slice(whole.length + 1)] };
 }
 
@@ -49,14 +50,11 @@ function fractionIn(text: string): { whole: string; over: number; under: number 
 /** "v2.1.3", "24.4.1", "192.168.0.1" */
 export function readVersion({ text }: Window, language: Language): Reading | undefined {
   const { v = "", digits } = /^(?<v>v)?(?<digits>\d{1,6}(?:\.\d{1,6}){0,7})$/iu.exec(text)?.groups ?? {};
-  const parts = digits?.split(".") ?? [];
-  if (parts.length === 0 || (v === "" && parts.length < 3) || (v === "" && readAmount(text, language)))
-    return undefined;
-  const isAddress = parts.length === 4 && v === "";
-  const said = parts.map((part) => (isAddress ? sayDigits(part, language) : sayWhole(part, language)));
-  const dot = language.symbols["."] ?? "";
-  const versionDot = isAddress ? dot : language.versionDot;
-  return { spoken: [phrase(v && language.versionWord, said.join(` ${versionDot} `))] };
+  if (digits === undefined) return undefined;
+  const said = sayVersion(digits, language);
+  if (said === undefined && v === "") return undefined;
+  const parts = digits.split(".").map((part) => sayWhole(part, language));
+  return { spoken: [phrase(v && language.versionWord, said ?? parts.join(` ${language.versionDot} `))] };
 }
 
 /** "2:1" */
@@ -69,63 +67,6 @@ export function readScore({ text }: Window, language: Language): Reading | undef
 export function readYear(window: Window, language: Language): Reading | undefined {
   if (!/^[12]\d{3}$/u.test(window.text) || !language.isYear(window)) return undefined;
   return { spoken: [language.year(window.text)] };
-}
-
-const range = /^(?<from>[^–—-]{1,12})[–—-](?<to>[^–—-]{1,16})$/u;
-
-type Ends = { readonly kind: "numbers" | "names"; readonly from: string; readonly to: string };
-
-/**
- * "3–5 km", "$5–10", "9:00–17:00", "Mon–Fri".
- * @param read reads one end of it.
- */
-export function readRange(
-  window: Window,
-  language: Language,
-  read: (window: Window, first: boolean) => Reading,
-): Reading | undefined {
-  const { from = "", to = "" } = range.exec(window.text)?.groups ?? {};
-  const ends = numericEnds(from, to) ?? namedEnds(from, to, language);
-  if (!ends) return undefined;
-  if (ends.kind === "names") return { spoken: [phrase(ends.from, language.to, ends.to)] };
-  const bothYears = /^[12]\d{3}$/u.test(ends.from) && /^[12]\d{3}$|^\d\d$/u.test(ends.to);
-  const sign = ends.kind === "numbers" && /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
-  const left = bothYears ? language.year(ends.from) : read(alone(sign + ends.from), true).spoken.join(" ");
-  if (bothYears) return { spoken: [phrase(left, language.to, sayEndYear(ends.to, language))] };
-  const right = read(window.with({ text: ends.to, before: "" }), false);
-  const spoken = [phrase(left, language.to, right.spoken[0] ?? ""), ...right.spoken.slice(1)];
-  const before = sign === "" ? window.word.before : window.word.before.slice(0, -1);
-  return { ...right, before, spoken };
-}
-
-function sayEndYear(year: string, language: Language): string {
-  return year.length === 4 ? language.year(year) : sayWhole(year, language);
-}
-
-function alone(text: string): Window {
-  return new Window([], { text, before: "", after: "" }, []);
-}
-
-/** Both ends are numbers of one kind; a currency before the first counts for both. */
-function numericEnds(from: string, to: string): Ends | undefined {
-  const { lead = "", number = "" } = /^(?<lead>[^\d\p{L}]?)(?<number>\d[\d.,:h]*)$/u.exec(from)?.groups ?? {};
-  if (number === "" || !/^\d/u.test(to)) return undefined;
-  if (/[:h]/u.test(number) && !/^\d+[:h]/u.test(to)) return undefined;
-  if (!/^\d[\d.,:h]*(?:\D{0,6})$/u.test(to)) return undefined;
-  return { kind: "numbers", from: number, to: lead + to };
-}
-
-function namedEnds(from: string, to: string, { weekdays, months, monthNames }: Language): Ends | undefined {
-  const days = [weekdays[from.toLowerCase()], weekdays[to.toLowerCase()]];
-  if (days[0] !== undefined && days[1] !== undefined) return { kind: "names", from: days[0], to: days[1] };
-  const [first, last] = [months.get(from.toLowerCase()), months.get(to.toLowerCase())];
-  if (first === undefined || last === undefined) return undefined;
-  return { kind: "names", from: monthNames[first - 1] ?? "", to: monthNames[last - 1] ?? "" };
-}
-
-/** "3 – 5": the dash between two numbers is said. */
-export function saysDash(window: Window): boolean {
-  return /^\d/u.test(window.text) && /^[–—-]$/u.test(window.word.after) && /^[\d$€£]/u.test(window.textAt(1));
 }
 
 const maxThousands = 4;

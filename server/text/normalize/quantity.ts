@@ -91,14 +91,36 @@ function followed(first: Quantity, window: Window, language: Language): Quantity
   if (joint) return joint;
   const scale = first.scale ?? readScale(window, language);
   const unit = first.unit ?? readUnit(window, scale?.word ?? 0, language);
-  const isBareLetter = first.scale?.is.short === true && !unit;
-  return isBareLetter ? undefined : { amount: first.amount, scale, unit };
+  const isBareLetter = first.scale?.is.short === true && !unit && !countsThousands(first, window, language);
+  return isBareLetter ? undefined : wholeThousands({ amount: first.amount, scale, unit });
 }
+
+/** "100k users", "2M downloads": the letter is the scale where something is counted; "4K" and "5M" alone are names. */
+function countsThousands({ amount }: Quantity, window: Window, language: Language): boolean {
+  const next = isOpen(window, 0) ? window.textAt(1) : "";
+  return language.isPlural(next) || (/k$/u.test(window.text) && amount.whole.length > 1);
+}
+
+/** "200 k€" is 200,000: a whole number, as languages join the two words in ways of their own. */
+function wholeThousands(quantity: Quantity): Quantity {
+  const { amount, scale, unit } = quantity;
+  if (scale?.is.thousand !== true || !scale.is.short || amount.fraction !== "") return quantity;
+  if (amount.whole.length > 12 || amount.whole.startsWith("0")) return quantity;
+  const words = Math.max(scale.word, unit?.word ?? 0);
+  return {
+    amount: { ...amount, whole: `${amount.whole}000` },
+    scale: undefined,
+    unit: unit ?? part({ kind: "unit", unit: nameless }, words),
+  };
+}
+
+/** Nothing is said for it. */
+const nameless: Unit = { one: "", many: "", gender: undefined };
 
 /** "5 M€" */
 function readJoint({ amount }: Quantity, window: Window, language: Language): Quantity | undefined {
   const { scale, unit } = (isOpen(window, 0) && readTail(window.textAt(1), language, true)) || {};
-  return scale && unit ? { amount, scale: part(scale, 1), unit: part(unit, 1) } : undefined;
+  return scale && unit ? wholeThousands({ amount, scale: part(scale, 1), unit: part(unit, 1) }) : undefined;
 }
 
 function readScale(window: Window, language: Language): Part<Scale> | undefined {
@@ -108,7 +130,10 @@ function readScale(window: Window, language: Language): Part<Scale> | undefined 
 }
 
 function readUnit(window: Window, after: number, language: Language): Part<Measure> | undefined {
-  const measure = isOpen(window, after) ? readMeasure(window.textAt(after + 1), language, false) : undefined;
+  const dotted = window.at(after + 1)?.after.startsWith(".") && /^[\p{Ll}\d]/u.test(window.textAt(after + 2));
+  const measure = isOpen(window, after)
+    ? readMeasure(window.textAt(after + 1), language, dotted === true)
+    : undefined;
   return measure && part(measure, after + 1);
 }
 
@@ -137,12 +162,24 @@ function say(quantity: Quantity, window: Window, language: Language): Reading | 
   };
   const [number, name] = sayCounted(quantity, language);
   put(0, number);
-  if (scale) put(scale.word, language.isOne(amount) ? scale.is.one : scale.is.many);
+  if (scale) put(scale.word, isOneOf(amount, language) ? scale.is.one : scale.is.many);
   if (unit) put(Math.max(unit.word, scale?.word ?? 0), name);
   return { spoken, ...signless(window, amount), ...dotless(window, words, language) };
 }
 
+/** "un million", but "un virgule deux millions": nobody hears the difference, and readers expect the plural. */
+function isOneOf(amount: Amount, language: Language): boolean {
+  return amount.fraction === "" && language.isOne(amount);
+}
+
 function sayNumber(amount: Amount, window: Window, language: Language): Reading {
+  const noun = window.joins() ? window.textAt(1) : "";
+  const linked =
+    wholeMillions(amount) && language.isPlural(noun) ? language.afterMillions?.(noun) : undefined;
+  if (linked !== undefined) {
+    const after = window.at(1)?.after ?? "";
+    return { spoken: [sayAmount(amount, language, "masculine"), linked], after, ...signless(window, amount) };
+  }
   const gender = window.word.after === "" ? language.genderOf(window.textAt(1)) : undefined;
   return { spoken: [sayAmount(amount, language, gender)], ...signless(window, amount) };
 }

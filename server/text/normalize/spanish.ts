@@ -1,12 +1,13 @@
 import { hundredths, sayDigits } from "./amount.ts";
-import type { Currency, Gender, Language, Unit } from "./language.ts";
+import type { Currency, Gender, Language } from "./language.ts";
 import { romanAfter } from "./numbers.ts";
 import { readRoman } from "./roman.ts";
-import { monthTable, phraseTable, scalesOf, table, unitTable, wordSet, wordTable } from "./tables.ts";
+import { table, wordSet } from "./tables.ts";
 import { isCapitalized, phrase, type Reading, type Window } from "./window.ts";
+import { spanishWords } from "./words/spanish.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
-const digitNames = "cero uno dos tres cuatro cinco seis siete ocho nueve".split(" ");
+const { digitNames } = spanishWords;
 const upToTwentyNine = [
   ..."cero uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis".split(
     " ",
@@ -21,6 +22,11 @@ const hundreds =
   "- ciento doscientos trescientos cuatrocientos quinientos seiscientos setecientos ochocientos novecientos".split(
     " ",
   );
+
+/** They end like a plural. */
+const notPlural = wordSet(
+  "más menos entonces después antes tras pues además los las unos unas estos estas somos vamos",
+);
 
 /** The number agrees with what it counts: veintiún libros, veintiuna casas, veintiuno. */
 function cardinal(digits: string, gender: Gender): string {
@@ -87,72 +93,6 @@ function ordinal(value: number, feminine: boolean): string {
   );
   return feminine ? words.replace(/o(?= |$)/gu, "a") : words;
 }
-
-const units = unitTable(`
-  km = kilómetro / kilómetros
-  m = metro / metros
-  cm = centímetro / centímetros
-  mm = milímetro / milímetros
-  µm μm = micrómetro / micrómetros
-  kg = kilogramo / kilogramos
-  g = gramo / gramos
-  mg = miligramo / miligramos
-  lb lbs = libra / libras [f]
-  oz = onza / onzas [f]
-  t = tonelada / toneladas [f]
-  l L = litro / litros
-  ml mL = mililitro / mililitros
-  cl = centilitro / centilitros
-  h hs = hora / horas [f]
-  min = minuto / minutos
-  s seg = segundo / segundos
-  ms = milisegundo / milisegundos
-  km/h = kilómetro por hora / kilómetros por hora
-  m/s = metro por segundo / metros por segundo
-  °C ℃ ºC = grado Celsius / grados Celsius
-  °F ºF = grado Fahrenheit / grados Fahrenheit
-  ° = grado / grados
-  m² m2 = metro cuadrado / metros cuadrados
-  km² km2 = kilómetro cuadrado / kilómetros cuadrados
-  m³ m3 = metro cúbico / metros cúbicos
-  cm³ = centímetro cúbico / centímetros cúbicos
-  ha = hectárea / hectáreas [f]
-  KB kB = kilobyte / kilobytes
-  MB = megabyte / megabytes
-  GB = gigabyte / gigabytes
-  TB = terabyte / terabytes
-  Mbps = megabit por segundo / megabits por segundo
-  Hz = hercio / hercios
-  kHz = kilohercio / kilohercios
-  MHz = megahercio / megahercios
-  GHz = gigahercio / gigahercios
-  V = voltio / voltios
-  W = vatio / vatios
-  kW = kilovatio / kilovatios
-  kWh = kilovatio hora / kilovatios hora
-  dB = decibelio / decibelios
-  kcal = kilocaloría / kilocalorías [f]
-`);
-
-const centimos: Unit = { one: "céntimo", many: "céntimos", gender: "masculine" };
-const centavos: Unit = { one: "centavo", many: "centavos", gender: "masculine" };
-const pence: Unit = { one: "penique", many: "peniques", gender: "masculine" };
-function money(one: string, many: string, minor: Unit | undefined, gender: Gender = "masculine"): Currency {
-  return { one, many, gender, minor };
-}
-
-const currencies: Readonly<Record<string, Currency>> = table({
-  "€": money("euro", "euros", centimos),
-  EUR: money("euro", "euros", centimos),
-  $: money("dólar", "dólares", centavos),
-  US$: money("dólar estadounidense", "dólares estadounidenses", centavos),
-  USD: money("dólar estadounidense", "dólares estadounidenses", centavos),
-  MXN: money("peso mexicano", "pesos mexicanos", centavos),
-  "£": money("libra", "libras", pence, "feminine"),
-  GBP: money("libra esterlina", "libras esterlinas", pence, "feminine"),
-  CHF: money("franco suizo", "francos suizos", centimos),
-  "¥": money("yen", "yenes", undefined),
-});
 
 const numbered = wordSet(
   "capítulo tomo acto libro parte volumen sección artículo título escena guerra fase tipo anexo nivel",
@@ -249,7 +189,11 @@ function readNumeral(window: Window): Reading | undefined {
   if (value === undefined) return undefined;
   const previous = window.textAt(-1).toLowerCase();
   if (romanAfter(window, numbered) !== undefined) return { spoken: [cardinal(String(value), undefined)] };
-  if (/^(?:siglos?|s)$/u.test(previous))
+  const isList = /^(?:y|e|o|u|a|al)$/u.test(previous) && readRoman(window.textAt(-2)) !== undefined;
+  if (
+    /^(?:siglos?|s)$/u.test(previous) ||
+    (isList && /^(?:siglos?|s)$/u.test(window.textAt(-3).toLowerCase()))
+  )
     return { spoken: [value <= 10 ? ordinal(value, false) : cardinal(String(value), undefined)] };
   if (rulers.has(previous) && window.at(-1)?.after === "") return { spoken: [sayRuler(previous, value)] };
   const next = window.textAt(1);
@@ -259,14 +203,6 @@ function readNumeral(window: Window): Reading | undefined {
 
 function sayRuler(name: string, value: number): string {
   return value <= 10 ? ordinal(value, queens.has(name)) : cardinal(String(value), undefined);
-}
-
-function readSaying({ text }: Window): Reading | undefined {
-  const saying = table({ "y/o": "y o", "C/": "calle", "c/": "calle" })[text];
-  const numbered = /^n\.?º(?<digits>\d{1,15})$/iu.exec(text)?.groups?.digits;
-  if (numbered !== undefined) return { spoken: [`número ${cardinal(numbered, undefined)}`] };
-  if (/^n\.?º$/iu.test(text)) return { spoken: ["número"] };
-  return saying === undefined ? undefined : { spoken: [saying] };
 }
 
 const letterNames: Readonly<Record<string, string>> = table({
@@ -306,161 +242,9 @@ const letterNames: Readonly<Record<string, string>> = table({
   ç: "ce cedilla",
 });
 
-const scale = scalesOf("masculine");
-const million = scale("millón", "millones");
-
 export const spanish: Language = {
-  decimal: ",",
-  spacedThousands: true,
-  fractionAsNumber: true,
-  minus: "menos",
-  plus: "más",
-  to: "a",
-  score: "a",
-  digitNames,
-  about: "aproximadamente",
-  number: "número",
-  hashtag: "almohadilla",
-  versionWord: "versión",
-  versionDot: "punto",
-  symbols: table({
-    ".": "punto",
-    "@": "arroba",
-    "-": "guion",
-    _: "guion bajo",
-    "/": "barra",
-    ":": "dos puntos",
-    "?": "interrogación",
-    "=": "igual a",
-    "&": "y",
-    "#": "almohadilla",
-    "%": "por ciento",
-    "+": "más",
-    "~": "tilde",
-    "\\": "barra invertida",
-    ",": "coma",
-    ";": "punto y coma",
-    "!": "exclamación",
-    "'": "apóstrofo",
-    "§": "sección",
-    "§§": "secciones",
-    "©": "copyright",
-    "×": "por",
-    "÷": "entre",
-    "±": "más o menos",
-    "<": "menor que",
-    ">": "mayor que",
-    "°": "grados",
-    $: "dólares",
-    "€": "euros",
-    "£": "libras",
-    "‰": "por mil",
-  }),
-  superscripts: table({ "²": "al cuadrado", "³": "al cubo" }),
-  operators: table({
-    "+": "más",
-    "-": "menos",
-    "−": "menos",
-    "=": "igual a",
-    "×": "por",
-    "*": "por",
-    "/": "entre",
-    "÷": "entre",
-    "±": "más o menos",
-    "<": "menor que",
-    ">": "mayor que",
-    "^": "elevado a",
-  }),
-  percent: table({ "%": "por ciento", "‰": "por mil" }),
-  percentGender: undefined,
-  scales: table({
-    mil: scale("mil", "mil"),
-    millón: million,
-    millones: million,
-    mill: million,
-    M: scale("millón", "millones", true),
-    k: scale("mil", "mil", true),
-  }),
-  units,
-  gluedUnits: wordSet("a"),
-  currencies,
-  ...monthTable(`
-    enero ene
-    febrero feb
-    marzo mar
-    abril abr
-    mayo may
-    junio jun
-    julio jul
-    agosto ago
-    septiembre sept sep setiembre
-    octubre oct
-    noviembre nov
-    diciembre dic`),
-  weekdays: wordTable(`
-    lun = lunes
-    mié = miércoles
-    jue = jueves
-    vie = viernes
-    sáb = sábado
-    dom = domingo`),
-  callWords: new Set(["tel", "teléfono", "llame al", "llamar al", "llama al", "marque el"]),
-  abbreviations: {
-    dotted: wordTable(`
-      sr = señor
-      sra = señora
-      srta = señorita
-      sres = señores
-      dr = doctor
-      dra = doctora
-      d = don
-      dña = doña
-      ud vd = usted
-      uds vds = ustedes
-      prof = profesor
-      ing = ingeniero
-      lic = licenciado
-      gral = general
-      cía = compañía
-      etc = etcétera
-      avda av = avenida
-      tel tfno = teléfono
-      aprox = aproximadamente
-      máx = máximo
-      mín = mínimo
-      sto = santo
-      sta = santa
-      dpto depto = departamento
-      ed = edición
-      hab = habitantes`),
-    bare: table({}),
-    numbered: wordTable(`
-      p pág Pág = página
-      s = siglo
-      pp págs Págs = páginas
-      núm Núm nro Nro = número
-      cap Cap = capítulo
-      vol Vol = volumen
-      art Art = artículo
-      fig Fig = figura`),
-    phrases: phraseTable(`
-      p ej = por ejemplo
-      EE UU = Estados Unidos
-      RR HH = recursos humanos
-      JJ OO = Juegos Olímpicos
-      a C = antes de Cristo
-      d C = después de Cristo
-      P D = posdata`),
-    final: wordSet("etc uds ud cía"),
-  },
-  acronyms: {
-    words: wordSet(
-      "ONU OTAN NASA UNESCO UNICEF PIB IVA ONG OVNI SIDA FIFA UEFA OPEP RENFE PIN SIM LED EL LA LOS LAS UN UNA DE DEL EN CON POR NO SÍ SI QUE YO TÚ ES SU MI SE LO LE AL",
-    ),
-    spelled: wordSet("FBI ADN UE BBVA HTML DVD USB URL TV IA PC"),
-    special: table({ EEUU: "Estados Unidos", RRHH: "recursos humanos", ONG: "o ene ge" }),
-  },
-  special: [readOrdinal, readNumeral, readSaying],
+  ...spanishWords,
+  special: [readOrdinal, readNumeral],
   cardinal,
   decimalMark: (mark) => (mark === "." ? "punto" : "coma"),
   year: (digits) => cardinal(digits, undefined),
@@ -473,6 +257,9 @@ export const spanish: Language = {
   fraction,
   money: sayMoney,
   scaledUnit: (many, scale) => (many === "" || scale === "mil" ? many : `de ${many}`),
+  power: (exponent, negative) => phrase("elevado a", negative ? "menos" : "", cardinal(exponent, undefined)),
+  isPlural: (word) => /^\p{Ll}{3,}s$/u.test(word) && !notPlural.has(word),
+  afterMillions: (noun) => `de ${noun}`,
   phoneGroup: (digits) => sayDigits(digits, { digitNames }),
   letter: (letter) => letterNames[letter.toLowerCase()] ?? letter,
   pluralLetters: (letters) => letters.join(" "),

@@ -1,76 +1,101 @@
 import { readAmount, sayAmount } from "./amount.ts";
 import type { Language } from "./language.ts";
 import { sayMixed } from "./letters.ts";
+import { sayPieces } from "./pieces.ts";
 import { phrase, type Reading, type Window } from "./window.ts";
 
-const formula = /^[\p{L}\d.,]{1,20}(?:[-+−=×÷*/<>±^][\p{L}\d.,]{1,20})+$/u;
+/** Reads the rest of a word by all rules. */
+type ReadRest = (window: Window) => Reading | undefined;
 
-export function readSymbols(window: Window, language: Language): Reading | undefined {
-  return readOperator(window, language) ?? readFormula(window, language) ?? readMarked(window, language);
+const formula = /^[\p{L}\d.,⁰¹²³⁴-⁹]{1,20}(?:[-+−=×÷*/<>±^≥≤≠≈√∞→·⋅]{1,2}[\p{L}\d.,⁰¹²³⁴-⁹]{1,20})+$/u;
+
+export function readSymbols(window: Window, language: Language, read: ReadRest): Reading | undefined {
+  return (
+    readNumberSign(window, language) ??
+    readOperator(window, language) ??
+    readFormula(window, language) ??
+    readMarked(window, language, read)
+  );
 }
 
-/** "+" between two numbers, "&" anywhere. */
-function readOperator(
-  window: Window,
-  { operators, symbols, currencies, number }: Language,
-): Reading | undefined {
+/** "n.º 5", "N° 5", "№ 5", "nº5" */
+export function readNumberSign(window: Window, language: Language): Reading | undefined {
+  const { digits = "" } = /^(?:n\.?[º°ᵒ]|№)(?<digits>\d{0,15})$/iu.exec(window.text)?.groups ?? {
+    digits: "-",
+  };
+  if (digits === "-") return undefined;
+  if (digits === "") return { spoken: [language.number], after: window.word.after.replace(/^\./u, "") };
+  return { spoken: [phrase(language.number, sayMixed(digits, language))] };
+}
+
+/** After these a relation has no verb of its own: "must be ≤ 5". */
+const beforeBareSign =
+  /^(?:is|be|are|was|were|at|to|of|for|with|by|than|from|only|stay|ist|sind|bei|auf|von|mit|est|sont|à|de|du|avec|es|son|con|en|un|una|une)$/u;
+
+/** "+" between two numbers, "≥" between a name and a number, "&" anywhere. */
+function readOperator(window: Window, language: Language): Reading | undefined {
   const { text } = window;
   if (/[\p{L}\p{N}]/u.test(text)) return undefined;
-  const between = /\d/u.test(window.textAt(-1)) && /\d/u.test(window.textAt(1));
-  if (between && operators[text] !== undefined) return { spoken: [operators[text]] };
-  if (text === "#" && /^\d/u.test(window.textAt(1))) return { spoken: [number] };
+  const { operators, symbols, currencies } = language;
+  const [before, after] = [window.textAt(-1), window.textAt(1)];
+  const isBetween = /\d/u.test(before) && /\d/u.test(after);
+  const isRelation = before !== "" && after !== "" && /^[=<>≥≤≠≈≡±×÷+−→·⋅]$/u.test(text);
+  const sentence = isBetween || (isRelation && !beforeBareSign.test(before));
+  if (sentence && operators[text] !== undefined) return { spoken: [operators[text]] };
+  if (text === "#" && /^\d/u.test(after)) return { spoken: [language.number] };
   if (/^[*#\\/†]+$/u.test(text)) return { spoken: [""] }; // a bullet, a heading
-  return { spoken: [currencies[text]?.many ?? symbols[text] ?? ""] };
+  const name = currencies[text]?.many ?? symbols[text];
+  return { spoken: [name ?? sayPieces(text, language)] };
 }
 
 /** "2+2=4" */
 function readFormula({ text }: Window, language: Language): Reading | undefined {
-  if (!formula.test(text) || !/\d/u.test(text) || !/[+=×÷<>±^]/u.test(text)) return undefined;
-  const parts = text.match(/[\p{L}\d.,]+|./gu) ?? [];
-  return { spoken: [phrase(...parts.map((part) => sayTerm(part, language)))] };
+  if (!formula.test(text) || !/\d/u.test(text) || !/[+=×÷<>±^≥≤≠≈√∞→·⋅]/u.test(text)) return undefined;
+  if (/^(?:UTC|GMT)/u.test(text) || /\de[-+]\d/iu.test(text)) return undefined;
+  const parts = text.match(/[\p{L}\d.,⁰¹²³⁴-⁹]+|./gu) ?? [];
+  const isMinus = (at: number) => /^[-−]$/u.test(parts[at] ?? "");
+  return {
+    spoken: [phrase(...parts.map((part, at) => (isMinus(at) ? language.minus : sayTerm(part, language))))],
+  };
 }
 
 function sayTerm(part: string, language: Language): string {
   const amount = readAmount(part, language);
   if (amount) return sayAmount(amount, language);
-  return language.operators[part] ?? sayMixed(part, language);
+  return language.operators[part] ?? language.symbols[part] ?? sayMixed(part, language);
 }
 
-/** "#1", "#tag", "@name", "~5", "*bold*", "AT&T", "x²" and words joined by signs. */
-function readMarked({ text }: Window, language: Language): Reading | undefined {
+/** "#1", "#tag", "@name", "~5 km", "≥38 °C", "*bold*", "AT&T", "x²" and words joined by signs. */
+function readMarked(window: Window, language: Language, read: ReadRest): Reading | undefined {
+  const { text } = window;
   const stars = /^\*+(?<word>[^*]+)\**$|^(?<ended>[^*]+)\*+$/u.exec(text)?.groups;
-  if (stars) return { spoken: [sayWord(stars.word ?? stars.ended ?? "", language)] };
-  const { mark = "", word } = /^(?<mark>[#@~≈])(?<word>[\p{L}\p{N}].*)$/u.exec(text)?.groups ?? {};
-  if (word !== undefined) return { spoken: [phrase(sayMark(mark, word, language), sayWord(word, language))] };
+  if (stars) return rest(window, stars.word ?? stars.ended ?? "", "", read);
+  const { mark, word } =
+    /^(?<mark>[#@~≈<>≥≤≠=√×÷±→^]|[^\p{L}\p{N}]{1,2}(?=[-−]?\d))(?<word>[-−]?[\p{L}\p{N}].*)$/u.exec(text)
+      ?.groups ?? {};
+  if (mark !== undefined && word !== undefined) {
+    const isNumbered = mark === "#" && /^\d+$/u.test(word);
+    return rest(isNumbered ? window.ending(word) : window, word, sayMark(mark, word, language), read);
+  }
+  const unit =
+    /^\d+[⁺⁻]?[⁰¹²³⁴-⁹]+$/u.test(text) && window.joins() ? language.units[window.textAt(1)] : undefined;
+  if (unit) return { spoken: [sayPieces(text, language), unit.many] };
   if (!/[\p{L}\d]/u.test(text) || !/[\p{S}&@#%/\\*]|[²³¹⁰⁴-⁹]/u.test(text)) return undefined;
-  return { spoken: [sayJoined(text, language)] };
+  return { spoken: [sayPieces(text, language)] };
 }
 
 function sayMark(mark: string, word: string, language: Language): string {
   if (mark === "#") return /^\d/u.test(word) ? language.number : language.hashtag;
-  return mark === "@" ? (language.symbols["@"] ?? "") : language.about;
+  if (mark === "~" || mark === "≈") return language.about;
+  return language.symbols[mark] ?? sayPieces(mark, language);
 }
 
-function sayWord(word: string, language: Language): string {
-  const amount = readAmount(word, language);
-  if (amount) return sayAmount(amount, language);
-  return /[^\p{L}\p{M}'’-]/u.test(word) ? sayJoined(word, language) : word;
-}
-
-function sayJoined(text: string, language: Language): string {
-  const parts = text.match(/[\p{L}\p{M}][\p{L}\p{M}\p{Pd}'’]*|[\d.,]*\d|./gu) ?? [];
-  const said = parts.map((part) => {
-    const amount = readAmount(part, language);
-    if (amount) return sayAmount(amount, language);
-    if (/^\p{Lu}{1,4}$/u.test(part)) return phrase(...Array.from(part, (letter) => language.letter(letter)));
-    if (/^\p{L}$/u.test(part)) return letter(part, language);
-    if (/^\p{L}/u.test(part)) return part;
-    return language.superscripts[part] ?? language.symbols[part] ?? "";
-  });
-  return phrase(...said);
-}
-
-function letter(part: string, language: Language): string {
-  const name = language.letter(part);
-  return name.length === 1 ? part : name;
+/** What stands after a mark, or between stars, as if it stood alone. */
+function rest(window: Window, text: string, mark: string, read: ReadRest): Reading {
+  const reading = read(window.with({ text, before: "" }));
+  const [first = "", ...others] = reading?.spoken ?? [text];
+  return {
+    spoken: [phrase(mark, first), ...others],
+    ...(reading?.after !== undefined && { after: reading.after }),
+  };
 }

@@ -1,4 +1,4 @@
-import type { Gender, Language, Scale, Unit } from "./language.ts";
+import type { Currency, Gender, Language, Scale, Unit } from "./language.ts";
 
 /** A table that has its own entries only: a user may well write "constructor". */
 export function table<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
@@ -7,18 +7,61 @@ export function table<T>(entries: Readonly<Record<string, T>>): Readonly<Record<
 
 /** A set from words by spaces. */
 export function wordSet(words: string): ReadonlySet<string> {
-  return new Set(words.trim().split(/\s+/u));
+  return new Set(words.split(/\s+/u).filter((word) => word !== ""));
 }
 
 /** Lines of `keys = one / many [f]`: a table that a person can read. */
 export function unitTable(lines: string): Readonly<Record<string, Unit>> {
   const units: Record<string, Unit> = Object.create(null);
   for (const { keys, value } of tableLines(lines)) {
-    const feminine = value.endsWith(" [f]");
-    const [one = "", many = one] = value.replace(/ \[f\]$/u, "").split(" / ");
-    for (const key of keys) units[key] = { one, many, gender: feminine ? "feminine" : "masculine" };
+    const unit = unitOf(value);
+    for (const key of keys) units[key] = unit;
   }
   return units;
+}
+
+/** How currencies are written in every language; each language names the code. */
+const currencySigns = wordTable(`
+  US$ U$S = USD
+  CA$ C$ Can$ CAN$ = CAD
+  A$ AU$ = AUD
+  NZ$ = NZD
+  HK$ = HKD
+  S$ SG$ = SGD
+  MX$ Mex$ = MXN
+  R$ = BRL
+  € = EUR
+  JP¥ = JPY
+  CN¥ RMB = CNY
+  ₽ = RUB
+  ₩ = KRW
+  ₺ = TRY
+  ₴ = UAH
+  ₪ = ILS
+  zł = PLN
+  Kč = CZK
+  ₿ = BTC
+`);
+
+/** Lines of `keys = one / many [f] : hundredth / hundredths`; the part after the colon where hundredths are said. */
+export function currencyTable(lines: string): Readonly<Record<string, Currency>> {
+  const currencies: Record<string, Currency> = Object.create(null);
+  for (const { keys, value } of tableLines(lines)) {
+    const [name = "", hundredth] = value.split(" : ");
+    const currency = { ...unitOf(name), minor: hundredth === undefined ? undefined : unitOf(hundredth) };
+    for (const key of keys) currencies[key] = currency;
+  }
+  for (const [sign, code] of Object.entries(currencySigns)) {
+    const currency = currencies[code];
+    if (currency) currencies[sign] ??= currency;
+  }
+  return currencies;
+}
+
+function unitOf(value: string): Unit {
+  const feminine = value.endsWith(" [f]");
+  const [one = "", many = one] = value.replace(/ \[f\]$/u, "").split(" / ");
+  return { one, many, gender: feminine ? "feminine" : "masculine" };
 }
 
 /** Lines of `keys = words`. */

@@ -49,6 +49,11 @@ export class Window {
     return new Window(this.#past, { ...this.word, ...word }, this.#ahead.slice(taken));
   }
 
+  /** Another word after the same words, with nothing behind it. */
+  ending(text: string): Window {
+    return new Window(this.#past, { text, before: "", after: "" }, []);
+  }
+
   /** The window of a later word. */
   from(distance: number): Window | undefined {
     const word = this.at(distance);

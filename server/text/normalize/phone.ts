@@ -1,0 +1,96 @@
+import type { Language } from "./language.ts";
+import { phrase, type Reading, type Window } from "./window.ts";
+
+const single = [
+  /^(?:\+?\d{1,2}[-.])?\(?\d{3}[-.)]\d{3}[-.]\d{4}$/u,
+  /^\d{3}-\d{4}$/u,
+  /^\d{3}-\d{2}-\d{4}$/u,
+  /^\d{5}-\d{4}$/u,
+  /^0\d{2,5}[/-]\d{3,10}(?:-\d{1,4})?$/u,
+  /^0\d(?:[.-]\d{2}){4}$/u,
+  /^\+\d{7,15}$/u,
+  /^\+\d{1,3}(?:[-./]\d{1,8}){2,6}$/u,
+  /^\+\d{1,3}\(\d{1,4}\)[-./]?\d{2,10}(?:[-./]\d{1,8}){0,4}$/u,
+  /^0[1-9]\d{8}$/u,
+];
+/** Numbers of several groups, as `3 3 4`; brackets are left out. */
+const spaced = [
+  /^\d{3} \d{3} \d{4}$/u,
+  /^[6-9]\d{2} \d{3} \d{3}$/u,
+  /^[6-9]\d{2} \d{2} \d{2} \d{2}$/u,
+  /^[89]\d \d{3} \d{2} \d{2}$/u,
+  /^\d{2} \d{4} \d{4}$/u,
+  /^\d{4}(?: \d{4}){3}$/u, // a card
+];
+/** They begin with a zero or a plus: no quantity does. */
+const national = [
+  /^0\d(?: \d{2}){4}$/u,
+  /^0\d{1,5} \d{3,10}(?:-\d{1,4})?$/u,
+  /^0\d{1,5}(?: \d{2,4}){2,5}$/u,
+  /^0 8\d{2}(?: \d{3}){2}$/u,
+];
+const bracketed = /^(?:1 )?\d{2,5} \d{3,4}[- ]\d{4}$/u;
+const international = /^\+\d{1,3}(?: \d{1,12}(?:[-./]\d{1,8}){0,4}){1,7}$/u;
+const maxGroups = 8;
+
+export function readPhone(window: Window, language: Language): Reading | undefined {
+  const { text } = window;
+  if (!/^\+?\d/u.test(text)) return undefined;
+  if (single.some((form) => form.test(text))) return say([text], language);
+  const groups = phoneGroups(window);
+  for (let count = groups.length; count > 1; count--) {
+    const written = groups
+      .slice(0, count)
+      .join(" ")
+      .replaceAll(/[()]/gu, " ")
+      .replaceAll(/ \/ | {2,}/gu, " ");
+    if (isSpaced(written.trim(), window, count, language))
+      return { ...say(groups.slice(0, count), language), before: window.word.before.replace(/\($/u, "") };
+  }
+  return isCalled(window, language) ? say([text], language) : undefined;
+}
+
+function isSpaced(written: string, window: Window, count: number, language: Language): boolean {
+  if (/\(/u.test(window.word.before + (window.at(1)?.before ?? "")) && bracketed.test(written)) return true;
+  if (international.test(written)) return written.replace(/\D/gu, "").length >= 7;
+  if (national.some((form) => form.test(written))) return true;
+  return spaced.some((form) => form.test(written)) && !countsSomething(window, count, language);
+}
+
+/** "600 000 000 personas", "800 000 000 €" */
+function countsSomething(window: Window, count: number, language: Language): boolean {
+  const isRound = window.textAt(count - 1) === "000";
+  const next = window.at(count - 1)?.after === "" ? window.textAt(count) : "";
+  const { units, currencies, percent } = language;
+  const isMeasure =
+    units[next] !== undefined || currencies[next] !== undefined || percent[next] !== undefined;
+  return isRound || isMeasure || language.isPlural(next);
+}
+
+/** The number and the groups that follow it with nothing but a space, a slash or round brackets between. */
+function phoneGroups(window: Window): string[] {
+  const groups = [window.text];
+  while (groups.length < maxGroups) {
+    const word = window.at(groups.length - 1);
+    const next = window.at(groups.length);
+    const isSlash = next?.text === "/" && groups.length === 1 && window.text.startsWith("0");
+    if (!next || !(isSlash || /^\d[\d.)/-]*$/u.test(next.text))) break;
+    if (!/^\)?$/u.test(word?.after ?? "") || !/^\(?$/u.test(next.before)) break;
+    groups.push(next.text);
+  }
+  return groups;
+}
+
+function isCalled(window: Window, { callWords }: Language): boolean {
+  if (!/^\d{3,15}$/u.test(window.text)) return false;
+  const previous = window.textAt(-1).toLowerCase();
+  return callWords.has(previous) || callWords.has(`${window.textAt(-2).toLowerCase()} ${previous}`);
+}
+
+function say(groups: readonly string[], language: Language): Reading {
+  const spoken = groups.map((group) => {
+    const plus = group.startsWith("+") ? language.plus : "";
+    return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));
+  });
+  return { spoken };
+}

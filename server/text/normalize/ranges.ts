@@ -1,0 +1,117 @@
+import { sayWhole } from "./amount.ts";
+import { monthOf } from "./dates.ts";
+import type { Language } from "./language.ts";
+import { phrase, type Reading, Window } from "./window.ts";
+
+const range = /^(?<from>[^–—-]{1,16})[–—-](?<to>[^–—-]{1,16})$/u;
+/** A number with a currency before it or a unit after it, or a time of day. */
+const value = /^[^\d\p{L}]?\p{L}{0,2}[^\d\p{L}]?\d[\d.,:]*\D{0,6}\d{0,2}$/u;
+
+type Ends = { readonly kind: "numbers" | "values" | "names"; readonly from: string; readonly to: string };
+type ReadEnd = (window: Window, first: boolean) => Reading | undefined;
+
+/**
+ * "3–5 km", "$5–10", "$5–$10", "9:00–17:00", "9am–5pm", "Mon–Fri".
+ * @param read reads one end of it.
+ */
+export function readRange(window: Window, language: Language, read: ReadEnd): Reading | undefined {
+  const { from = "", to = "" } = range.exec(window.text)?.groups ?? {};
+  const ends = numericEnds(from, to) ?? namedEnds(from, to, language) ?? valueEnds(from, to);
+  if (!ends) return undefined;
+  return ends.kind === "names" ? sayNames(ends, window, language) : sayNumbers(ends, window, language, read);
+}
+
+function sayNames({ from, to }: Ends, window: Window, language: Language): Reading {
+  const { after } = window.word;
+  const goesOn = window.at(1) !== undefined && after.startsWith(".");
+  return { spoken: [phrase(from, language.to, to)], after: goesOn ? after.slice(1) : after };
+}
+
+function sayNumbers(ends: Ends, window: Window, language: Language, read: ReadEnd): Reading | undefined {
+  const joint = jointOf(ends, window, language);
+  if (joint === undefined) return undefined;
+  const years = sayYears(ends, language);
+  if (years !== undefined) return { spoken: [years] };
+  const sign = ends.kind === "numbers" && /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
+  const left = read(alone(sign + ends.from), true);
+  const right = read(window.with({ text: ends.to, before: "" }), false);
+  if (!left || !right) return undefined;
+  const spoken = [phrase(...left.spoken, joint, right.spoken[0] ?? ""), ...right.spoken.slice(1)];
+  const before = sign === "" ? window.word.before : window.word.before.slice(0, -1);
+  return { ...right, before, spoken };
+}
+
+/** "1990–1995", "2019–20" */
+function sayYears({ from, to }: Ends, language: Language): string | undefined {
+  if (!/^[12]\d{3}$/u.test(from) || !/^[12]\d{3}$|^\d\d$/u.test(to)) return undefined;
+  const last = to.length === 4 ? language.year(to) : sayWhole(to, language);
+  return phrase(language.year(from), language.to, last);
+}
+
+/** The word for the dash: none where it is no range but a number in parts, as of an article of law. */
+function jointOf({ kind, from, to }: Ends, window: Window, language: Language): string | undefined {
+  if (kind === "values" || !/^\d+$/u.test(from) || !/^\d+$/u.test(to)) return language.to;
+  const letter = window.textAt(-1);
+  const isPage = language.abbreviations.numbered[letter] !== undefined;
+  const isArticle = /^\p{Lu}$/u.test(letter) && !isPage && window.at(-1)?.after.startsWith(".");
+  if (isArticle) return language.symbols["-"];
+  if (Number(from) <= Number(to) || (from.length === 4 && to.length === 2)) return language.to;
+  return from.length > 2 ? language.symbols["-"] : language.score;
+}
+
+function alone(text: string): Window {
+  return new Window([], { text, before: "", after: "" }, []);
+}
+
+/** Both ends are numbers of one kind; a currency before the first counts for both. */
+function numericEnds(from: string, to: string): Ends | undefined {
+  const { lead = "", number = "" } = /^(?<lead>[^\d\p{L}]?)(?<number>\d[\d.,:h]*)$/u.exec(from)?.groups ?? {};
+  if (number === "" || !/^\d/u.test(to)) return undefined;
+  if (/[:h]/u.test(number) && !/^\d+[:h]/u.test(to)) return undefined;
+  if (!/^\d[\d.,:h]*(?:\D{0,6})$/u.test(to)) return undefined;
+  return { kind: "numbers", from: number, to: lead + to };
+}
+
+/** Each end is complete in itself. */
+function valueEnds(from: string, to: string): Ends | undefined {
+  return value.test(from) && value.test(to) ? { kind: "values", from, to } : undefined;
+}
+
+function namedEnds(from: string, to: string, language: Language): Ends | undefined {
+  const { weekdays, months, monthNames } = language;
+  const days = [from, to].map((name) => weekdays[name.toLowerCase().replace(/\.$/u, "")]);
+  if (days[0] !== undefined && days[1] !== undefined) return { kind: "names", from: days[0], to: days[1] };
+  const [first, last] = [months.get(from.toLowerCase()), months.get(to.toLowerCase())];
+  if (first === undefined || last === undefined) return undefined;
+  return { kind: "names", from: monthNames[first - 1] ?? "", to: monthNames[last - 1] ?? "" };
+}
+
+const endsInDash = /^\.?[–—-]$/u;
+
+/** "3 – 5", "9 am – 5 pm", "Mo. – Fr.": the word for a dash that stands by itself after the words read; undefined where it is a pause. */
+export function sayLoneDash(window: Window, words: number, language: Language): string | undefined {
+  const last = window.at(words - 1);
+  const next = window.at(words);
+  if (!last || !next || !endsInDash.test(last.after)) return undefined;
+  const isNumber = /^[^\p{L}\d]?\d/u.test(window.text) && /^[^\p{L}\d]?\d/u.test(next.text);
+  if (isNumber) return isSubtraction(window, words) ? language.minus : language.to;
+  const names = [window, window.from(words)].map(
+    (at) => at && (language.weekdays[at.text.toLowerCase()] ?? monthOf(at, language)),
+  );
+  return names.every((name) => name !== undefined) ? language.to : undefined;
+}
+
+const arithmetic = /^[=+×÷*/·⋅≈≠<>≤≥−]$/u;
+const farthestSign = 6;
+
+/** "9 - 5 = 4": another sign of arithmetic stands beside it. */
+function isSubtraction(window: Window, words: number): boolean {
+  if (words !== 1) return false;
+  if (arithmetic.test(window.textAt(-1))) return true;
+  for (let distance = 1; distance < farthestSign; distance++) {
+    const { text = "", after = "" } = window.at(distance + 1) ?? {};
+    if (arithmetic.test(text)) return /^\d/u.test(window.textAt(distance));
+    if (!/^\d/u.test(window.textAt(distance)) || !/^-?$/u.test(after)) return false;
+  }
+  return false;
+}

@@ -1,0 +1,18 @@
+import type { Language } from "./language.ts";
+import { phrase, type Reading, type Window } from "./window.ts";
+
+/** "01.05.2024/02.05.2024", "v1.2.3/v1.2.4", "192.168.1.0/24": what no rule takes as a whole is read part by part. */
+export function readSlashed(
+  window: Window,
+  language: Language,
+  read: (window: Window) => Reading | undefined,
+): Reading | undefined {
+  const { text } = window;
+  if (!/\d/u.test(text) || !/^[^/]+(?:\/[^/]+)+$/u.test(text)) return undefined;
+  const slash = language.symbols["/"] ?? "";
+  const parts = text.split("/").map((part, at) => {
+    const reading = read(window.ending(part));
+    return phrase(at === 0 ? "" : slash, ...(reading?.spoken ?? [part]));
+  });
+  return { spoken: [phrase(...parts)] };
+}

@@ -1,0 +1,168 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { languages } from "../../../config/contract/voices.ts";
+import { normalize } from "../../../server/text/normalize/normalize.ts";
+import { coreOf, readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
+import { pseudoRandom } from "../../support/random-text.ts";
+
+function tokens(text: string, language: string): WrittenToken[] {
+  return Array.from(normalize(readTokens([{ kind: "text", text, stretch: 1 }]), language)).flatMap((item) =>
+    item.kind === "token" ? [item.token] : [],
+  );
+}
+
+function say(text: string, language: string): string {
+  return tokens(text, language)
+    .map(({ before, text: said, after }) => `${before}${said}${after}`)
+    .join(" ");
+}
+
+function corpus(language: string): (readonly [string, string])[] {
+  const file = new URL(`../../golden/normalize/sentences/${language}.tsv`, import.meta.url);
+  const [, ...lines] = readFileSync(file, "utf8").trimEnd().split("\n");
+  return lines.map((line) => {
+    const [written = "", spoken = ""] = line.split("\t");
+    return [written, spoken];
+  });
+}
+
+const withRules = ["eng", "deu", "fra", "spa"];
+
+for (const language of withRules) {
+  test.each(corpus(language))(`${language}: %s`, (written, spoken) => {
+    expect(say(written, language)).toBe(spoken);
+  });
+}
+
+test.each(withRules)("%s has at least 150 sentences, none twice", (language) => {
+  const written = corpus(language).map(([sentence]) => sentence);
+  expect(new Set(written).size).toBe(written.length);
+  expect(written.length).toBeGreaterThanOrEqual(150);
+});
+
+const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+console.log(`sentences.test.ts: SEED=${seed}`);
+
+const signs = [..."/-–−:.,+=×÷<>±≥≤≠≈→·*%&@#^|~√∞$€£¥", "->", ">=", "!=", " - ", " + ", " ≥ ", " → ", " √"];
+
+/** A few digits, no longer than a number that is read as one. */
+function digits(random: () => number): string {
+  return String(Math.floor(random() * 10 ** (1 + Math.floor(random() * 5))));
+}
+
+/** The same text with each group of digits replaced by another is spoken in another way: none is left out. */
+test.each(Object.keys(languages))("%s: every group of digits is heard", (language) => {
+  const random = pseudoRandom(seed);
+  for (let round = 0; round < 400; round++) {
+    const groups = Array.from({ length: 2 + Math.floor(random() * 2) }, () => digits(random));
+    const between = groups.map(() => signs[Math.floor(random() * signs.length)] ?? "");
+    const write = (at: number, other: string) =>
+      groups.map((group, i) => (i === 0 ? "" : between[i]) + (i === at ? other : group)).join("");
+    const whole = say(write(-1, ""), language);
+    for (const [at, group] of groups.entries()) {
+      const spoken = say(write(at, `${group}7`), language);
+      expect(spoken, `${JSON.stringify(write(-1, ""))}, group ${at}`).not.toBe(whole);
+    }
+  }
+});
+
+/** A dot or a comma may set thousands apart. */
+test.each(withRules)("%s: every sign between two numbers is heard", (language) => {
+  const random = pseudoRandom(seed);
+  for (const sign of signs.filter((each) => !/^[.,]$/u.test(each))) {
+    for (let round = 0; round < 20; round++) {
+      const [left, right] = [`9${digits(random)}`, `1${digits(random)}`];
+      const words = (text: string) =>
+        tokens(text, language)
+          .map((token) => token.text)
+          .join(" ");
+      const spoken = words(left + sign + right);
+      expect(spoken, `${left}${sign}${right}`).not.toBe(words(`${left} ${right}`));
+    }
+  }
+});
+
+const marks = [
+  ..."()[]'\"!?;…",
+  "x",
+  "Kg",
+  "km",
+  "USD",
+  "é",
+  "IV",
+  "½",
+  "²",
+  "⁻³",
+  "№",
+  "∑",
+  "⊕",
+  "₿",
+  "€",
+  "8",
+  "12.5",
+  "-",
+];
+
+/** Pictures and dead numerals have no words; everything else is punctuation or is spoken. */
+const wordless = /^[\p{P}\p{So}\p{Sk}\p{M}\p{Z}\p{C}]*$/u;
+
+test.each(withRules)(
+  "%s: every written token has words or is punctuation, and keeps its place",
+  (language) => {
+    const random = pseudoRandom(seed);
+    for (let round = 0; round < 1_500; round++) {
+      const length = 1 + Math.floor(random() * 6);
+      const text = Array.from({ length }, () => {
+        const pool = random() < 0.5 ? marks : signs;
+        return pool[Math.floor(random() * pool.length)] ?? "";
+      }).join("");
+      const written = Array.from(readTokens([{ kind: "text", text, stretch: 1 }])).flatMap((item) =>
+        item.kind === "token" ? [item.token] : [],
+      );
+      const spoken = tokens(text, language);
+      const named = spoken.map((token) => token.written).join(" ");
+      for (const token of spoken) expect(token.text, JSON.stringify(text)).toMatch(/[\p{L}]/u);
+      for (const token of written) {
+        if (!wordless.test(token.text))
+          expect(named.split(" "), JSON.stringify(text)).toContain(token.written);
+      }
+    }
+  },
+);
+
+test.each([
+  `a${".".repeat(9_998)}a`,
+  ".".repeat(10_000),
+  `${"😀".repeat(4_000)}!`,
+  `${"!".repeat(5_000)}a${"!".repeat(5_000)}`,
+])("the ends of a word are found by looking at each character twice at most", (word) => {
+  let looks = 0;
+  const counted = {
+    length: word.length,
+    codePointAt: (at: number) => {
+      looks++;
+      return word.codePointAt(at);
+    },
+  };
+  const [from, to] = coreOf(counted);
+  expect(looks).toBeLessThanOrEqual(2 * word.length + 2);
+  expect(word.slice(0, from) + word.slice(to)).toMatch(/^\p{P}*$/u);
+});
+
+test.each(["a.", "?! ", ". ", "1 ", "$ ", "a1/", "!", "😀 "])(
+  "a megabyte of %j is read in small steps",
+  (unit) => {
+    const text = unit.repeat(Math.ceil(1_000_000 / unit.length));
+    let characters = 0;
+    let tokensSinceRest = 0;
+    for (const item of readTokens([{ kind: "text", text, stretch: 1 }])) {
+      if (item.kind === "rest") tokensSinceRest = 0;
+      if (item.kind !== "token") continue;
+      tokensSinceRest++;
+      const { before, text: core, after } = item.token;
+      characters = Math.max(characters, before.length + core.length + after.length);
+      expect(tokensSinceRest).toBeLessThanOrEqual(5_000);
+    }
+    expect(characters).toBeLessThanOrEqual(100 + 2 * 60 + 100);
+  },
+);
