@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Shell } from "./cli/command.ts";
 
@@ -19,6 +20,7 @@ const shell: Shell = {
   program: [process.execPath, ...process.execArgv, fileURLToPath(import.meta.url)],
   print: (text) => console.log(text),
   complain: (text) => console.error(text),
+  readLines: () => createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY }),
   now: () => Date.now(),
 };
 

@@ -10,6 +10,8 @@ export interface Shell {
   readonly program: readonly [runtime: string, ...rest: string[]];
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
+  /** Lines of standard input; a command that reads none never opens it. */
+  readonly readLines?: () => AsyncIterable<string>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }

@@ -4,6 +4,7 @@ import { benchCommand } from "./bench.ts";
 import { fetchCommand } from "./fetch.ts";
 import { keysCommands } from "./keys.ts";
 import { licenseCommands } from "./license.ts";
+import { normalizeCommand } from "./normalize.ts";
 import { apiCommand, modelCommands } from "./serve.ts";
 
 /** Everything that `svc-tts` can do, in the order of its help. */
@@ -16,4 +17,5 @@ export const commands = [
   backupCommand,
   fetchCommand,
   benchCommand,
+  normalizeCommand,
 ];
