@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
 import { normalize } from "../../../server/text/normalize/normalize.ts";
 import { coreOf, readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
-import { pseudoRandom } from "../../support/random-text.ts";
+import { seededRandom } from "../../support/seed.ts";
 
 function tokens(text: string, language: string): WrittenToken[] {
   return Array.from(normalize(readTokens([{ kind: "text", text, stretch: 1 }]), language)).flatMap((item) =>
@@ -40,9 +40,6 @@ test.each(withRules)("%s has at least 150 sentences, none twice", (language) => 
   expect(written.length).toBeGreaterThanOrEqual(150);
 });
 
-const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-console.log(`sentences.test.ts: SEED=${seed}`);
-
 const signs = [..."/-–−:.,+=×÷<>±≥≤≠≈→·*%&@#^|~√∞$€£¥", "->", ">=", "!=", " - ", " + ", " ≥ ", " → ", " √"];
 
 /** A few digits, no longer than a number that is read as one. */
@@ -52,7 +49,7 @@ function digits(random: () => number): string {
 
 /** The same text with each group of digits replaced by another is spoken in another way: none is left out. */
 test.each(Object.keys(languages))("%s: every group of digits is heard", (language) => {
-  const random = pseudoRandom(seed);
+  const random = seededRandom(`digits ${language}`).next;
   for (let round = 0; round < 400; round++) {
     const groups = Array.from({ length: 2 + Math.floor(random() * 2) }, () => digits(random));
     const between = groups.map(() => signs[Math.floor(random() * signs.length)] ?? "");
@@ -68,7 +65,7 @@ test.each(Object.keys(languages))("%s: every group of digits is heard", (languag
 
 /** A dot or a comma may set thousands apart. */
 test.each(withRules)("%s: every sign between two numbers is heard", (language) => {
-  const random = pseudoRandom(seed);
+  const random = seededRandom(`signs ${language}`).next;
   for (const sign of signs.filter((each) => !/^[.,]$/u.test(each))) {
     for (let round = 0; round < 20; round++) {
       const [left, right] = [`9${digits(random)}`, `1${digits(random)}`];
@@ -109,7 +106,7 @@ const wordless = /^[\p{P}\p{So}\p{Sk}\p{M}\p{Z}\p{C}]*$/u;
 test.each(withRules)(
   "%s: every written token has words or is punctuation, and keeps its place",
   (language) => {
-    const random = pseudoRandom(seed);
+    const random = seededRandom(`tokens ${language}`).next;
     for (let round = 0; round < 1_500; round++) {
       const length = 1 + Math.floor(random() * 6);
       const text = Array.from({ length }, () => {
