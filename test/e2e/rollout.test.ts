@@ -1,9 +1,9 @@
-/** Nothing that rolls, drains or scales cuts a stream; a canary is judged under load; a rollout ends where every GPU is taken. */
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+/** Nothing that rolls, drains or scales a pool cuts a stream. */
+import { afterAll, beforeAll, describe, inject, it } from "vitest";
 import { Deployed } from "../support/deployed.ts";
 import { eventually } from "../support/eventually.ts";
-import { Kubectl, run } from "../support/real-cluster.ts";
-import { arcana, mist, World } from "../support/world.ts";
+import { run } from "../support/real-cluster.ts";
+import { mist, World } from "../support/world.ts";
 
 const name = "roll";
 const world = new World(inject("cluster"), "rollout");
@@ -50,110 +50,5 @@ describe("under 16 streams nothing is cut or fails", () => {
     });
     await deployed.setModels(mist({ replicas: 2 }));
     await world.condition(name, "Ready", "True");
-  });
-});
-
-describe("a canary under load", () => {
-  const analysis = { intervalSeconds: 2, minRequests: 10, maxErrorPercent: 5 };
-  const rollout = {
-    progressDeadlineSeconds: 600,
-    canary: {
-      steps: [
-        { weight: 30, pauseSeconds: 3 },
-        { weight: 60, pauseSeconds: 3 },
-      ],
-      analysis,
-    },
-  };
-  const canaried = (more: object = {}) => mist({ replicas: 2, rollout, ...more });
-  const phase = async () => (await deployed.pool("mist"))?.status?.canary?.phase as string | undefined;
-  /** Ready, and fails whatever it is asked. */
-  const broken = {
-    podTemplate: {
-      spec: {
-        containers: [
-          {
-            name: "mist",
-            command: [
-              "node",
-              "-e",
-              `require("node:http").createServer((q, a) => q.method === "POST" ? a.writeHead(500).end() : a.end("pong")).listen(8080); process.on("SIGTERM", () => process.exit())`,
-            ],
-            args: [],
-          },
-        ],
-      },
-    },
-  };
-  const canaryGone = () =>
-    eventually("its pods to be gone", async () => (await deployed.pods("mist-canary")).length === 0);
-
-  it("that is bad is rolled back, and no caller hears of it", async () => {
-    await deployed.setModels(canaried());
-    await world.condition(name, "Ready", "True");
-    const before = await deployed.pods("mist");
-    await deployed.uncut("bad canary", body, async () => {
-      await deployed.setModels(canaried(broken));
-      await eventually("its end", async () => (await phase()) === "RolledBack", {
-        seen: async () => (await deployed.pool("mist"))?.status,
-      });
-    });
-    const found = await world.condition(name, "RolloutHealthy", "False");
-    expect(found).toMatchObject({
-      reason: "CanaryErrors",
-      message: expect.stringContaining("streams failed"),
-    });
-    expect(await deployed.pods("mist")).toEqual(before);
-    await canaryGone();
-  });
-
-  it("that is good is promoted", async () => {
-    const before = await deployed.pods("mist");
-    await deployed.uncut("good canary", body, async () => {
-      await deployed.setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
-      await eventually("its share", async () => (await phase()) === "Analysing");
-      await eventually("its promotion", async () => (await phase()) === "Promoting");
-      await deployed.renewed("mist", before, 2);
-    });
-    await world.condition(name, "Ready", "True");
-    await canaryGone();
-  });
-});
-
-describe("a rollout where every device is taken", () => {
-  /** Two made-up devices of the node that no other test asks for (Kubernetes, "Advertise Extended Resources for a Node"). */
-  const resourceName = `${kubectl.namespace}.example/gpu`;
-  const cluster = new Kubectl("default");
-  const rollout = { whenFull: "Trade", maxSurge: 1, maxUnavailable: 0 };
-  const traded = (more: object = {}) =>
-    arcana({ replicas: 2, accelerator: { count: 1, resourceName }, rollout, ...more });
-  let node = "";
-
-  async function patchNode(operation: object): Promise<void> {
-    const path = `/status/capacity/${resourceName.replace("/", "~1")}`;
-    const patch = JSON.stringify([{ path, ...operation }]);
-    await cluster.do("patch", "node", node, "--subresource=status", "--type=json", "-p", patch);
-  }
-
-  beforeAll(async () => {
-    [node = ""] = (await cluster.list("nodes")).map(({ metadata }) => metadata.name);
-    await patchNode({ op: "add", value: "2" });
-  });
-  afterAll(() => patchNode({ op: "remove" }));
-
-  it("trades one pod for the next, and cuts no stream", async () => {
-    await deployed.setModels(traded());
-    await world.condition(name, "Ready", "True");
-    const before = await deployed.pods("arcana");
-    const words = { text, speaker: "luna", modelId: "arcana", samplingRate };
-    const roll = async () => {
-      await deployed.setModels(traded({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
-      await deployed.renewed("arcana", before, 2);
-    };
-    await deployed.uncut("rollout with every device taken", words, roll, { streams: 4, listening: true });
-    await eventually("the trade to be over", async () => {
-      const live = await kubectl.get("deployment", `${name}-arcana`);
-      return live?.spec.strategy.rollingUpdate.maxUnavailable === 0;
-    });
   });
 });

@@ -1,0 +1,82 @@
+/** A canary is judged under load: a bad one is rolled back, a good one is promoted, and no stream is cut. */
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Deployed } from "../support/deployed.ts";
+import { eventually } from "../support/eventually.ts";
+import { mist, World } from "../support/world.ts";
+
+const name = "canary";
+const world = new World(inject("cluster"), "canary");
+const deployed = new Deployed(world, name);
+/** At the highest rate, so that sockets hold little of what a listener has not heard. */
+const samplingRate = 44_100;
+const text = "Every one of these words is heard to its end, whatever happens to the pod that speaks it.";
+const body = { text, speaker: "alan", modelId: "mist", samplingRate };
+
+const analysis = { intervalSeconds: 2, minRequests: 10, maxErrorPercent: 5 };
+const rollout = {
+  progressDeadlineSeconds: 600,
+  canary: {
+    steps: [
+      { weight: 30, pauseSeconds: 3 },
+      { weight: 60, pauseSeconds: 3 },
+    ],
+    analysis,
+  },
+};
+const canaried = (more: object = {}) => mist({ replicas: 2, rollout, ...more });
+const phase = async () => (await deployed.pool("mist"))?.status?.canary?.phase as string | undefined;
+
+beforeAll(() => world.openWith(name, { models: [canaried()] }));
+afterAll(() => world.close());
+
+describe("a canary under load", () => {
+  /** Ready, and fails whatever it is asked. */
+  const broken = {
+    podTemplate: {
+      spec: {
+        containers: [
+          {
+            name: "mist",
+            command: [
+              "node",
+              "-e",
+              `require("node:http").createServer((q, a) => q.method === "POST" ? a.writeHead(500).end() : a.end("pong")).listen(8080); process.on("SIGTERM", () => process.exit())`,
+            ],
+            args: [],
+          },
+        ],
+      },
+    },
+  };
+  const canaryGone = () =>
+    eventually("its pods to be gone", async () => (await deployed.pods("mist-canary")).length === 0);
+
+  it("that is bad is rolled back, and no caller hears of it", async () => {
+    const before = await deployed.pods("mist");
+    await deployed.uncut("bad canary", body, async () => {
+      await deployed.setModels(canaried(broken));
+      await eventually("its end", async () => (await phase()) === "RolledBack", {
+        seen: async () => (await deployed.pool("mist"))?.status,
+      });
+    });
+    const found = await world.condition(name, "RolloutHealthy", "False");
+    expect(found).toMatchObject({
+      reason: "CanaryErrors",
+      message: expect.stringContaining("streams failed"),
+    });
+    expect(await deployed.pods("mist")).toEqual(before);
+    await canaryGone();
+  });
+
+  it("that is good is promoted", async () => {
+    const before = await deployed.pods("mist");
+    await deployed.uncut("good canary", body, async () => {
+      await deployed.setModels(canaried({ env: [{ name: "SVC_TTS_LOG_LEVEL", value: "debug" }] }));
+      await eventually("its share", async () => (await phase()) === "Analysing");
+      await eventually("its promotion", async () => (await phase()) === "Promoting");
+      await deployed.renewed("mist", before, 2);
+    });
+    await world.condition(name, "Ready", "True");
+    await canaryGone();
+  });
+});
