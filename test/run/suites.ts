@@ -1,8 +1,4 @@
 /** What `make test` runs: the suites, what they need to be built, and how long each may take. */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
-
-const root = join(import.meta.dirname, "../..");
 
 /** Built or started in the background from the first minute, in this order. */
 export const preparations = {
@@ -26,13 +22,6 @@ export interface Suite {
 /** Heavy proofs, of which each run contains one. */
 export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 
-function proofFile(proof: string): string {
-  const files = ["rotation", "long", "keda"].map((folder) => `test/e2e/${folder}/${proof}.test.ts`);
-  const found = files.find((file) => existsSync(join(root, file)));
-  if (found === undefined) throw new Error(`there is no heavy proof ${files.join(" nor ")}`);
-  return found;
-}
-
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 
 /** Suites of a lane run one after the other; the lanes run side by side, because the second waits for pods most of the time. */
@@ -53,7 +42,7 @@ export function lanes(proof: string): readonly (readonly Suite[])[] {
       { name: "e2e", command: vitest("--project", "e2e"), needs: ["cluster"], limitMinutes: 30 },
       {
         name: "rotation",
-        command: vitest(proofFile(proof)),
+        command: vitest("--project", "e2e-rotation", `test/e2e/rotation/${proof}.test.ts`),
         needs: proof === "keda" ? ["cluster", "keda"] : ["cluster"],
         limitMinutes: 30,
       },

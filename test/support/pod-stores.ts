@@ -11,6 +11,8 @@ import { valkeyProgram } from "./valkey.ts";
 export interface PodPostgres {
   /** As `spec.api.keys.postgres` names it: over TLS, with a password and an authority in Secrets. */
   readonly keys: object;
+  /** Makes it, empty; done when it answers. */
+  start(): Promise<void>;
   /** Its pod is killed, with every connection; done when it is gone. */
   kill(): Promise<void>;
   /** Another pod, with all that it held; done when it answers. */
@@ -18,7 +20,7 @@ export interface PodPostgres {
   /** It takes connections still, and answers nothing, until it goes on. */
   hang(): Promise<void>;
   goOn(): Promise<void>;
-  /** What its namespace does not take along. */
+  /** What its namespace does not take along, as much of it as there is. */
   remove(): Promise<void>;
 }
 
@@ -26,40 +28,42 @@ const image = "svc-tts.local/stores:1";
 const owner = "tts";
 const password = "correct horse/battery@staple";
 
-export async function startPodPostgres(kubectl: Kubectl, name: string): Promise<PodPostgres> {
-  const programs = await postgresPrograms();
+export function podPostgres(kubectl: Kubectl, name: string): PodPostgres {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-pod-postgres-"));
-  chownSync(folder, programUser, programUser);
-  const { key, cert } = await selfSigned(`DNS:${name}`);
   const [passwordSecret, caSecret, tlsSecret] = [`${name}-password`, `${name}-ca`, `${name}-tls`];
-  await kubectl.apply(
-    secret(passwordSecret, { password }),
-    secret(caSecret, { "ca.crt": cert.toString() }),
-    secret(tlsSecret, { "tls.crt": cert.toString(), "tls.key": key.toString() }),
-    volume(kubectl, name, folder),
-    claim(name),
-    service(name, 5432),
-  );
-  const pod = postgresPod({ name, programs, passwordSecret, tlsSecret });
   const signal = async (which: "STOP" | "CONT") =>
     void (await kubectl.exec(name, "/bin/sh", "-c", `kill -${which} -1`));
-  const start = async () => {
-    await kubectl.apply(pod);
+  const begin = async () => {
+    const programs = await postgresPrograms();
+    await kubectl.apply(postgresPod({ name, programs, passwordSecret, tlsSecret }));
     await ready(kubectl, name);
   };
-  await start();
   return {
     keys: {
       url: `postgres://${owner}@${name}:5432/postgres?sslmode=verify-full`,
       secretRef: { name: passwordSecret },
       caSecretRef: { name: caSecret },
     },
+    start: async () => {
+      chownSync(folder, programUser, programUser);
+      const { key, cert } = await selfSigned(`DNS:${name}`);
+      await kubectl.apply(
+        secret(passwordSecret, { password }),
+        secret(caSecret, { "ca.crt": cert.toString() }),
+        secret(tlsSecret, { "tls.crt": cert.toString(), "tls.key": key.toString() }),
+        volume(kubectl, name, folder),
+        claim(name),
+        service(name, 5432),
+      );
+      await begin();
+    },
     kill: async () => void (await kubectl.do("delete", "pod", name, "--grace-period=1")),
-    restart: start,
+    restart: begin,
     hang: () => signal("STOP"),
     goOn: () => signal("CONT"),
     remove: async () => {
-      await kubectl.do("delete", "persistentvolume", volumeName(kubectl, name), "--timeout=60s");
+      const volume = volumeName(kubectl, name);
+      await kubectl.do("delete", "persistentvolume", volume, "--ignore-not-found", "--timeout=60s");
       rmSync(folder, { recursive: true });
     },
   };

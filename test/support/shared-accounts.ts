@@ -2,7 +2,7 @@
 import { children, labels } from "../../config/contract/names.ts";
 import type { ClusterFacts } from "./e2e-setup.ts";
 import { eventually } from "./eventually.ts";
-import { giveStoresImage, type PodPostgres, startPodPostgres, startPodValkey } from "./pod-stores.ts";
+import { giveStoresImage, type PodPostgres, podPostgres, startPodValkey } from "./pod-stores.ts";
 import { condition, type KubeObject } from "./real-cluster.ts";
 import { Visitor } from "./visitor.ts";
 import { mist, World } from "./world.ts";
@@ -36,39 +36,36 @@ export class SharedAccounts {
   one = "";
   other = "";
 
-  private constructor(world: World, postgres: PodPostgres) {
-    this.world = world;
-    this.postgres = postgres;
+  readonly #cluster: ClusterFacts;
+
+  constructor(cluster: ClusterFacts) {
+    this.#cluster = cluster;
+    this.world = new World(cluster, "accounts");
+    this.postgres = podPostgres(this.world.kubectl, "database");
   }
 
-  static async start(cluster: ClusterFacts): Promise<SharedAccounts> {
-    if (!cluster.isLocal)
+  async open(): Promise<void> {
+    if (!this.#cluster.isLocal)
       throw new Error("PostgreSQL's image is made for the local cluster: unset KUBECONFIG");
-    await giveStoresImage();
-    const world = new World(cluster, "accounts");
-    const { kubectl } = world;
-    await world.open();
-    const [postgres, valkey] = await Promise.all([
-      startPodPostgres(kubectl, "database"),
-      startPodValkey(kubectl, "valkey"),
-    ]);
+    const { kubectl } = this.world;
+    await Promise.all([giveStoresImage(), this.world.open()]);
+    const [valkey] = await Promise.all([startPodValkey(kubectl, "valkey"), this.postgres.start()]);
     const token = `--from-literal=token=${"s3tup".repeat(10)}`;
     await kubectl.do("create", "secret", "generic", setupSecret, token);
-    await world.deploy(name, {
+    await this.world.deploy(name, {
       api: {
         replicas: 2,
-        keys: { postgres: postgres.keys },
+        keys: { postgres: this.postgres.keys },
         dashboard: { url: "https://tts.example.com", setupSecretRef: { name: setupSecret } },
         rateLimit: { valkey },
         drain: { endpointDelaySeconds: 3, maxStreamSeconds: 20 },
       },
       models: [mist()],
     });
-    const accounts = new SharedAccounts(world, postgres);
-    await accounts.findPods();
-    return accounts;
+    await this.findPods();
   }
 
+  /** Also after an `open` that failed. */
   async close(): Promise<void> {
     await this.world.close();
     await this.postgres.remove();

@@ -89,7 +89,7 @@ export class World {
    * for half of their grace period. The garbage collector finishes the rest while the next test runs.
    */
   async close(): Promise<void> {
-    await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false");
+    await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false", "--ignore-not-found");
     await eventually("the pods to be gone", async () => {
       await this.kubectl.do("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false");
       return (await this.kubectl.list("pods")).length === 0;

@@ -7,10 +7,10 @@ import { SharedAccounts } from "../../support/shared-accounts.ts";
 
 /** Requests of each kind that need PostgreSQL while it is away, one round after another. */
 const roundsAway = 25;
-let accounts: SharedAccounts;
+const accounts = new SharedAccounts(inject("cluster"));
 
 beforeAll(async () => {
-  accounts = await SharedAccounts.start(inject("cluster"));
+  await accounts.open();
   await accounts.setUp();
 });
 afterAll(() => accounts.close());

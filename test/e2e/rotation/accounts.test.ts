@@ -4,11 +4,9 @@ import { eventually } from "../../support/eventually.ts";
 import { SharedAccounts, type Spoken } from "../../support/shared-accounts.ts";
 import { Visitor } from "../../support/visitor.ts";
 
-let accounts: SharedAccounts;
+const accounts = new SharedAccounts(inject("cluster"));
 
-beforeAll(async () => {
-  accounts = await SharedAccounts.start(inject("cluster"));
-});
+beforeAll(() => accounts.open());
 afterAll(() => accounts.close());
 
 describe("users and keys of two API pods", () => {
