@@ -112,7 +112,7 @@ test-vllm: node_modules/.installed ## arcana on a real vLLM with a tiny model, o
 	@$(BIN)/vitest run --project vllm
 
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## scaling from zero, an upgrade, a drain of a node, a collector, and two API pods with PostgreSQL, with streams, on the same cluster (20 minutes)
+test-e2e-long: node_modules/.installed ## scaling from zero, an upgrade, a drain of a node, a collector, and two API pods with PostgreSQL, with streams, on the same cluster (six files, one after the other, minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
 .PHONY: test-keda
