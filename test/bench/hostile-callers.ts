@@ -126,11 +126,14 @@ async function large(api: ApiAlone): Promise<number> {
   const looking = setInterval(() => {
     most = Math.max(most, residentBytes(api.pid));
   }, 20);
-  const body = largeBody(15.9 * mebibyte);
-  await Promise.all(Array.from({ length: largeBodies }, () => speak(api, body, "audio/pcm")));
-  const answer = largeBody(0, 400);
-  await Promise.all(Array.from({ length: largeAnswers }, () => speak(api, answer, "application/json")));
-  clearInterval(looking);
+  try {
+    const body = largeBody(15.9 * mebibyte);
+    await Promise.all(Array.from({ length: largeBodies }, () => speak(api, body, "audio/pcm")));
+    const answer = largeBody(0, 400);
+    await Promise.all(Array.from({ length: largeAnswers }, () => speak(api, answer, "application/json")));
+  } finally {
+    clearInterval(looking);
+  }
   return most / mebibyte;
 }
 

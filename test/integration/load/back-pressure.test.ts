@@ -73,7 +73,7 @@ async function modelWaits(mostSeconds: number): Promise<void> {
   });
 }
 
-it.each(["audio/wav", "text/event-stream"])(
+it.each(["audio/wav", "audio/mpeg", "audio/ogg", "text/event-stream"])(
   "a megabyte of text is taken from the model as %s no faster than its reader reads, from the first minute on",
   async (accept) => {
     const reader = await open(accept);
