@@ -134,7 +134,10 @@ describe("the real collector", () => {
     ["nvidia-smi says [N/A]", ["[N/A]"]],
   ])("has four where %s", async (_what, loads) => {
     using gpu = standInNvidiaSmi(loads);
-    const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` }, gpu);
+    // the last flush may take its time: a slow machine needs more than its limit to connect
+    const clock = new FakeClock();
+    const endpoint = { OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` };
+    const telemetry = await start(endpoint, gpu, clock);
     speak(telemetry);
     await eventually("a question to the GPU", () => gpu.runs().length === loads.length);
     await telemetry.stop();
@@ -201,6 +204,7 @@ describe("arcana's metrics", () => {
     const telemetry = await start(
       { OTEL_COLLECTOR_PROTOCOL: protocol, OTEL_COLLECTOR_ENDPOINT: receiver.url },
       noGpu,
+      new FakeClock(),
     );
     await telemetry.stop();
     expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
