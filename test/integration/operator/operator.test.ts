@@ -3,6 +3,18 @@ import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
+const dayMs = 86_400_000;
+
+/** An operator with nothing to do for a day: no license ends or is due for a warning. */
+async function comeToRest(): Promise<void> {
+  const exp = Math.floor((Date.now() + 400 * dayMs) / 1000);
+  await house.putLicense(await house.issuer.issue({ exp }));
+  await house.until(async () => {
+    const { status } = await house.deployment();
+    return Date.parse(status?.license?.expiresAt ?? "") === exp * 1000;
+  }, "the lasting license in the status");
+  await house.idle();
+}
 
 beforeEach(async () => {
   house = await OperatorHouse.open();
@@ -60,12 +72,13 @@ describe("one TtsDeployment", () => {
 
   it("costs no write at rest, also when it is looked at again", async () => {
     await house.ready();
-    await house.idle();
+    await comeToRest();
     const writes = house.proxy.count("write");
     const live = await house.deployment();
     await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
     await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
+    expect(await house.requestsDuring(dayMs)).toEqual([]);
   });
 
   it("costs no write at rest with every field set, in forms that the server writes otherwise", async () => {
@@ -169,12 +182,13 @@ describe("one TtsDeployment", () => {
         },
       ],
     );
-    await house.idle();
+    await comeToRest();
     const writes = house.proxy.count("write");
     const live = await house.deployment();
     await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
     await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
+    expect(await house.requestsDuring(dayMs)).toEqual([]);
     // nor is anything given up on: see Applier
     await house.stopOperator();
     await house.startOperator();
