@@ -178,7 +178,7 @@ interface UserRole {
 const ours = ["ttsdeployments", "ttsmodelpools"] as const;
 
 /**
- * What people may do who have `admin`, `edit` or `view` in a namespace. Pools are the operator's to write; people scale them, as they may
+ * The rights that users with `admin`, `edit` or `view` get in a namespace. Only the operator writes pools; users may scale them, as they may
  * scale Deployments.
  */
 export const userRoles: readonly UserRole[] = [

@@ -23,7 +23,7 @@ export type ReflectorObserver = {
   listenerFailed?(kind: string, key: string, error: unknown): void;
 };
 
-/** What a watch has seen: to be compared with a list of the same selection. */
+/** The objects that a watch has reported so far, for comparison with a list of the same selection. */
 export interface WatchState {
   readonly kind: string;
   readonly selection: Selection;

@@ -38,7 +38,7 @@ export interface Turn {
   readonly alone: boolean;
 }
 
-/** What the queue has to do at this moment. */
+/** The work that the queue has at this moment. */
 export interface QueueActivity {
   readonly waiting: number;
   readonly running: number;
@@ -108,8 +108,8 @@ export class WorkQueue {
   }
 
   /**
-   * As {@link add}, but a key whose last pass failed keeps its backoff: for a change that cannot have removed the cause, such as a status
-   * that tells of the failure itself.
+   * Adds the key like {@link add}, but keeps the backoff of a key whose last pass failed. It serves changes that cannot have removed the
+   * cause of the failure, such as the status that reports it.
    */
   addUnlessFailed(key: string): void {
     if (!this.#failures.has(key)) this.add(key);

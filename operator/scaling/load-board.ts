@@ -84,7 +84,7 @@ export class LoadBoard {
     await this.#agent.destroy();
   }
 
-  /** What each pod told last, by TtsDeployment and pod; missing where it does not tell. */
+  /** The last report of each pod, by TtsDeployment and pod; a pod that does not report is missing. */
   loads(): Map<string, ApiLoad> {
     const loads = new Map<string, ApiLoad>();
     for (const [key, pods] of this.#followed)

@@ -6,7 +6,7 @@ import { readSource } from "./source.ts";
 import { judgeTests, testRules } from "./test-rules.ts";
 
 /** Tests that do not keep all rules yet; each leaves this list with its last finding. */
-const unfinished = ["test/integration/operator/", "test/unit/text/normalize.test.ts"];
+const unfinished = ["test/integration/operator/token-rotation.test.ts"];
 const keptRules = Object.values(testRules).map(
   (rule): typeof rule =>
     (syntax) =>
