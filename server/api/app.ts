@@ -12,7 +12,7 @@ import { RunningAnswers } from "../running-answers.ts";
 import type { ApiKey } from "../store/key.ts";
 import type { Span } from "../tracing/span.ts";
 import { reportOnceOver, reportRequests } from "./access-log.ts";
-import { takeJsonOnly } from "./body.ts";
+import { bodyOptions, takeJsonOnly } from "./body.ts";
 import type { Lifecycle } from "./lifecycle.ts";
 import type { ApiParts } from "./parts.ts";
 import { addNotFound, answerClientError, sendProblem } from "./problems.ts";
@@ -69,7 +69,7 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
-  takeJsonOnly(app, { limitBytes: parts.limits.bodyBytes, budget: parts.memory });
+  takeJsonOnly(app, { ...bodyOptions(parts), budget: parts.memory });
   app.setErrorHandler((error, request, reply) => sendProblem(reply, request, error));
   reportRequests(app, parts);
   app.addHook("onRequest", identify(parts.lifecycle));

@@ -1,8 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Clock } from "../clock.ts";
 import { Failure } from "../errors.ts";
 import type { Allotment, ByteBudget } from "./byte-budget.ts";
+import type { ApiParts } from "./parts.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -11,19 +13,29 @@ declare module "fastify" {
   }
 }
 
-export interface BodyOptions {
+interface BodyOptions {
   /** Largest body. */
   readonly limitBytes: number;
-  readonly budget: ByteBudget;
+  readonly clock: Clock;
+  /** How long memory is kept for bytes that a sender announced and has not sent. */
+  readonly promiseMs: number;
 }
 
-/** Bodies up to here are not counted: connections bound them, and they do not wait behind large ones. */
+/** A third of the wait for memory: whoever waits gets what others announced and did not send. */
+export function bodyOptions({ limits, clock }: Pick<ApiParts, "limits" | "clock">): BodyOptions {
+  return { limitBytes: limits.bodyBytes, clock, promiseMs: limits.heldWaitMs / 3 };
+}
+
+/** Bodies up to here are not counted: connections bound them, and they do not wait behind large ones. Nobody unknown may send more. */
 const smallBytes = 64 * 1024;
 /** A body is held as bytes, as text, as the text to speak and as the request to the model tier. */
 export const bodyCopies = 4;
 
 /** Bodies are JSON in UTF-8, uncompressed; a body's keys are only ever read by name. */
-export function takeJsonOnly(app: FastifyInstance, options: BodyOptions): void {
+export function takeJsonOnly(
+  app: FastifyInstance,
+  options: BodyOptions & { readonly budget: ByteBudget },
+): void {
   app.decorateRequest("memory");
   app.addHook("onRequest", async (request, reply) => {
     const memory = options.budget.open();
@@ -38,10 +50,17 @@ export function takeJsonOnly(app: FastifyInstance, options: BodyOptions): void {
   // what else a caller expects is ignored, as RFC 9110 (10.1.1) leaves open
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: IncomingMessage) => {
-    refuseEncoded(request);
-    return parseJson(await readBody(request, payload, options.limitBytes));
-  });
+  addJsonParser(app, options);
+}
+
+export function addJsonParser(scope: FastifyInstance, options: BodyOptions): void {
+  scope.addContentTypeParser(
+    "application/json",
+    async (request: FastifyRequest, payload: IncomingMessage) => {
+      refuseEncoded(request);
+      return parseJson(await readBody(request, payload, options));
+    },
+  );
 }
 
 function isContinueExpected({ headers }: FastifyRequest): boolean {
@@ -55,25 +74,78 @@ function refuseEncoded({ headers }: FastifyRequest): void {
   }
 }
 
-/** A large body is held as a whole only when there is room for all that it says, or may, be. */
-async function readBody(request: FastifyRequest, payload: Readable, limitBytes: number): Promise<Buffer> {
+async function readBody(
+  request: FastifyRequest,
+  payload: Readable,
+  { limitBytes: most, clock, promiseMs }: BodyOptions,
+): Promise<Buffer> {
+  const limitBytes = request.apiKey ? most : Math.min(most, smallBytes);
   const declared = Number(request.headers["content-length"] ?? Number.NaN);
   if (declared > limitBytes) throw tooLarge(limitBytes);
-  let room = smallBytes;
-  const makeRoom = async () => {
-    await request.memory.take(bodyCopies * (Number.isNaN(declared) ? limitBytes : declared));
-    room = limitBytes;
-  };
-  if (declared > room) await makeRoom();
+  const room = new BodyRoom({ memory: request.memory, declared, limitBytes, clock, promiseMs });
   const pieces: Buffer[] = [];
   let bytes = 0;
-  for await (const piece of arriving(payload)) {
-    bytes += piece.length;
-    if (bytes > limitBytes) throw tooLarge(limitBytes);
-    if (bytes > room) await makeRoom();
-    pieces.push(piece);
+  try {
+    for await (const piece of arriving(payload)) {
+      bytes += piece.length;
+      if (bytes > limitBytes) throw tooLarge(limitBytes);
+      await room.growTo(bytes);
+      pieces.push(piece);
+    }
+  } finally {
+    room.shrink();
   }
   return Buffer.concat(pieces, bytes);
+}
+
+interface BodyRoomOptions extends BodyOptions {
+  readonly memory: Allotment;
+  /** NaN where the sender did not say. */
+  readonly declared: number;
+}
+
+/**
+ * Reserves memory for a body while it arrives. Nothing is reserved before a sender has sent more than a small body. Then the
+ * announced size is reserved at once, so that large bodies take their turns instead of filling the memory halfway together. What
+ * has not arrived in time is given back, and from then on the room grows with the bytes.
+ */
+class BodyRoom {
+  readonly #options: BodyRoomOptions;
+  #arrived = 0;
+  #reserved = 0;
+  #isPromised: boolean;
+  #cancelLapse = (): void => undefined;
+
+  constructor(options: BodyRoomOptions) {
+    this.#options = options;
+    this.#isPromised = !Number.isNaN(options.declared);
+  }
+
+  async growTo(bytes: number): Promise<void> {
+    this.#arrived = bytes;
+    if (bytes <= Math.max(smallBytes, this.#reserved)) return;
+    const { memory, declared, limitBytes, clock, promiseMs } = this.#options;
+    const wanted = this.#isPromised ? declared : Math.min(limitBytes, 2 * bytes);
+    await memory.take(bodyCopies * (wanted - this.#reserved));
+    this.#reserved = wanted;
+    if (!this.#isPromised) return;
+    this.#cancelLapse = clock.after(
+      promiseMs,
+      () => {
+        this.#isPromised = false;
+        this.shrink();
+      },
+      { isBackground: true },
+    );
+  }
+
+  /** Keeps no more than what has arrived. */
+  shrink(): void {
+    this.#cancelLapse();
+    const unused = Math.max(0, this.#reserved - this.#arrived);
+    this.#reserved -= unused;
+    this.#options.memory.giveBack(bodyCopies * unused);
+  }
 }
 
 /** The body's bytes; whoever stops reading leaves the connection as it is, for the answer. */

@@ -17,6 +17,8 @@ export interface Allotment {
    * @throws Failure `overloaded` when that takes too long or the request is over already; it then holds nothing.
    */
   take(bytes: number): Promise<void>;
+  /** Gives so much of it back, as it turned out not to be needed. */
+  giveBack(bytes: number): void;
   /** Gives everything back; may be called more than once. */
   free(): void;
 }
@@ -91,6 +93,12 @@ export function createByteBudget(totalBytes: number, waitMs: number): ByteBudget
             allotment.free();
             throw error;
           }
+        },
+        giveBack(bytes) {
+          const unneeded = Math.min(bytes, own);
+          held -= unneeded;
+          own -= unneeded;
+          serve();
         },
         free() {
           over.abort();

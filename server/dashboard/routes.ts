@@ -55,6 +55,7 @@ const policy = [
 export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: ApiParts): void {
   const pages: FastifyPluginAsync = async (scope) => {
     await scope.register(cookie);
+    scope.removeContentTypeParser("application/json"); // forms are all that people send who are not signed in
     await scope.register(formbody, { bodyLimit: formBytes });
     scope.decorateRequest("visit", undefined);
     scope.decorateRequest("locale", undefined);

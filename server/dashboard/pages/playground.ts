@@ -1,6 +1,7 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { type ModelId, modelIds, models } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
+import { addJsonParser, bodyOptions } from "../../api/body.ts";
 import { quickest, slowest } from "../../api/fields.ts";
 import { refuseWhileDraining } from "../../api/lifecycle.ts";
 import type { ApiParts } from "../../api/parts.ts";
@@ -31,18 +32,22 @@ export function addPlayground(scope: FastifyInstance, parts: DashboardParts, api
     const { words } = locale;
     return sendPage(reply, { title: words.playground.title, place, content, script: "playground.js" });
   });
-  scope.post("/playground/speech", {
-    onRequest: [
-      refuseWhileDraining(api.lifecycle),
-      guard,
-      async (request) => {
-        request.apiKey = keyOf(visitOf(request).person);
-      },
-      limitRate(api.quotas),
-    ],
-    preHandler: requireCsrf,
-    handler: (request, reply) => speak(api, request, reply, "dashboard").catch(sayFields),
-  });
+  const speech: FastifyPluginAsync = async (inner) => {
+    addJsonParser(inner, bodyOptions(api));
+    inner.post("/playground/speech", {
+      onRequest: [
+        refuseWhileDraining(api.lifecycle),
+        guard,
+        async (request) => {
+          request.apiKey = keyOf(visitOf(request).person);
+        },
+        limitRate(api.quotas),
+      ],
+      preHandler: requireCsrf,
+      handler: (request, reply) => speak(api, request, reply, "dashboard").catch(sayFields),
+    });
+  };
+  void scope.register(speech);
 }
 
 /** Wrong fields of a request to speak, as the page calls them. */

@@ -100,6 +100,19 @@ describe("the first owner", () => {
 describe("a sign-in", () => {
   beforeEach(() => setUp(owner));
 
+  it("reads no JSON, and forms of 64 KiB at most, where nobody need be signed in", async () => {
+    const send = async (page: string, type: string, body: string) => {
+      const headers = { "content-type": type, "sec-fetch-site": "same-origin", cookie: owner.cookie };
+      const init = { method: "POST", redirect: "manual", headers, body } as const;
+      return (await fetch(`${api.url}/dashboard/${page}`, init)).status;
+    };
+    const form = `name=${"a".repeat(64 * 1024)}`;
+    for (const page of ["login", "setup", "join", "language", "account/password", "keys", "people"]) {
+      expect([page, await send(page, "application/json", "{}")]).toEqual([page, 415]);
+      expect([page, await send(page, "application/x-www-form-urlencoded", form)]).toEqual([page, 413]);
+    }
+  });
+
   it("takes the name in any case and the right password alone, and ends for good", async () => {
     const visitor = new Visitor(api.url);
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
