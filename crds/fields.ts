@@ -100,7 +100,7 @@ const KeyRef = (what: string) =>
   );
 
 /** Variables that the operator sets itself; a second author would break probes, drain or the license. */
-const reservedVariables: readonly string[] = [
+export const reservedVariables: readonly string[] = [
   env.port,
   env.host,
   env.namespace,

@@ -298,6 +298,24 @@ export const TtsDeploymentStatusSchema = Type.Object(
             description: "When it turned missing or invalid while serving; grace counts from here.",
           }),
         ),
+        lastValid: Type.Optional(
+          Type.Object(
+            {
+              id: Type.String({ maxLength: 256, description: "Its id (`jti`)." }),
+              models: Type.Array(Type.String({ maxLength: 64 }), {
+                maxItems: 16,
+                description: "Models that it covers.",
+              }),
+              maxGpus: Type.Number({ description: "GPUs that it allows." }),
+              maxStreams: Type.Number({ description: "Streams that it allows." }),
+              graceDays: Type.Number({ description: "Its own grace." }),
+            },
+            {
+              description:
+                "What the last license that was good allows; it still counts in the grace of one that vanished or cannot be read.",
+            },
+          ),
+        ),
         lastCheckTime: Type.Optional(
           Type.String({
             format: "date-time",

@@ -8,7 +8,7 @@ import {
   warningTimes,
 } from "../config/contract/license.ts";
 import { newestAnswer, type OnlineCheck, readAnswer } from "../config/contract/license-check.ts";
-import { modelsOfTier } from "../config/contract/models.ts";
+import { modelIds, modelsOfTier } from "../config/contract/models.ts";
 import type { ModelSpec } from "../crds/tts-deployment.ts";
 import { keyOf } from "./cluster/watch.ts";
 import { durationSeconds } from "./desired/duration.ts";
@@ -23,49 +23,61 @@ export async function judge(
 ): Promise<Judgement> {
   const { verdict, failedAt, check } = await verdictOf(observed, keys);
   // from here on without a pause: another pass must not take the same rest of the license
-  const claims = mayServe(verdict) ? leftOver(observed, verdict, shares) : undefined;
-  const pools = grantPools(observed, claims);
-  if (verdict.claims !== undefined) takeShare(observed, verdict.claims, pools, shares);
+  const lastValid = lastValidOf(observed, verdict);
+  const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
+  const pools = grantPools(observed, limits);
+  const license = verdict.claims ? licenseIdOf(verdict.claims) : lastValid?.id;
+  if (license !== undefined) takeShare(observed, license, pools, shares);
   return {
     verdict,
     failedAt,
+    lastValid,
     check,
-    ...explain(observed, verdict, claims, pools),
-    api: grantApi(observed, claims !== undefined),
+    ...explain(observed, verdict, limits, pools),
+    api: grantApi(observed, limits !== undefined),
     pools: new Map(pools.map(({ model, grant }) => [model.name, grant])),
     limits: new Map(pools.map(({ model, most }) => [model.name, most])),
     changesAt: changesAt(verdict, observed.now),
   };
 }
 
-/** In grace after a license vanished its claims are unknown; what runs already runs, and the grace is short. */
-const unlimited: Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> = {
-  models: ["mist", "mistv2", "arcana"],
-  maxGpus: Number.POSITIVE_INFINITY,
-  maxStreams: Number.POSITIVE_INFINITY,
-};
-type Limits = typeof unlimited & {
+type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
   /** What other TtsDeployments use of the same license; not for this one. */
   readonly elsewhere?: LicenseUse;
 };
 
+/**
+ * Kept in the status, which users cannot write: whoever deletes or spoils the Secret gets neither more than the license allowed nor a longer
+ * grace.
+ */
+function lastValidOf({ deployment }: ObservedDeployment, verdict: LicenseVerdict): Judgement["lastValid"] {
+  const { claims } = verdict;
+  if (claims === undefined || !mayServe(verdict)) return deployment.status?.license.lastValid;
+  const { maxGpus, maxStreams, graceDays } = claims;
+  const models = modelIds.filter((id) => claims.models.includes(id));
+  return { id: licenseIdOf(claims), models, maxGpus, maxStreams, graceDays };
+}
+
+/** Undefined where nobody knows what the license allows: then nothing is added to what runs. */
 function leftOver(
   { deployment }: ObservedDeployment,
   { claims }: LicenseVerdict,
+  lastValid: Judgement["lastValid"],
   shares: LicenseShares,
-): Limits {
-  if (claims === undefined) return unlimited;
-  return { ...claims, elsewhere: shares.elsewhere(licenseIdOf(claims), keyOf(deployment)) };
+): Limits | undefined {
+  const key = keyOf(deployment);
+  if (claims !== undefined) return { ...claims, elsewhere: shares.elsewhere(licenseIdOf(claims), key) };
+  return lastValid && { ...lastValid, elsewhere: shares.elsewhere(lastValid.id, key) };
 }
 
 function takeShare(
   { deployment }: ObservedDeployment,
-  claims: LicenseClaims,
+  license: string,
   pools: readonly PoolGrant[],
   shares: LicenseShares,
 ): void {
   shares.take(keyOf(deployment), {
-    license: licenseIdOf(claims),
+    license,
     use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
     isShort: pools.some(({ asked, grant }) => grant.replicas < asked),
   });
@@ -96,6 +108,7 @@ async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Pro
     now,
     gracePeriodSeconds: durationSeconds(deployment.spec.license.gracePeriod),
     check: online,
+    lastGraceDays: deployment.status?.license.lastValid?.graceDays,
   };
   const verdict = judgeReading(license, { ...terms, failedAt: undefined });
   const check = online && checkOf(online, verdict);

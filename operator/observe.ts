@@ -255,7 +255,8 @@ function entryOf(secret: Manifest | undefined, key: string): string | undefined 
 export function seedShares(view: ClusterView, shares: LicenseShares): void {
   for (const found of view.all("TtsDeployment")) {
     const deployment = found as TtsDeployment;
-    const license = deployment.status?.license?.id;
+    const { id, lastValid } = deployment.status?.license ?? {};
+    const license = id ?? lastValid?.id;
     if (license === undefined) continue;
     const running = ownPools(view, deployment).map((pool) => ({
       model: pool.spec,

@@ -99,6 +99,8 @@ export interface ScalingView {
   readonly streamsByReplica: ReadonlyMap<string, number>;
 }
 
+export type LastValidLicense = NonNullable<TtsDeploymentStatus["license"]["lastValid"]>;
+
 /** What the license says about one TtsDeployment, and what follows for its pods. */
 export interface Judgement {
   readonly verdict: LicenseVerdict;
@@ -108,6 +110,8 @@ export interface Judgement {
   readonly message: string;
   /** When it turned missing or invalid while serving, milliseconds since the epoch. */
   readonly failedAt: number | undefined;
+  /** What the last license that was good allows; undefined where there was none. */
+  readonly lastValid?: LastValidLicense | undefined;
   /** Where the license's issuer is asked: what it last said, or since when that is awaited, milliseconds since the epoch. */
   readonly check?: { readonly answer: LicenseAnswer | undefined; readonly since: number } | undefined;
   readonly api: Grant;

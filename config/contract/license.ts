@@ -49,6 +49,8 @@ export interface LicenseTerms {
   readonly gracePeriodSeconds: number;
   /** When a license that was good turned invalid or missing, milliseconds since the epoch. */
   readonly failedAt: number | undefined;
+  /** `graceDays` of the last license that was good: it bounds the grace of one that vanished, whose claims nobody can read. */
+  readonly lastGraceDays?: number | undefined;
   /** Present where the issuer is asked too. */
   readonly check?: OnlineCheck | undefined;
 }
@@ -81,7 +83,10 @@ export async function judgeLicense(question: LicenseSource & LicenseTerms): Prom
 
 /** The second half of {@link judgeLicense}: what was read of a license is good for as long as the license stays as it is. */
 export function judgeReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
-  if (!("claims" in read)) return failing(read, question, question.gracePeriodSeconds * 1000);
+  if (!("claims" in read)) {
+    const graceDays = question.lastGraceDays ?? Number.POSITIVE_INFINITY;
+    return failing(read, question, graceOf({ graceDays }, question));
+  }
   const verdict = judgeDates(read.claims, question);
   return question.check && mayServe(verdict)
     ? judgeChecked(verdict, read.claims, question.check, question)
@@ -135,7 +140,10 @@ function judgeChecked(
   return { state: "invalid", message, claims, cause, ...checked };
 }
 
-function graceOf({ graceDays }: LicenseClaims, { gracePeriodSeconds }: LicenseTerms): number {
+function graceOf(
+  { graceDays }: Pick<LicenseClaims, "graceDays">,
+  { gracePeriodSeconds }: LicenseTerms,
+): number {
   return Math.min(graceDays * dayMs, gracePeriodSeconds * 1000);
 }
 

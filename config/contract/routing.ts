@@ -26,6 +26,8 @@ export interface RoutingTable {
   readonly models: Partial<Record<ModelId, readonly Route[]>>;
   /** When the license stopped being good without expiring (missing or invalid), RFC 3339; absent while it is good. */
   readonly licenseFailedAt?: string;
+  /** What the last license that was good allowed, which also bounds what is served without one; present beside `licenseFailedAt`. */
+  readonly lastLicense?: { readonly models: readonly string[]; readonly graceDays: number };
   /** Where the license's issuer is asked: what it last said (compact JWS), or since when an answer is awaited (RFC 3339). */
   readonly licenseCheck?: { readonly answer?: string; readonly since?: string };
 }

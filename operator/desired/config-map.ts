@@ -20,7 +20,9 @@ export function routingConfigMap(owner: TtsDeployment, table: RoutingTable, keys
 export function routingTable(
   { deployment, pools }: ObservedDeployment,
   grants: ReadonlyMap<string, Grant>,
-  { failedAt, check }: Pick<Judgement, "failedAt" | "check"> = { failedAt: undefined },
+  { failedAt, lastValid, check }: Pick<Judgement, "failedAt" | "lastValid" | "check"> = {
+    failedAt: undefined,
+  },
 ): RoutingTable {
   const states = new Map(pools.map(({ pool }) => [pool.spec.pool, pool.status]));
   const models: Partial<Record<ModelId, Route[]>> = {};
@@ -42,6 +44,8 @@ export function routingTable(
     profile: deployment.spec.profile,
     models: Object.fromEntries(Object.entries(models).map(([id, routes]) => [id, weighed(routes)])),
     ...(failedAt !== undefined && { licenseFailedAt: new Date(failedAt).toISOString() }),
+    ...(failedAt !== undefined &&
+      lastValid && { lastLicense: { models: lastValid.models, graceDays: lastValid.graceDays } }),
     ...(check && { licenseCheck: tellCheck(check) }),
   };
 }

@@ -1,4 +1,7 @@
-import type { V1PodTemplateSpec } from "../manifest.ts";
+import { isDeepStrictEqual } from "node:util";
+import { env, paths } from "../../config/contract/names.ts";
+import { reservedVariables } from "../../crds/fields.ts";
+import type { V1Container, V1PodTemplateSpec } from "../manifest.ts";
 import { InvalidPatch, type Json, type MergeSchema, strategicMerge } from "./strategic-merge.ts";
 
 /** The user's last word on a pod template. */
@@ -48,12 +51,61 @@ export function overridden(template: V1PodTemplateSpec, override: Json | undefin
   if (!merged.spec?.containers?.some(({ name }) => name === main)) {
     throw new InvalidPatch(`podTemplate.spec.containers must keep the container ${main}`);
   }
+  assertOwnVariables(template, merged);
+  assertLicenseKeys(template, merged);
   // containers that are added come first, and this is the one whose log people ask for
   const annotations = {
     "kubectl.kubernetes.io/default-container": String(main),
     ...merged.metadata?.annotations,
   };
   return { ...merged, metadata: { ...merged.metadata, annotations } };
+}
+
+/** Where a pod runs: nothing is judged by it. */
+const freeVariables = new Set<string>([env.namespace, env.podName]);
+
+/** As `env` refuses them, and those of the API container that its license is judged by. */
+const keptVariables = [
+  ...reservedVariables.filter((name) => !freeVariables.has(name)),
+  ...[env.routingConfigMap, env.licenseFile, env.licenseKeysFile, env.licenseGraceSeconds],
+  ...[env.licenseEndpoint, env.licenseCheckSeconds],
+];
+
+/** Of the two templates, the container that the operator makes. */
+function ownContainers(before: V1PodTemplateSpec, after: V1PodTemplateSpec): [V1Container, V1Container] {
+  const own = before.spec?.containers[0] ?? { name: "" };
+  return [own, after.spec?.containers.find(({ name }) => name === own.name) ?? own];
+}
+
+/** A limit of the license, such as the streams of a pod, must not be lifted inside the pod. */
+function assertOwnVariables(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
+  const [own, merged] = ownContainers(before, after);
+  for (const { name, ...value } of own.env ?? []) {
+    if (!keptVariables.includes(name)) continue;
+    const given = merged.env?.filter((variable) => variable.name === name) ?? [];
+    if (given.length === 1 && isDeepStrictEqual(given[0], { name, ...value })) continue;
+    throw new InvalidPatch(
+      `podTemplate.spec.containers[${own.name}].env must leave ${name} as the operator sets it; use the field for it, as maxConcurrentStreams, drain or license`,
+    );
+  }
+}
+
+/** An API pod would judge its license by other keys. */
+function assertLicenseKeys(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
+  const [own, merged] = ownContainers(before, after);
+  const mount = own.volumeMounts?.find(({ mountPath }) => mountPath === paths.licenseKeys);
+  if (mount === undefined) return;
+  const isWithin = ({ mountPath }: { mountPath: string }) =>
+    `${mountPath}/`.startsWith(`${paths.licenseKeys}/`);
+  const volumeIn = ({ spec }: V1PodTemplateSpec) => spec?.volumes?.find(({ name }) => name === mount.name);
+  if (
+    isDeepStrictEqual(merged.volumeMounts?.filter(isWithin), [mount]) &&
+    isDeepStrictEqual(volumeIn(after), volumeIn(before))
+  )
+    return;
+  throw new InvalidPatch(
+    `podTemplate must leave volume ${mount.name} and its mount ${paths.licenseKeys} as the operator sets them: licenses are judged by the keys in it`,
+  );
 }
 
 type Resources = Record<string, Record<string, unknown>>;

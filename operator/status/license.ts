@@ -5,7 +5,10 @@ import { isoSeconds } from "./conditions.ts";
 
 type LicenseStatus = TtsDeploymentStatus["license"];
 
-export function licenseFigures({ verdict, failedAt, check }: Judgement, now: number): LicenseStatus {
+export function licenseFigures(
+  { verdict, failedAt, lastValid, check }: Judgement,
+  now: number,
+): LicenseStatus {
   const { claims, graceUntil } = verdict;
   const within = claims && expiresWithinDays(claims.exp * 1000, now);
   return {
@@ -18,6 +21,7 @@ export function licenseFigures({ verdict, failedAt, check }: Judgement, now: num
     ...(within !== undefined && { expiresWithinDays: within }),
     ...(graceUntil !== undefined && { graceUntil: isoSeconds(graceUntil) }),
     ...(failedAt !== undefined && { failedAt: isoSeconds(failedAt) }),
+    ...(lastValid && { lastValid }),
     ...(check && checkFigures(check)),
   };
 }

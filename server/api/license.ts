@@ -1,5 +1,10 @@
 import type { JSONWebKeySet } from "jose";
-import { judgeLicense, type LicenseVerdict, mayServe } from "../../config/contract/license.ts";
+import {
+  judgeLicense,
+  type LicenseClaims,
+  type LicenseVerdict,
+  mayServe,
+} from "../../config/contract/license.ts";
 import type { OnlineCheck } from "../../config/contract/license-check.ts";
 import type { ModelId } from "../../config/contract/models.ts";
 import { type Clock, every } from "../clock.ts";
@@ -21,6 +26,8 @@ export interface LicenseSources {
   readonly gracePeriodSeconds: number;
   /** When the operator saw the license turn bad, milliseconds since the epoch. */
   readonly failedAt: () => number | undefined;
+  /** What the last good license allowed, as the operator knows it. */
+  readonly lastLicense?: () => Pick<LicenseClaims, "models" | "graceDays"> | undefined;
   /** What the license's issuer says; undefined where nobody asks it. */
   readonly check?: (() => OnlineCheck | undefined) | undefined;
   readonly clock: Clock;
@@ -35,6 +42,8 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   /** When this process itself saw a good license turn bad, for when no operator tells. */
   let seenFailing: number | undefined;
 
+  /** Of this process, which saw the license itself, before the operator's. */
+  const last = () => lastGood ?? sources.lastLicense?.();
   const judge = (failedAt: number | undefined) =>
     judgeLicense({
       token: sources.token(),
@@ -42,6 +51,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
       now: sources.clock.nowMs(),
       gracePeriodSeconds: sources.gracePeriodSeconds,
       failedAt,
+      lastGraceDays: last()?.graceDays,
       check: sources.check?.(),
     });
 
@@ -65,7 +75,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
 
   return {
     verdict: () => verdict,
-    admit: (modelId) => admit(verdict, verdict.claims ?? lastGood, modelId),
+    admit: (modelId) => admit(verdict, verdict.claims ?? last(), modelId),
     refresh,
     close: stop,
   };
@@ -76,7 +86,11 @@ function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
   return (state === "invalid" || state === "missing") && cause !== "unconfirmed";
 }
 
-function admit(verdict: LicenseVerdict, claims: LicenseVerdict["claims"], modelId: ModelId): void {
+function admit(
+  verdict: LicenseVerdict,
+  claims: Pick<LicenseClaims, "models"> | undefined,
+  modelId: ModelId,
+): void {
   if (!mayServe(verdict)) throw new Failure("license_required", verdict.message);
   if (claims && !claims.models.includes(modelId)) {
     throw new Failure(

@@ -88,6 +88,7 @@ export async function startApiTier(
     keys: () => files.licenseKeys?.current(),
     gracePeriodSeconds: settings.licenseGraceSeconds,
     failedAt: () => parseTime(directory.table()?.licenseFailedAt),
+    lastLicense: () => directory.table()?.lastLicense,
     clock,
     intervalMs: timing.licenseIntervalMs,
     log,

@@ -82,7 +82,10 @@ describe("the license", () => {
   });
 
   it("that vanishes while serving starts its grace, which API pods are told of", async () => {
-    await house.ready();
+    await house.putLicense(await house.issuer.issue({ maxStreams: 40, graceDays: 1 }));
+    await house.putDeployment();
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
     const removedMs = house.clock.nowMs();
     await house.remove("Secret", "license");
     await house.until(
@@ -95,11 +98,22 @@ describe("the license", () => {
     // the status has whole seconds
     expect(failedMs).toBeGreaterThan(removedMs - 1_000);
     expect(failedMs).toBeLessThanOrEqual(house.clock.nowMs());
+    expect(Date.parse(status?.license.graceUntil ?? "")).toBe(failedMs + 86_400_000);
     await house.until(async () => (await house.routing()).licenseFailedAt !== undefined, "the routing table");
     expect(await house.condition("Ready")).toMatch(/^True/);
+    expect((await house.routing()).lastLicense).toEqual({
+      models: ["mist", "mistv2", "arcana"],
+      graceDays: 1,
+    });
+
+    await house.stopOperator();
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 50 }]);
+    await house.startOperator();
+    await house.until(async () => (await house.replicas("demo-mist")) !== 1, "more replicas");
     await house.idle();
+    expect(await house.replicas("demo-mist")).toBe(2);
     const failedAt = (await house.deployment()).status?.license.failedAt;
-    await house.putLicense(await house.issuer.issue());
+    await house.putLicense(await house.issuer.issue({ maxStreams: 1_000 }));
     await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "Valid");
     expect(failedAt).toBe(status?.license.failedAt);
     expect((await house.routing()).licenseFailedAt).toBeUndefined();

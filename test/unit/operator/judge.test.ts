@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { readLicense } from "../../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
 import { judge } from "../../../operator/judge.ts";
+import { LicenseShares } from "../../../operator/license-shares.ts";
 import type { ObservedDeployment, ObservedPool } from "../../../operator/observed.ts";
 import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
 import { now, observed, running, ttsDeployment, ttsModelPool } from "../../support/observed.ts";
@@ -124,4 +125,36 @@ describe("a license that is not good", () => {
       expect(result.verdict.state).toBe(failedAt === undefined ? "missing" : "grace");
     },
   );
+
+  const last = (limits: object) => ({
+    lastValid: { id: "1", models: ["mist"], maxGpus: 0, maxStreams: 32, graceDays: 1, ...limits },
+  });
+
+  it.each([
+    ["vanished", {}],
+    ["was spoilt", { license: forged }],
+  ])("lets no more run than the last good one allowed where it %s", async (_what, more) => {
+    const fifty = [{ name: "a", replicas: 50, maxConcurrentStreams: 16 }];
+    const result = await judged(undefined, fifty, { ...more, pools: [pool("a", 1)] }, last({}));
+    expect(result).toMatchObject({ grants: "a 2", lastValid: last({}).lastValid });
+    expect(result.verdict.graceUntil).toBe(now + 86_400_000);
+    const other = await judged(undefined, fifty, more, last({ models: ["arcana"] }));
+    expect(other.grants).toBe("a held at 0");
+  });
+
+  it("adds nothing to what runs where nobody knows what it allowed", async () => {
+    const result = await judged(undefined, one, { pools: [pool("a", 1)] }, { state: "valid" });
+    expect(result.verdict.state).toBe("grace");
+    expect(result.grants).toBe("a held at 1");
+  });
+
+  it("goes on counting what runs, for those who share it", async () => {
+    const shares = new LicenseShares();
+    const deployment = ttsDeployment({}, [
+      { name: "a", kind: "mist", replicas: 2, maxConcurrentStreams: 16 },
+    ]);
+    deployment.status = { license: { state: "valid", ...last({}) } } as TtsDeploymentStatus;
+    await judge(observed(deployment), issuer.keys, shares);
+    expect(shares.elsewhere("1", "ns/other")).toEqual({ gpus: 0, streams: 32 });
+  });
 });

@@ -4,7 +4,20 @@ import { plannedDeployment, running, ttsModelPool } from "../../../support/obser
 
 const template = {
   metadata: { labels: { ours: "yes" } },
-  spec: { containers: [{ name: "mist", env: [{ name: "A", value: "1" }] }] },
+  spec: {
+    containers: [
+      {
+        name: "mist",
+        env: [
+          { name: "A", value: "1" },
+          { name: "SVC_TTS_MAX_CONCURRENT_STREAMS", value: "16" },
+          { name: "SVC_TTS_LICENSE_KEYS_FILE", value: "/etc/svc-tts/license-keys/jwks.json" },
+        ],
+        volumeMounts: [{ name: "license-keys", mountPath: "/etc/svc-tts/license-keys" }],
+      },
+    ],
+    volumes: [{ name: "license-keys", configMap: { name: "demo-routing" } }],
+  },
 };
 type Override = Parameters<typeof overridden>[1];
 const container = (more: object): Override => ({ spec: { containers: [{ name: "mist", ...more }] } });
@@ -54,6 +67,36 @@ describe("an override that is refused names its place:", () => {
       { spec: { containers: [{ $patch: "replace" }, { name: "x" }] } },
       /must keep the container mist/,
     ],
+    [
+      "more streams than are licensed",
+      container({ env: [{ name: "SVC_TTS_MAX_CONCURRENT_STREAMS", value: "999" }] }),
+      /containers\[mist\]\.env must leave SVC_TTS_MAX_CONCURRENT_STREAMS as the operator sets it/,
+    ],
+    [
+      "the same by leaving the limit out",
+      container({ env: [{ name: "SVC_TTS_MAX_CONCURRENT_STREAMS", $patch: "delete" }] }),
+      /must leave SVC_TTS_MAX_CONCURRENT_STREAMS/,
+    ],
+    [
+      "other variables in place of ours",
+      container({ env: [{ $patch: "replace" }, { name: "X", value: "1" }] }),
+      /must leave SVC_TTS_MAX_CONCURRENT_STREAMS/,
+    ],
+    [
+      "other keys for licenses, by their variable",
+      container({ env: [{ name: "SVC_TTS_LICENSE_KEYS_FILE", value: "/tmp/keys" }] }),
+      /must leave SVC_TTS_LICENSE_KEYS_FILE/,
+    ],
+    [
+      "other keys for licenses, by their volume",
+      { spec: { volumes: [{ name: "license-keys", configMap: { name: "mine" } }] } },
+      /must leave volume license-keys/,
+    ],
+    [
+      "other keys for licenses, by a mount within theirs",
+      container({ volumeMounts: [{ mountPath: "/etc/svc-tts/license-keys/jwks.json", name: "x" }] }),
+      /must leave volume license-keys/,
+    ],
   ])("%s", (_what, override, message) => {
     expect(() => overridden(template, override)).toThrow(message);
   });
@@ -66,6 +109,11 @@ describe("an override that is refused names its place:", () => {
 describe("an override", () => {
   it("leaves a template as it is where there is none", () => {
     expect(overridden(template, undefined)).toBe(template);
+  });
+
+  it("may change what is nobody's limit", () => {
+    const merged = overridden(template, container({ env: [{ name: "A", value: "2" }] }));
+    expect(merged.spec?.containers[0]?.env?.[0]).toEqual({ name: "A", value: "2" });
   });
 
   it("keeps `kubectl logs` on our container, whatever comes before it", () => {
