@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import {
+  Cidr,
   Drain,
   Image,
   ObjectName,
@@ -344,6 +345,14 @@ export const Api = Type.Object(
     keys: Type.Optional(Keys),
     dashboard: Type.Optional(Dashboard),
     rateLimit: Type.Optional(RateLimit),
+    trustedProxies: Type.Optional(
+      Type.Array(Cidr("A network of proxies, as `10.0.0.0/8`."), {
+        maxItems: 16,
+        ...setList,
+        description:
+          "Networks of the ingress controller or load balancer, whose `X-Forwarded-For` is believed. Absent: callers behind a proxy count as one where the dashboard limits sign-ins.",
+      }),
+    ),
   },
   {
     default: {},

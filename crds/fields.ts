@@ -888,3 +888,11 @@ export const ReplicaCounts = {
   ),
   capacity: Capacity,
 };
+
+export const Cidr = (description: string) =>
+  Type.String({
+    minLength: 3,
+    maxLength: 64,
+    description,
+    ...rules({ rule: "isCIDR(self)", message: "must be a network, as 10.0.0.0/8 or 2001:db8::/32" }),
+  });

@@ -4,6 +4,7 @@ import { Api } from "./api-tier.ts";
 import {
   Accelerator,
   Cache,
+  Cidr,
   Conditions,
   DisruptionBudget,
   Drain,
@@ -135,14 +136,6 @@ const Availability = Type.Object(
 );
 
 const Port = (description: string) => Type.Integer({ minimum: 1, maximum: 65_535, description });
-
-const Cidr = (description: string) =>
-  Type.String({
-    minLength: 3,
-    maxLength: 64,
-    description,
-    ...rules({ rule: "isCIDR(self)", message: "must be a network, as 10.0.0.0/8 or 2001:db8::/32" }),
-  });
 
 const NetworkPolicy = Type.Object(
   {

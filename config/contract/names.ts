@@ -140,6 +140,8 @@ export const env = {
   databasePasswordFile: "SVC_TTS_DATABASE_PASSWORD_FILE",
   /** Folder where words wait until the database has them. */
   spoolDir: "SVC_TTS_SPOOL_DIR",
+  /** Proxies whose X-Forwarded-For is believed: addresses and networks, with commas between. */
+  trustedProxies: "SVC_TTS_TRUSTED_PROXIES",
   /** Where people reach the dashboard; there is none without it. */
   dashboardUrl: "SVC_TTS_DASHBOARD_URL",
   /** What the link of the first owner shows. */

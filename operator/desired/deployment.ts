@@ -245,6 +245,7 @@ function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string>
     }),
     ...keyVariables(spec.api),
     ...limitVariables(metadata, spec.api.rateLimit),
+    ...(spec.api.trustedProxies && { [env.trustedProxies]: spec.api.trustedProxies.join(",") }),
     [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),
   };
 }

@@ -47,6 +47,7 @@ export function buildApp(parts: ApiParts): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
+    trustProxy: [...parts.trustedProxies],
     requestTimeout: parts.limits.requestTimeoutMs,
     http: {
       maxHeaderSize: parts.limits.headerBytes,

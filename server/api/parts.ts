@@ -56,6 +56,8 @@ export const defaultLimits: ApiLimits = {
 export interface ApiParts {
   readonly log: FastifyBaseLogger;
   readonly limits: ApiLimits;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
   readonly voices: VoiceDirectory;
   readonly keys: KeyStore;
   /** Whether there are keys to let callers in by; false where they are in a database alone that was never read. */

@@ -35,6 +35,8 @@ export interface ApiSettings {
   readonly keyLimits: KeyLimits;
   /** Undefined keeps the counts of keys in this process. */
   readonly valkey: ValkeySettings | undefined;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is believed; none unless given. */
+  readonly trustedProxies?: readonly string[];
   readonly drainSeconds: number;
   readonly logLevel: string;
   /** Undefined while traces are off. */

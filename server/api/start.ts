@@ -159,6 +159,7 @@ export async function startApiTier(
   const app = buildApp({
     log,
     limits,
+    trustedProxies: settings.trustedProxies ?? [],
     memory: createByteBudget(limits.heldBytes, limits.heldWaitMs),
     voices,
     keys: joinKeys(settings, files.keys, followed, log),

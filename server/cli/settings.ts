@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { usualCheckSeconds } from "../../config/contract/license-check.ts";
 import type { Tier } from "../../config/contract/models.ts";
 import { jwksKey, env as names, paths, ports, tokenKey } from "../../config/contract/names.ts";
@@ -52,6 +53,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
       ...whereSet("streams", optionalInteger(names.keyStreams, 1, 1_000_000)),
     },
     valkey: readValkey(environment),
+    trustedProxies: readTrustedProxies(environment),
     drainSeconds: integer(names.drainSeconds, 60, 0, day),
     logLevel: readLogLevel(environment),
     tracing: readTracing(environment, "api"),
@@ -62,6 +64,24 @@ export function readApiSettings(environment: Environment): ApiSettings {
       longestMs: 1000 * integer(names.holdSeconds, usualWaiting.longestMs / 1000, 0, 3600),
     },
   };
+}
+
+function readTrustedProxies(environment: Environment): string[] {
+  const given = readers(environment).text(names.trustedProxies) ?? "";
+  const networks = given.split(",").map((part) => part.trim());
+  const wrong = networks.find((network) => network !== "" && !isNetwork(network));
+  if (wrong === undefined) return networks.filter((network) => network !== "");
+  throw new UsageError(
+    `${names.trustedProxies} must be addresses and networks with commas between, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has ${JSON.stringify(wrong)}.`,
+  );
+}
+
+function isNetwork(text: string): boolean {
+  const [address = "", bits, ...more] = text.split("/");
+  const version = isIP(address);
+  if (version === 0 || more.length > 0) return false;
+  if (bits === undefined) return true;
+  return /^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128);
 }
 
 function readDashboard(environment: Environment): DashboardSettings | undefined {

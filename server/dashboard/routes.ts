@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import cookie from "@fastify/cookie";
 import formbody from "@fastify/formbody";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
+import { env } from "../../config/contract/names.ts";
 import type { ApiParts } from "../api/parts.ts";
 import { sendProblem, toFailure } from "../api/problems.ts";
 import { Failure } from "../errors.ts";
@@ -61,6 +62,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     scope.decorateRequest("locale", undefined);
     scope.addHook("onRequest", protect(parts.url.startsWith("https:")));
     scope.addHook("onRequest", refuseOtherSites);
+    scope.addHook("onRequest", warnOfUntrustedProxy());
     scope.setErrorHandler(tell);
     addAssets(scope);
     scope.get("/", async (_request, reply) => reply.redirect(await firstPage(parts), 303));
@@ -96,6 +98,19 @@ function protect(isSecure: boolean) {
   };
   return async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     void reply.headers(headers);
+  };
+}
+
+/** Behind such a proxy all people have one address, and share the limits of it. */
+function warnOfUntrustedProxy() {
+  let isSaid = false;
+  return async ({ headers, ip, log, socket }: FastifyRequest): Promise<void> => {
+    if (isSaid || headers["x-forwarded-for"] === undefined || ip !== socket.remoteAddress) return;
+    isSaid = true;
+    log.warn(
+      { proxy: ip },
+      `requests have X-Forwarded-For from an address that ${env.trustedProxies} does not name; limits of the sign-in count its callers as one`,
+    );
   };
 }
 

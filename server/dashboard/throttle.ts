@@ -1,34 +1,70 @@
+import { isIPv4, isIPv6 } from "node:net";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { Refusal } from "./languages/refusal.ts";
 
-/** Slows down who guesses at passwords, by the name and by the address. */
+/** Each way in is counted by itself, so that junk sent to one does not close another. */
+export type Door = "setup" | "login" | "join" | "account" | "provider";
+
+/** Slows down guessing at passwords and links, by what is guessed at and by the network of the guesser. */
 export interface Throttle {
-  /** Counts a try. @throws Failure `rate_limited`. */
-  enter(name: string, address: string): Promise<void>;
+  /** Counts a try at a name, a person or a link. @throws Refusal `rate_limited`. */
+  enter(door: Door, name: string, address: string): Promise<void>;
   /** The same where no name is known yet. */
-  enterAddress(address: string): Promise<void>;
-  /** The password was right: earlier tries at this name are forgotten. */
-  passed(name: string): Promise<void>;
+  enterAddress(door: Door, address: string): Promise<void>;
+  /** The password was right: this try, and earlier ones at this name from this network, are forgotten. */
+  passed(door: Door, name: string, address: string): Promise<void>;
 }
 
 const windowSeconds = 600;
+/** From one network; whoever guesses from one does not lock out those who come from others. */
 const triesOfName = 10;
-/** Many people may come from one address, that of a proxy. */
+/** From all networks together. */
+const triesOfNameInAll = 100;
+/** Many people may come from one address. */
 const triesOfAddress = 200;
 
 export function createThrottle(): Throttle {
-  const names = new RateLimiterMemory({ points: triesOfName, duration: windowSeconds });
-  const addresses = new RateLimiterMemory({ points: triesOfAddress, duration: windowSeconds });
+  const limiter = (points: number) => new RateLimiterMemory({ points, duration: windowSeconds });
+  const names = limiter(triesOfName);
+  const namesInAll = limiter(triesOfNameInAll);
+  const addresses = limiter(triesOfAddress);
+  const keysOf = (door: Door, name: string, address: string) => ({
+    addressKey: `${door} ${networkOf(address)}`,
+    nameKey: `${door} ${networkOf(address)} ${name}`,
+    nameInAllKey: `${door} ${name}`,
+  });
   return {
-    async enter(name, address) {
-      await consume(addresses, address);
-      await consume(names, name);
+    async enter(door, name, address) {
+      const { addressKey, nameKey, nameInAllKey } = keysOf(door, name, address);
+      await consume(addresses, addressKey);
+      await consume(names, nameKey);
+      await consume(namesInAll, nameInAllKey);
     },
-    enterAddress: (address) => consume(addresses, address),
-    async passed(name) {
-      await names.delete(name);
+    enterAddress: (door, address) => consume(addresses, `${door} ${networkOf(address)}`),
+    async passed(door, name, address) {
+      const { addressKey, nameKey, nameInAllKey } = keysOf(door, name, address);
+      await names.delete(nameKey);
+      await addresses.reward(addressKey);
+      await namesInAll.reward(nameInAllKey);
     },
   };
+}
+
+/** An IPv4 address, or the /64 network of an IPv6 address, all of which one household or machine may use. */
+export function networkOf(address: string): string {
+  const [plain = ""] = address.split("%");
+  const mapped = /^::ffff:([\d.]+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined && isIPv4(mapped)) return mapped;
+  if (!isIPv6(plain)) return plain;
+  // the canonical form has hexadecimal groups alone
+  const canonical = new URL(`http://[${plain}]/`).hostname.slice(1, -1);
+  const [head = "", tail] = canonical.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  if (tail !== undefined) {
+    const last = tail === "" ? [] : tail.split(":");
+    groups.push(...Array<string>(8 - groups.length - last.length).fill("0"), ...last);
+  }
+  return `${groups.slice(0, 4).join(":")}::/64`;
 }
 
 async function consume(limiter: RateLimiterMemory, what: string): Promise<void> {

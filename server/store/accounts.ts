@@ -76,6 +76,10 @@ export class AccountError extends Error {
   }
 }
 
+export function alreadySetUp(): AccountError {
+  return new AccountError("set-up", "The dashboard has its owner already; sign in.");
+}
+
 export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner" | "other-password";
 
 /** How long a link is good. */
@@ -113,8 +117,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
     isSetUp: () => database.run(isSetUp),
     setUp: (name, password) =>
       change(async (trx) => {
-        if (await isSetUp(trx))
-          throw new AccountError("set-up", "The dashboard has its owner already; sign in.");
+        if (await isSetUp(trx)) throw alreadySetUp();
         await markSetUp(trx, now());
         const person = { name, role: "owner" } as const;
         const id = await insert(trx, person, password);

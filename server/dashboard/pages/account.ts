@@ -56,14 +56,14 @@ ${passwordForm(found?.password !== undefined, csrf, locale)}`;
 async function changePassword(parts: DashboardParts, request: FastifyRequest): Promise<void> {
   const { accounts, passwords, throttle } = parts;
   const { id, name } = visitOf(request).person;
-  await throttle.enter(name, request.ip);
+  await throttle.enter("account", name, request.ip);
   const kept = (await accounts.find(name))?.password;
   const isRight = await passwords.verify(password(request, "current"), kept);
   if (!isRight || kept === undefined) {
     await accounts.note({ actor: name, action: "sign-in refused", subject: name });
     throw new Refusal("invalid_request", ({ account }) => account.wrong);
   }
-  await throttle.passed(name);
+  await throttle.passed("account", name, request.ip);
   await accounts.changePassword(id, kept, await choosePassword(passwords, name, password(request)));
 }
 

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply } from "fastify";
-import type { Person } from "../../store/accounts.ts";
+import { alreadySetUp, type Person } from "../../store/accounts.ts";
 import { type Content, type Html, html } from "../html.ts";
 import type { Words } from "../languages/english.ts";
 import { localeOf } from "../languages/locale.ts";
@@ -33,8 +33,11 @@ function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
   });
   scope.post("/setup", async (request, reply) => {
     const [token, name] = [field(request, "token"), field(request, "name")];
-    await throttle.enter("the first owner", request.ip);
+    // once there is an owner nothing can be guessed here, so junk is refused before it is counted
+    const isSetUp = await accounts.isSetUp();
+    if (!isSetUp) await throttle.enter("setup", "the first owner", request.ip);
     try {
+      if (isSetUp) throw alreadySetUp();
       requireToken(token, await parts.setupToken());
       const kept = await choosePassword(passwords, readPersonName(name), password(request));
       const owner = await accounts.setUp(readPersonName(name), kept);
@@ -67,7 +70,7 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
   });
   scope.post("/login", async (request, reply) => {
     const name = field(request, "name").toLowerCase().slice(0, 64);
-    await throttle.enter(name, request.ip);
+    await throttle.enter("login", name, request.ip);
     const found = await accounts.find(name);
     if (!(await passwords.verify(password(request), found?.password)) || !found) {
       if (found) await accounts.note({ actor: name, action: "sign-in refused", subject: name });
@@ -75,7 +78,7 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
       const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
       return page(reply.code(401), words.signIn.signIn, form);
     }
-    await throttle.passed(name);
+    await throttle.passed("login", name, request.ip);
     await accounts.note({ actor: name, action: "signed in", subject: name });
     return signIn(parts, reply, found.person);
   });
@@ -102,9 +105,9 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
   });
   scope.post("/join", async (request, reply) => {
     const link = field(request, "link");
-    await throttle.enter("a link", request.ip);
     const person = await accounts.invited(link);
     if (!person) return showDeadLink(reply);
+    await throttle.enter("join", person.id, request.ip);
     try {
       const joined = await accounts.join(
         link,

@@ -43,7 +43,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
 
   scope.get(startPath, (request, reply) =>
     telling(request, reply, async () => {
-      await throttle.enterAddress(request.ip);
+      await throttle.enterAddress("provider", request.ip);
       const { cookie, flow } = beginFlow(readLink(request), now());
       const target = await provider.begin(flow);
       return reply
@@ -53,7 +53,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
   );
   scope.get(callbackPath, (request, reply) =>
     telling(request, reply, async () => {
-      await throttle.enterAddress(request.ip);
+      await throttle.enterAddress("provider", request.ip);
       void reply.clearCookie(cookieName, options);
       const flow = readFlow(request.cookies[cookieName] ?? "", now());
       if (!flow) throw notBegunHere();

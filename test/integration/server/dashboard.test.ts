@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { ApiSettings } from "../../../server/api/settings.ts";
 import { openDatabase } from "../../../server/store/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
@@ -36,10 +37,10 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function start(url: string, setup = "setup"): Promise<TestApi> {
+function start(url: string, setup = "setup", more: Partial<ApiSettings> = {}): Promise<TestApi> {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const dashboard = { url, setupFile: join(folder, setup) };
-  return startTestApi({ mist: route, mistv2: route, arcana: route }, { database, dashboard });
+  return startTestApi({ mist: route, mistv2: route, arcana: route }, { database, dashboard, ...more });
 }
 
 function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Page> {
@@ -132,18 +133,37 @@ describe("a sign-in", () => {
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
   });
 
-  it("is slowed down after ten wrong passwords, and who is signed in goes on", async () => {
+  it("is slowed down after ten wrong passwords from a network, and who is signed in or elsewhere goes on", async () => {
+    await api.stop();
+    api = await start("http://127.0.0.1:8000", "setup", { trustedProxies: ["127.0.0.0/8"] });
+    const signedIn = new Visitor(api.url);
+    signedIn.cookie = owner.cookie;
     const visitor = new Visitor(api.url);
-    const tries = Array.from({ length: 11 }, (_, i) => i);
+    const signIn = async (from: string, given: string) => {
+      const headers = { "x-forwarded-for": from };
+      return (await visitor.post("/dashboard/login", { name: "ada", password: given }, headers)).status;
+    };
     const statuses: number[] = [];
-    for (const i of tries) {
-      statuses.push(
-        (await visitor.post("/dashboard/login", { name: "ada", password: `guess number ${i}` })).status,
-      );
+    for (let i = 0; i < 11; i++) {
+      // the last is what the proxy saw; before it stands what a caller made up
+      statuses.push(await signIn(`198.51.100.${i}, 2001:db8::${i}`, `guess number ${i}`));
     }
     expect(statuses).toEqual([...Array(10).fill(401), 429]);
-    expect((await visitor.post("/dashboard/login", { name: "ada", password })).status).toBe(429);
-    expect((await owner.get("/dashboard/keys")).status).toBe(200);
+    expect(await signIn("2001:db8::abcd", password)).toBe(429);
+    expect((await signedIn.get("/dashboard/keys")).status).toBe(200);
+    expect(await signIn("2001:db8:0:1::1", password)).toBe(303);
+  });
+
+  it("is not slowed down by junk sent to /setup and /join, which count nothing", async () => {
+    const visitor = new Visitor(api.url);
+    const junk = Array.from({ length: 210 }, () => setUp(visitor, { token: "junk" }));
+    for (const { status } of await Promise.all(junk)) expect(status).toBe(400);
+    for (let i = 0; i < 11; i++) {
+      const dead = await visitor.post("/dashboard/join", { link: `junk ${i}`, password });
+      expect(dead.status).toBe(404);
+    }
+    expect((await visitor.post("/dashboard/login", { name: "ada", password })).status).toBe(303);
+    expect((await (await joined("bob", "member", "blue")).get("/dashboard/keys")).status).toBe(200);
   });
 
   it("is seen among one's sessions, from each of which the others can be ended", async () => {

@@ -171,6 +171,9 @@ describe("settings", () => {
       jsonAudioBytes: 64 * 1024 * 1024,
       highestRate: 384_000,
     });
+    expect(readApiSettings(routing).trustedProxies).toEqual([]);
+    const proxies = { ...routing, [env.trustedProxies]: "10.0.0.0/8, 2001:db8::/32,192.0.2.1" };
+    expect(readApiSettings(proxies).trustedProxies).toEqual(["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"]);
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
   });
 
@@ -178,6 +181,12 @@ describe("settings", () => {
     [{ ...routing, [env.port]: "http" }, 'SVC_TTS_PORT must be an integer from 0 to 65535; it is "http".'],
     [{ ...routing, [env.maxHeldBytes]: "1000" }, "SVC_TTS_MAX_HELD_BYTES must be an integer from 134217728"],
     [{ ...routing, [env.drainSeconds]: "-1" }, "SVC_TTS_DRAIN_SECONDS must be an integer"],
+    ...["10.0.0.0/0", "10.0.0.0/33", "10.0.0", "proxy", "::1/129", "10.0.0.0/8/8"].map(
+      (wrong): [Record<string, string>, string] => [
+        { ...routing, [env.trustedProxies]: `192.0.2.1, ${wrong}` },
+        `SVC_TTS_TRUSTED_PROXIES must be addresses and networks with commas between, as 10.0.0.0/8,2001:db8::/32, and not all addresses; it has "${wrong}".`,
+      ],
+    ),
     [
       { ...routing, [env.database]: "db", [env.dashboardUrl]: "tts.example.com" },
       'SVC_TTS_DASHBOARD_URL must be where people reach this server, as https://tts.example.com, without a path; it is "tts.example.com".',

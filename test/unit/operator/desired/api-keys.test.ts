@@ -10,7 +10,9 @@ function deploymentOf(api: object) {
     apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
   const [container] = template?.spec?.containers ?? [];
   const own =
-    container?.env?.filter(({ name }) => /_TTS_(KEYS_FILE|DATABASE|DASHBOARD|OIDC|SPOOL)/.test(name)) ?? [];
+    container?.env?.filter(({ name }) =>
+      /_TTS_(KEYS_FILE|TRUSTED|DATABASE|DASHBOARD|OIDC|SPOOL)/.test(name),
+    ) ?? [];
   const mounts = container?.volumeMounts ?? [];
   const volumes = template?.spec?.volumes ?? [];
   return {
@@ -89,6 +91,14 @@ describe("keys of API pods", () => {
 });
 
 describe("the dashboard of API pods", () => {
+  it("believes the proxies that are named, and an older spec changes no pod", () => {
+    const trustedProxies = ["10.0.0.0/8", "2001:db8::/32"];
+    expect(deploymentOf({ trustedProxies }).env).toEqual({
+      SVC_TTS_TRUSTED_PROXIES: "10.0.0.0/8,2001:db8::/32",
+    });
+    expect(deploymentOf({}).env).toEqual({});
+  });
+
   it("is where people reach it, its first owner made by a text of a Secret", () => {
     const dashboard = { url: "https://tts.example.com", setupSecretRef: { name: "setup" } };
     const { env, volumeAt } = deploymentOf({ keys: { sqlite }, dashboard });

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "vitest";
+import { createThrottle, networkOf } from "../../../server/dashboard/throttle.ts";
+
+const limited = { code: "rate_limited", retryAfterSeconds: expect.any(Number) };
+
+describe("the limits of the sign-in", () => {
+  it("close a name after ten tries from one network, and leave it open to others", async () => {
+    const throttle = createThrottle();
+    for (let i = 0; i < 10; i++) await throttle.enter("login", "ada", `2001:db8::${i}`);
+    await expect(throttle.enter("login", "ada", "2001:db8::ffff:1")).rejects.toMatchObject(limited);
+    await throttle.enter("login", "ada", "2001:db8:0:1::1");
+    await throttle.enter("login", "ada", "192.0.2.1");
+    await throttle.enter("account", "ada", "2001:db8::1");
+  });
+
+  it("close a name after a hundred tries from all networks", async () => {
+    const throttle = createThrottle();
+    for (let i = 0; i < 100; i++) await throttle.enter("login", "ada", `192.0.2.${i}`);
+    await expect(throttle.enter("login", "ada", "198.51.100.1")).rejects.toMatchObject(limited);
+  });
+
+  it("close one way in to a network after 200 tries, and leave the others open", async () => {
+    const throttle = createThrottle();
+    for (let i = 0; i < 200; i++) await throttle.enter("setup", `name ${i}`, "192.0.2.1");
+    await expect(throttle.enter("setup", "another", "192.0.2.1")).rejects.toMatchObject(limited);
+    await throttle.enter("login", "ada", "192.0.2.1");
+  });
+
+  it("do not count who gave the right password", async () => {
+    const throttle = createThrottle();
+    for (let i = 0; i < 300; i++) {
+      await throttle.enter("login", "ada", "192.0.2.1");
+      await throttle.passed("login", "ada", "192.0.2.1");
+    }
+  });
+});
+
+it.each([
+  ["192.0.2.7", "192.0.2.7"],
+  ["::ffff:192.0.2.7", "192.0.2.7"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+  ["2001:0DB8:0001:2::", "2001:db8:1:2::/64"],
+  ["fe80::1%eth0", "fe80:0:0:0::/64"],
+  ["::1", "0:0:0:0::/64"],
+  ["64:ff9b::192.0.2.7", "64:ff9b:0:0::/64"],
+  ["not an address", "not an address"],
+])("the network of %s is %s", (address, network) => {
+  expect(networkOf(address)).toBe(network);
+});
