@@ -5,6 +5,8 @@ NODE := node_modules/.bin/node
 BIN := node_modules/.bin
 # tools start Node by its name: let them find the pinned one
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+# every process of ours starts a second sooner when Node keeps what it compiled
+export NODE_COMPILE_CACHE := $(or $(SVC_TTS_CACHE),$(HOME)/.cache/svc-tts)/compiled
 
 .PHONY: help
 help: ## list these targets

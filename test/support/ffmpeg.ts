@@ -21,7 +21,11 @@ export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = [
   try {
     const file = join(folder, "audio");
     await writeFile(file, bytes);
-    return await decodeFile(["-v", "error", ...form, "-i", file]);
+    const decoder = Buffer.from(bytes).includes("OpusHead") ? ["-c:a", "libopus"] : []; // FFmpeg's own is 12 ms late at 8 kHz
+    const { stdout, log } = await ffmpeg([...decoder, ...form, "-i", file, "-f", "s16le", "-ac", "1", "pipe:1"]);
+    const [, codec = "", rate] = /Stream #0:0.*: Audio: (\w+).*?, (\d+) Hz/.exec(log) ?? [];
+    if (!rate) throw new Error(`FFmpeg found no audio: ${log}`);
+    return { samples: new Int16Array(new Uint8Array(stdout).buffer), rate: Number(rate), codec };
   } finally {
     await rm(folder, { recursive: true });
   }
@@ -35,41 +39,25 @@ export async function resampleByFfmpeg(samples: Int16Array, from: number, to: nu
     await writeFile(file, new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength));
     const input = ["-f", "s16le", "-ar", String(from), "-ac", "1", "-i", file];
     const filter = ["-af", "aresample=filter_size=128:phase_shift=10:cutoff=0.96", "-ar", String(to)];
-    const pcm = await run("ffmpeg", ["-v", "error", ...input, ...filter, "-f", "s16le", "pipe:1"]);
-    return new Int16Array(new Uint8Array(pcm).buffer);
+    const { stdout } = await ffmpeg([...input, ...filter, "-f", "s16le", "pipe:1"]);
+    return new Int16Array(new Uint8Array(stdout).buffer);
   } finally {
     await rm(folder, { recursive: true });
   }
 }
 
-async function decodeFile(input: readonly string[]): Promise<Heard> {
-  const facts = await run("ffprobe", [
-    ...input,
-    "-show_entries",
-    "stream=codec_name,sample_rate",
-    "-of",
-    "json",
-  ]);
-  const { streams } = JSON.parse(facts.toString()) as {
-    streams: { codec_name: string; sample_rate: string }[];
-  };
-  const [stream] = streams;
-  if (!stream) throw new Error("FFmpeg found no audio");
-  const decoder = stream.codec_name === "opus" ? ["-c:a", "libopus"] : []; // FFmpeg's own is 12 ms late at 8 kHz
-  const pcm = await run("ffmpeg", [...decoder, ...input, "-f", "s16le", "-ac", "1", "pipe:1"]);
-  const samples = new Int16Array(new Uint8Array(pcm).buffer);
-  return { samples, rate: Number(stream.sample_rate), codec: stream.codec_name };
-}
-
-async function run(program: string, parameters: readonly string[]): Promise<Buffer> {
-  const { stdout, stderr } = await promisify(execFile)(program, parameters, {
+/** @returns what it wrote, and its log, in which it complained of nothing. */
+async function ffmpeg(parameters: readonly string[]): Promise<{ stdout: Buffer; log: string }> {
+  const quiet = ["-hide_banner", "-nostdin", "-nostats", "-v", "level+info"];
+  const { stdout, stderr } = await promisify(execFile)("ffmpeg", [...quiet, ...parameters], {
     encoding: "buffer",
     maxBuffer: 512 * 1024 * 1024,
   }).catch((cause: unknown) => {
-    throw new Error(`${program} failed; where it is missing: make deps`, { cause });
+    throw new Error("ffmpeg failed; where it is missing: make deps", { cause });
   });
-  if (stderr.length > 0) throw new Error(`${program}: ${stderr.toString()}`);
-  return stdout;
+  const log = stderr.toString();
+  if (/\[(error|fatal|panic)\]/.test(log)) throw new Error(`ffmpeg: ${log}`);
+  return { stdout, log };
 }
 
 /** The strongest frequency, in Hz: a scan, refined; the edges are left out, where codecs fade. */

@@ -99,7 +99,7 @@ test("any Unicode is answered with sound or silence, in every language", async (
   const random = pseudoRandom(11);
   for (const language of Object.keys(languages)) {
     const voice = voices.find((one) => one.language === language);
-    const texts = Array.from({ length: 8 }, () => randomText(random) || "\ud800");
+    const texts = Array.from({ length: 4 }, () => randomText(random) || "\ud800");
     const answers = await Promise.all(
       texts.map((text) => server.speakTimed({ speaker: voice?.id, text, pauseBetweenBrackets: true })),
     );

@@ -20,9 +20,9 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const allSentences = englishSentences;
-/** What every voice says here; `make test-speech` has each of them say it all. */
+/** `make test-speech` has every voice say all sentences. */
 const someSentences = englishSentences.slice(0, 8);
+const fewSentences = englishSentences.slice(0, 4);
 const mistVoices = voicesOf("mist").filter(({ language }) => language === "eng");
 
 function speakAll(speaker: string, sentences: readonly string[]): Promise<Spoken[]> {
@@ -38,26 +38,22 @@ async function recognizeEach(speeches: readonly (readonly Spoken[])[]): Promise<
 
 test("a recognizer understands every English voice of mist", async () => {
   const speeches: Spoken[][] = [];
-  for (const { id } of mistVoices) speeches.push(await speakAll(id, someSentences));
+  for (const { id } of mistVoices) speeches.push(await speakAll(id, fewSentences));
   for (const [i, { wordErrorRate }] of (await recognizeEach(speeches)).entries()) {
     expect(wordErrorRate, mistVoices[i]?.id).toBeLessThanOrEqual(0.3);
   }
 });
 
 describe("the default voice of English", () => {
-  let spoken: Spoken[];
-  beforeAll(async () => {
-    spoken = await speakAll("alan", allSentences);
-  });
-
   test("is understood, also as mulaw over a telephone, and not at all backwards", async () => {
+    const spoken = await speakAll("alan", someSentences);
     const telephone = await Promise.all(
-      allSentences.slice(0, 12).map(async (sentence) => ({
+      someSentences.map(async (sentence) => ({
         ...(await overTelephone(server.api, { speaker: "alan", text: sentence })),
         sentence,
       })),
     );
-    const backwards = spoken.slice(0, 4).map((one) => ({ ...one, samples: one.samples.toReversed() }));
+    const backwards = spoken.slice(0, 2).map((one) => ({ ...one, samples: one.samples.toReversed() }));
     const [plain, mulaw, nothing] = await recognizeEach([spoken, telephone, backwards]);
     expect(plain?.wordErrorRate).toBeLessThanOrEqual(0.15);
     expect(mulaw?.wordErrorRate).toBeLessThanOrEqual(0.25);
@@ -69,8 +65,9 @@ test("a recognizer that may choose among the sentences takes eSpeak NG's English
   const espeak = await openEspeak({ processes: 1, log: { info: () => undefined, warn: () => undefined } });
   try {
     const engines = new Engines(new Map([["espeak", espeak]]), []); // as on a machine without Flite
-    const right = await choose(await Promise.all(allSentences.map((text) => speakBy(engines, text))));
-    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(12);
+    const sentences = englishSentences.slice(0, 12);
+    const right = await choose(await Promise.all(sentences.map((text) => speakBy(engines, text))));
+    expect(right.filter(Boolean).length).toBeGreaterThanOrEqual(6); // by chance one is right
   } finally {
     await espeak.close();
   }
@@ -90,11 +87,11 @@ describe("word times of English", () => {
     "%s: they are where a forced alignment finds the words",
     async (speaker) => {
       const answers = new Map<string, TimedAnswer>();
-      for (const text of someSentences) answers.set(text, await server.speakTimed({ speaker, text }));
+      for (const text of fewSentences) answers.set(text, await server.speakTimed({ speaker, text }));
       const spoken = [...answers].map(([sentence, { samples, rate }]) => ({ samples, rate, sentence }));
       const errors = { start: [] as number[], end: [] as number[] };
       for (const [i, aligned] of (await align(spoken)).entries()) {
-        const { words } = answers.get(someSentences[i] ?? "") ?? { words: [] };
+        const { words } = answers.get(fewSentences[i] ?? "") ?? { words: [] };
         expect(aligned).toHaveLength(words.length);
         for (const [at, word] of aligned.entries()) {
           errors.start.push((words[at]?.start ?? 0) - word.start);

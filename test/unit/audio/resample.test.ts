@@ -17,7 +17,13 @@ function inPieces(resampler: Resampler, samples: Int16Array, piece: number): Flo
   for (let at = 0; at < samples.length; at += piece)
     parts.push(resampler.push(samples.subarray(at, at + piece)));
   parts.push(resampler.finish());
-  return Float64Array.from(parts.flatMap((part) => [...part]));
+  const whole = new Float64Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 /** Power of the fitted tone over the power of everything else, in dB, away from both ends. */

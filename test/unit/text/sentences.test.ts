@@ -152,14 +152,15 @@ test.each(["a.", "?! ", ". ", "1 ", "$ ", "a1/", "!", "😀 "])(
     const text = unit.repeat(Math.ceil(1_000_000 / unit.length));
     let characters = 0;
     let tokensSinceRest = 0;
+    let mostWithoutRest = 0;
     for (const item of readTokens([{ kind: "text", text, stretch: 1 }])) {
       if (item.kind === "rest") tokensSinceRest = 0;
       if (item.kind !== "token") continue;
-      tokensSinceRest++;
+      mostWithoutRest = Math.max(mostWithoutRest, ++tokensSinceRest);
       const { before, text: core, after } = item.token;
       characters = Math.max(characters, before.length + core.length + after.length);
-      expect(tokensSinceRest).toBeLessThanOrEqual(5_000);
     }
+    expect(mostWithoutRest).toBeLessThanOrEqual(5_000);
     expect(characters).toBeLessThanOrEqual(100 + 2 * 60 + 100);
   },
 );
