@@ -22,7 +22,17 @@ export async function decodeAudio(bytes: Uint8Array, form: readonly string[] = [
     const file = join(folder, "audio");
     await writeFile(file, bytes);
     const decoder = Buffer.from(bytes).includes("OpusHead") ? ["-c:a", "libopus"] : []; // FFmpeg's own is 12 ms late at 8 kHz
-    const { stdout, log } = await ffmpeg([...decoder, ...form, "-i", file, "-f", "s16le", "-ac", "1", "pipe:1"]);
+    const { stdout, log } = await ffmpeg([
+      ...decoder,
+      ...form,
+      "-i",
+      file,
+      "-f",
+      "s16le",
+      "-ac",
+      "1",
+      "pipe:1",
+    ]);
     const [, codec = "", rate] = /Stream #0:0.*: Audio: (\w+).*?, (\d+) Hz/.exec(log) ?? [];
     if (!rate) throw new Error(`FFmpeg found no audio: ${log}`);
     return { samples: new Int16Array(new Uint8Array(stdout).buffer), rate: Number(rate), codec };

@@ -90,7 +90,8 @@ describe("an Ogg Opus file", () => {
         return (await decodeAudio(file)).samples;
       }),
     );
-    for (const other of heard) expect(Buffer.compare(bytesOf(other), bytesOf(heard[0] as Int16Array))).toBe(0);
+    for (const other of heard)
+      expect(Buffer.compare(bytesOf(other), bytesOf(heard[0] as Int16Array))).toBe(0);
     expect(toneOf({ samples: heard[0] as Int16Array, rate: 48_000 })).toBeGreaterThan(300);
   });
 
