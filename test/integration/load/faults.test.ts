@@ -177,7 +177,7 @@ describe("an engine process that is killed", () => {
 describe("hundreds of callers who hang up", () => {
   const random = seededRandom("hang-ups");
   const callersAtOnce = 40;
-  const mostPieces = 60;
+  const mostPieces = 40;
 
   /**
    * Each hangs up when the wave has heard a number of pieces of audio that the seed chose: before the request is sent,
@@ -230,7 +230,7 @@ describe("hundreds of callers who hang up", () => {
       descriptors: descriptorsOf(pid),
       children: childrenOf(pid).length,
     }));
-    await waves(7);
+    await waves(5);
     await eventually("descriptors are as few as before", () =>
       tiers.every(({ pid }, i) => descriptorsOf(pid) <= (before[i]?.descriptors ?? 0) + 10),
     );
