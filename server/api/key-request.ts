@@ -1,5 +1,5 @@
 import Type from "typebox";
-import { type KeyFacts, type Scope, scopes } from "../store/key.ts";
+import { type KeyFacts, type KeyLimits, type Scope, scopes } from "../store/key.ts";
 import type { Rotation } from "../store/key-book.ts";
 import { FieldReader, shown } from "./field-reader.ts";
 
@@ -23,7 +23,10 @@ export const rotationFields = {
     maximum: 8784,
     description: "How long the secrets so far are still good; 24 unless given.",
   }),
-  expiresAt: keyFields.expiresAt,
+  expiresAt: Type.String({
+    maxLength: 64,
+    description: "When the new secret ends (RFC 3339); as the key so far unless given.",
+  }),
 } as const;
 
 const usualOverlapHours = 24;
@@ -33,10 +36,17 @@ const plainName = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 /**
  * @param body as a caller sends it. @param now milliseconds since the epoch.
- * @param team whose keys the caller may make; undefined: anybody's.
+ * @param team whose keys the caller may make; undefined: anybody's. A team's own people and keys grant neither `admin` nor more
+ * than the server's limits.
+ * @param serverLimits of keys that have none of their own.
  * @throws Failure `invalid_request` naming every field that is wrong.
  */
-export function readKeyFacts(body: unknown, now: number, team: string | undefined): KeyFacts {
+export function readKeyFacts(
+  body: unknown,
+  now: number,
+  team: string | undefined,
+  serverLimits: KeyLimits,
+): KeyFacts {
   const reader = new FieldReader(body, []);
   const name = readName(reader, "name", reader.readRequired<string>("name", keyFields.name)) ?? "";
   const wanted = reader.read<readonly Scope[]>("scopes", keyFields.scopes) ?? ["tts:write"];
@@ -44,9 +54,19 @@ export function readKeyFacts(body: unknown, now: number, team: string | undefine
   if (team !== undefined && named !== undefined && named !== team) {
     reader.refuse("team", `must be ${team}, or be left out; it is ${shown(named)}`);
   }
+  if (team !== undefined && wanted.includes("admin")) {
+    reader.refuse("scopes", "may hold admin only where an owner, or a key without a team, makes the key");
+  }
   const expiresAt = readExpiry(reader, now);
-  const requestsPerMinute = reader.read<number>("requestsPerMinute", keyFields.requestsPerMinute);
-  const streams = reader.read<number>("streams", keyFields.streams);
+  const readLimit = (name: keyof KeyLimits): number | undefined => {
+    const value = reader.read<number>(name, keyFields[name]);
+    const most = team === undefined ? undefined : serverLimits[name];
+    if (value === undefined || most === undefined || value <= most) return value;
+    reader.refuse(name, `may be ${most} at most, as the server's own limit; an owner may give more`);
+    return undefined;
+  };
+  const requestsPerMinute = readLimit("requestsPerMinute");
+  const streams = readLimit("streams");
   reader.finish();
   const owner = team ?? named;
   return {

@@ -2,6 +2,7 @@ import type { FastifyBaseLogger } from "fastify";
 import type { Clock } from "../clock.ts";
 import type { DashboardParts } from "../dashboard/parts.ts";
 import type { FollowedLexicon } from "../store/followed-lexicon.ts";
+import type { KeyLimits } from "../store/key.ts";
 import type { KeyBook } from "../store/key-book.ts";
 import type { KeyStore } from "../store/key-store.ts";
 import type { KeyTableUser } from "../store/key-table.ts";
@@ -60,6 +61,8 @@ export interface ApiParts {
   readonly trustedProxies: readonly string[];
   readonly voices: VoiceDirectory;
   readonly keys: KeyStore;
+  /** Of keys that have none of their own. */
+  readonly keyLimits: KeyLimits;
   /** Whether there are keys to let callers in by; false where they are in a database alone that was never read. */
   readonly hasKeys: () => boolean;
   /** Undefined without a database: keys are changed elsewhere. */

@@ -163,6 +163,7 @@ export async function startApiTier(
     memory: createByteBudget(limits.heldBytes, limits.heldWaitMs),
     voices,
     keys: joinKeys(settings, files.keys, followed, log),
+    keyLimits: settings.keyLimits,
     hasKeys: () => !followed || followed.isRead() || hasOtherKeys(settings, files),
     keyBook: hasDatabase ? keyBook : undefined,
     usage,

@@ -77,7 +77,7 @@ const rotateCommand: Command = {
   options: {
     name,
     overlap: { value: "HOURS", help: "how long the old one is still good", default: "24" },
-    expires,
+    expires: { ...expires, help: "when the new one ends, as 2027-01-31; as the key so far unless given" },
     ...where,
   },
   async run(shell, options) {

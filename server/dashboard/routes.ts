@@ -70,7 +70,7 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     addSignInPages(scope, parts);
     addSingleSignOn(scope, parts);
     addAccountPage(scope, parts);
-    addKeyPages(scope, parts);
+    addKeyPages(scope, parts, api);
     addPlayground(scope, parts, api);
     addWordPages(scope, parts, api);
     addUsagePages(scope, parts, api);

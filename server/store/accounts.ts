@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from "node:crypto";
 import type { Transaction } from "kysely";
 import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
+import { listMadeKeys, type MadeKey, revokeMadeKeys } from "./key-makers.ts";
 import { changeInTurn } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
 import { isSetUp, markSetUp } from "./set-up.ts";
@@ -47,8 +48,13 @@ export interface Accounts {
   add(actor: string, person: Omit<Person, "id">): Promise<string>;
   /** Another link for who lost the password; that one holds until the link is used. @throws AccountError when there is nobody. */
   invite(actor: string, id: string): Promise<string>;
-  /** @throws AccountError when there is nobody, or nobody else is an owner. */
-  remove(actor: string, id: string): Promise<void>;
+  /** By person's id, the keys that are good and of which the person has seen a secret. */
+  madeKeys(): Promise<(id: string) => readonly MadeKey[]>;
+  /**
+   * @param revokesKeys also ends those keys.
+   * @throws AccountError when there is nobody, or nobody else is an owner.
+   */
+  remove(actor: string, id: string, revokesKeys?: boolean): Promise<void>;
   /** Whom a link is for, while it is good. */
   invited(secret: string): Promise<Person | undefined>;
   /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
@@ -148,7 +154,11 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         await audit(trx, { actor, action: "link made", subject: name });
         return makeLink(trx, id);
       }),
-    remove: (actor, id) =>
+    madeKeys: async () => {
+      const keysOf = await database.run((db) => listMadeKeys(db, now()));
+      return (id) => keysOf(`person:${id}`);
+    },
+    remove: (actor, id, revokesKeys = false) =>
       change(async (trx) => {
         const { name, role } = await require(trx, id);
         if (role === "owner") await requireAnotherOwner(trx, id);
@@ -157,6 +167,8 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         await trx.deleteFrom("identities").where("user_id", "=", id).execute();
         await trx.deleteFrom("users").where("id", "=", id).execute();
         await audit(trx, { actor, action: "person removed", subject: name });
+        const revoked = revokesKeys ? await revokeMadeKeys(trx, `person:${id}`, now()) : [];
+        for (const key of revoked) await audit(trx, { actor, action: "key revoked", subject: key.name });
       }),
     invited: (secret) =>
       database.run(async (db) => {

@@ -10,7 +10,7 @@ export interface KeyBook {
   revoke(name: string): Promise<void>;
   /**
    * Gives the key one more secret; those before it end after the overlap, or when they would have ended anyway.
-   * @throws KeyBookError when there is none of that name.
+   * @throws KeyBookError when there is none of that name, or all its secrets have ended.
    */
   rotate(name: string, key: string, change: Rotation): Promise<void>;
   close(): Promise<void>;
@@ -19,7 +19,7 @@ export interface KeyBook {
 export interface Rotation {
   /** Milliseconds since the epoch: when the secrets so far end. */
   readonly endOfOthers: number;
-  /** When the new one ends; never unless given. */
+  /** When the new one ends; as the key so far unless given. */
   readonly expiresAt?: number;
 }
 
@@ -40,7 +40,7 @@ export interface ListedKey {
 
 /** Something that whoever gave the command can put right. */
 export class KeyBookError extends Error {
-  readonly reason: "missing" | "taken";
+  readonly reason: "missing" | "taken" | "forbidden";
 
   constructor(reason: KeyBookError["reason"], message: string) {
     super(message);
@@ -54,6 +54,16 @@ export function noSuchKey(name: string): KeyBookError {
     "missing",
     `there is no key named ${name}; svc-tts keys list shows those that there are`,
   );
+}
+
+export function adminKey(name: string): KeyBookError {
+  return new KeyBookError("forbidden", `the key ${name} has the scope admin; an owner may rotate it`);
+}
+
+/** When a key ends, by the ends of its secrets; undefined: never. */
+export function latestEnd(ends: readonly (number | undefined)[]): number | undefined {
+  const latest = Math.max(...ends.map((end) => end ?? Number.POSITIVE_INFINITY));
+  return Number.isFinite(latest) ? latest : undefined;
 }
 
 export function nameTaken(name: string): KeyBookError {

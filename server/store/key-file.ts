@@ -1,7 +1,7 @@
 import { parse, stringify, YAMLParseError } from "yaml";
 import type { WatchedFile } from "../watched-file.ts";
 import { digestKey, type KeyFacts, type KeyLimits, type Scope, scopes } from "./key.ts";
-import { type KeyBook, type ListedKey, nameTaken, noSuchKey } from "./key-book.ts";
+import { type KeyBook, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-book.ts";
 import { type KeyEntry, KeyIndex, type KeyStore } from "./key-store.ts";
 
 /** The shape of `keys.yaml`: digests only, so it may lie in Git. */
@@ -131,8 +131,11 @@ export function openKeyFileBook(file: {
     async rotate(name, key, { endOfOthers, expiresAt }) {
       change((keys) => {
         const { expiresAt: _, ...last } = requireKey(keys, name);
+        const ends = keys.filter((entry) => entry.name === name).map(endOf);
+        const good = ends.filter((end) => end === undefined || end > file.now());
+        if (good.length === 0) throw noSuchKey(name);
         const sha256 = digestKey(key).toString("hex");
-        const added = { ...last, sha256, ...endAt(expiresAt) };
+        const added = { ...last, sha256, ...endAt(expiresAt ?? latestEnd(good)) };
         return [...keys.map((entry) => (entry.name === name ? endedBy(entry, endOfOthers) : entry)), added];
       });
     },
@@ -148,9 +151,12 @@ function requireKey(keys: KeyFile["keys"], name: string): FileEntry {
   return found;
 }
 
+function endOf({ expiresAt }: FileEntry): number | undefined {
+  return expiresAt === undefined ? undefined : Date.parse(expiresAt);
+}
+
 function endedBy(entry: FileEntry, endMs: number): FileEntry {
-  const own = entry.expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(entry.expiresAt);
-  return { ...entry, ...endAt(Math.min(own, endMs)) };
+  return { ...entry, ...endAt(Math.min(endOf(entry) ?? Number.POSITIVE_INFINITY, endMs)) };
 }
 
 function endAt(timeMs: number | undefined): { readonly expiresAt?: string } {

@@ -3,7 +3,16 @@ import type { Kysely, Transaction } from "kysely";
 import { type AuditEntry, writeAudit } from "./audit.ts";
 import type { Database } from "./database.ts";
 import { digestKey, type KeyFacts, type KeyLimits, type Scope } from "./key.ts";
-import { type KeyBook, type ListedKey, nameTaken, noSuchKey, type Rotation } from "./key-book.ts";
+import {
+  adminKey,
+  type KeyBook,
+  type ListedKey,
+  latestEnd,
+  nameTaken,
+  noSuchKey,
+  type Rotation,
+} from "./key-book.ts";
+import type { Maker } from "./key-makers.ts";
 import type { KeyEntry } from "./key-store.ts";
 import { changeInTurn, readRevision } from "./revisions.ts";
 import type { Tables } from "./schema.ts";
@@ -44,6 +53,10 @@ export interface KeyTableUser {
   readonly actor: string;
   /** Whose keys alone are seen and changed, and whose those are that are made; undefined: everybody's. */
   readonly team?: string | undefined;
+  /** Kept with each secret that is made; undefined: nobody known. */
+  readonly maker?: Maker;
+  /** Keys with the scope `admin` are out of reach, as their secrets would let this user do more than it may. */
+  readonly withoutAdmin?: boolean;
 }
 
 const commandLine: KeyTableUser = { actor: "the command line" };
@@ -52,7 +65,7 @@ const commandLine: KeyTableUser = { actor: "the command line" };
 export function openKeyTableBook(
   database: Database,
   now: () => number,
-  { actor, team }: KeyTableUser = commandLine,
+  { actor, team, maker, withoutAdmin = false }: KeyTableUser = commandLine,
 ): KeyBook {
   const change = (
     entry: Omit<AuditEntry, "actor">,
@@ -67,19 +80,21 @@ export function openKeyTableBook(
       const facts = team === undefined ? given : { ...given, team };
       const detail = [facts.scopes.join(" "), facts.team].filter((part) => part !== undefined).join(" of ");
       return change({ action: "key created", subject: facts.name, detail }, (trx) =>
-        insertKey(trx, key, facts, now()),
+        insertKey(trx, key, facts, { now: now(), maker }),
       );
     },
     list: async () => toListing(await database.run((db) => readSecrets(db, now(), team))),
     revoke: (name) =>
       change({ action: "key revoked", subject: name }, async (trx) => {
-        const id = await findKey(trx, name, team);
+        const { id } = await findKey(trx, name, team);
         await trx.updateTable("api_keys").set({ revoked_at: now() }).where("id", "=", id).execute();
       }),
     rotate: (name, key, rotation) =>
-      change({ action: "key rotated", subject: name }, async (trx) =>
-        addSecret(trx, await findKey(trx, name, team), key, rotation, now()),
-      ),
+      change({ action: "key rotated", subject: name }, async (trx) => {
+        const { id, scopes } = await findKey(trx, name, team);
+        if (withoutAdmin && scopes.split(" ").includes("admin")) throw adminKey(name);
+        await addSecret(trx, { id, name }, key, rotation, { now: now(), maker });
+      }),
     close: () => database.close(),
   };
 }
@@ -88,7 +103,7 @@ async function insertKey(
   trx: Transaction<Tables>,
   key: string,
   { name, team, scopes, limits, expiresAt }: KeyFacts,
-  now: number,
+  making: Making,
 ): Promise<void> {
   const live = trx
     .selectFrom("api_keys")
@@ -106,27 +121,40 @@ async function insertKey(
       scopes: scopes.join(" "),
       requests_per_minute: limits?.requestsPerMinute ?? null,
       streams: limits?.streams ?? null,
-      created_at: now,
+      created_at: making.now,
       revoked_at: null,
     })
     .execute();
-  await insertSecret(trx, id, key, expiresAt, now);
+  await insertSecret(trx, id, key, expiresAt, making);
 }
 
 async function addSecret(
   trx: Transaction<Tables>,
-  id: string,
+  { id, name }: { readonly id: string; readonly name: string },
   key: string,
   { endOfOthers, expiresAt }: Rotation,
-  now: number,
+  making: Making,
 ): Promise<void> {
+  const ends = await trx
+    .selectFrom("key_secrets")
+    .select("expires_at")
+    .where("key_id", "=", id)
+    .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", making.now)]))
+    .execute();
+  if (ends.length === 0) throw noSuchKey(name);
+  const end = latestEnd(ends.map(({ expires_at }) => (expires_at === null ? undefined : Number(expires_at))));
   await trx
     .updateTable("key_secrets")
     .set({ expires_at: endOfOthers })
     .where("key_id", "=", id)
     .where((row) => row.or([row("expires_at", "is", null), row("expires_at", ">", endOfOthers)]))
     .execute();
-  await insertSecret(trx, id, key, expiresAt, now);
+  await insertSecret(trx, id, key, expiresAt ?? end, making);
+}
+
+interface Making {
+  readonly now: number;
+  readonly maker: Maker | undefined;
 }
 
 async function insertSecret(
@@ -134,25 +162,32 @@ async function insertSecret(
   key_id: string,
   key: string,
   expiresAt: number | undefined,
-  now: number,
+  { now, maker }: Making,
 ): Promise<void> {
   const sha256 = digestKey(key).toString("hex");
   await trx
     .insertInto("key_secrets")
-    .values({ sha256, key_id, created_at: now, expires_at: expiresAt ?? null, last_used_at: null })
+    .values({
+      sha256,
+      key_id,
+      created_at: now,
+      expires_at: expiresAt ?? null,
+      made_by: maker ?? null,
+      last_used_at: null,
+    })
     .execute();
 }
 
-async function findKey(trx: Transaction<Tables>, name: string, team: string | undefined): Promise<string> {
+async function findKey(trx: Transaction<Tables>, name: string, team: string | undefined) {
   let query = trx
     .selectFrom("api_keys")
-    .select("id")
+    .select(["id", "scopes"])
     .where("name", "=", name)
     .where("revoked_at", "is", null);
   if (team !== undefined) query = query.where("team_id", "=", team);
   const row = await query.executeTakeFirst();
   if (!row) throw noSuchKey(name);
-  return row.id;
+  return row;
 }
 
 type SecretRow = Awaited<ReturnType<typeof readSecrets>>[number];

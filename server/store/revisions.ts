@@ -22,12 +22,16 @@ export function changeInTurn<Result>(
 ): Promise<Result> {
   return database.run((db) =>
     db.transaction().execute(async (trx) => {
-      await trx
-        .updateTable("revisions")
-        .set((row) => ({ number: row("number", "+", 1) }))
-        .where("name", "=", name)
-        .execute();
+      await raiseRevision(trx, name);
       return work(trx);
     }),
   );
+}
+
+export async function raiseRevision(trx: Transaction<Tables>, name: Revised): Promise<void> {
+  await trx
+    .updateTable("revisions")
+    .set((row) => ({ number: row("number", "+", 1) }))
+    .where("name", "=", name)
+    .execute();
 }

@@ -22,6 +22,8 @@ export interface Tables {
     readonly key_id: string;
     readonly created_at: number;
     readonly expires_at: number | null;
+    /** A `Maker`; null where the command line made it, or a release before migration 011. */
+    readonly made_by: string | null;
     readonly last_used_at: number | null;
   };
   /** A number for each thing that others follow, raised by whoever changes it. */
@@ -158,6 +160,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "008-voice-usage": { up: createVoiceUsage },
   "009-set-up": { up: createSetUp },
   "010-schema-readers": { up: createSchemaReaders },
+  "011-key-makers": { up: addKeyMakers },
 };
 
 /** The last migration of the oldest release that can work on the tables of this one. Older releases refuse to start on them. */
@@ -348,4 +351,8 @@ async function createSchemaReaders(db: Kysely<never>): Promise<void> {
     .addColumn("id", "integer", (column) => column.primaryKey())
     .addColumn("oldest", "text", (column) => column.notNull())
     .execute();
+}
+
+async function addKeyMakers(db: Kysely<never>): Promise<void> {
+  await db.schema.alterTable("key_secrets").addColumn("made_by", "text").execute();
 }

@@ -14,11 +14,11 @@ import { limitRate } from "../quota/hook.ts";
  * Without a database there are no such paths.
  */
 export function addKeyRoutes(app: FastifyInstance, parts: ApiParts): void {
-  const { keyBook, keys, quotas, lifecycle, now } = parts;
+  const { keyBook, keys, keyLimits, quotas, lifecycle, now } = parts;
   if (!keyBook) return;
   const onRequest = [refuseWhileDraining(lifecycle), requireScope(keys, "admin", now), limitRate(quotas)];
   const bookOf = ({ apiKey }: FastifyRequest) =>
-    keyBook({ actor: `the key ${apiKey?.name}`, team: apiKey?.team });
+    keyBook({ actor: `the key ${apiKey?.name}`, team: apiKey?.team, maker: `key:${apiKey?.id}` });
   const nameOf = ({ params }: FastifyRequest) => (params as { readonly name: string }).name;
 
   app.get("/v1/keys", { onRequest }, async (request, reply) => {
@@ -26,7 +26,7 @@ export function addKeyRoutes(app: FastifyInstance, parts: ApiParts): void {
     return reply.header("cache-control", "no-store").send({ keys: listed.map(shownKey) });
   });
   app.post("/v1/keys", { onRequest }, async (request, reply) => {
-    const facts = readKeyFacts(request.body, now(), request.apiKey?.team);
+    const facts = readKeyFacts(request.body, now(), request.apiKey?.team, keyLimits);
     const key = createKey();
     await inBook(bookOf(request), (book) => book.create(key, facts));
     return reply.code(201).header("cache-control", "no-store").send({ name: facts.name, key });
@@ -44,7 +44,7 @@ export function addKeyRoutes(app: FastifyInstance, parts: ApiParts): void {
   });
 }
 
-/** @throws Failure `not_found`, `name_taken` or `store_unavailable`. */
+/** @throws Failure `not_found`, `name_taken`, `insufficient_scope` or `store_unavailable`. */
 export async function inBook<Result>(
   book: KeyBook,
   work: (book: KeyBook) => Promise<Result>,
@@ -53,15 +53,26 @@ export async function inBook<Result>(
     return await work(book);
   } catch (cause) {
     if (cause instanceof KeyBookError) {
-      throw cause.reason === "taken"
-        ? new Failure("name_taken", "There is a key of this name already; choose another.", { cause })
-        : new Failure("not_found", "There is no key of this name.", { cause });
+      throw failureOf(cause);
     }
     if (!(cause instanceof StoreFailure)) throw cause;
     throw new Failure("store_unavailable", "Keys cannot be read or changed now; try again in a moment.", {
       retryAfterSeconds: 5,
       cause,
     });
+  }
+}
+
+function failureOf(cause: KeyBookError): Failure {
+  switch (cause.reason) {
+    case "taken":
+      return new Failure("name_taken", "There is a key of this name already; choose another.", { cause });
+    case "missing":
+      return new Failure("not_found", "There is no key of this name.", { cause });
+    case "forbidden":
+      return new Failure("insufficient_scope", "Only an owner rotates a key that may manage keys.", {
+        cause,
+      });
   }
 }
 

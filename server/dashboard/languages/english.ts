@@ -386,6 +386,7 @@ export const english = {
     changePerson: (name: string) => `Change ${name}`,
     newLink: "New link to sign in",
     remove: "Remove",
+    revokeKeys: (names: string) => `Also revoke the keys that they made or rotated: ${names}`,
     add: "Add somebody",
     teamHelp: "Members and viewers have one.",
     addAndLink: "Add, and make a link",

@@ -74,12 +74,14 @@ const failures: Record<ErrorCode, string> = {
 
 const plainName =
   "Erlaubt sind 1 bis 64 Buchstaben, Ziffern, Leerzeichen und ._@:+-; das erste Zeichen ist ein Buchstabe oder eine Ziffer.";
-const limitRule = "Erlaubt ist eine ganze Zahl von 1 bis 1.000.000.";
+const limitRule =
+  "Erlaubt ist eine ganze Zahl von 1 bis 1.000.000; mehr als die Grenze des Servers gibt nur ein Eigentümer.";
 
 const keyRules: Readonly<Record<string, string>> = {
   "/name": plainName,
   "/team": `${plainName} Es muss Ihr eigenes Team sein, wenn Sie kein Eigentümer sind.`,
-  "/scopes": "Wählen Sie mindestens eine Berechtigung.",
+  "/scopes":
+    "Wählen Sie mindestens eine Berechtigung; die Verwaltung von Schlüsseln erteilt nur ein Eigentümer.",
   "/expiresAt": "Das Datum muss in der Zukunft liegen.",
   "/requestsPerMinute": limitRule,
   "/streams": limitRule,
@@ -495,6 +497,8 @@ export const german: Words = {
     changePerson: (name) => `${name} ändern`,
     newLink: "Neuer Anmeldelink",
     remove: "Entfernen",
+    revokeKeys: (names) =>
+      `Auch die Schlüssel widerrufen, die diese Person angelegt oder erneuert hat: ${names}`,
     add: "Person hinzufügen",
     teamHelp: "Mitglieder und Betrachter gehören zu einem.",
     addAndLink: "Hinzufügen und Link erzeugen",

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readKeyFacts, readRotation } from "../../api/key-request.ts";
+import type { ApiParts } from "../../api/parts.ts";
 import { inBook } from "../../api/routes/keys.ts";
 import { Failure } from "../../errors.ts";
 import { createKey, type Scope, scopes } from "../../store/key.ts";
@@ -18,12 +19,23 @@ const dayMs = 86_400_000;
 const shownDays = 30;
 
 /** The token page: keys are made, rotated and revoked; what they are is shown once. */
-export function addKeyPages(scope: FastifyInstance, parts: DashboardParts): void {
+export function addKeyPages(
+  scope: FastifyInstance,
+  parts: DashboardParts,
+  { keyLimits }: Pick<ApiParts, "keyLimits">,
+): void {
   const look = { onRequest: requireVisit(parts, "owner", "member", "viewer") };
   const change = { onRequest: requireVisit(parts, "owner", "member"), preHandler: requireCsrf };
   const bookOf = (request: FastifyRequest) => {
     const { person } = visitOf(request);
-    return parts.keyBook({ actor: person.name, team: person.role === "owner" ? undefined : teamOf(request) });
+    const isOwner = person.role === "owner";
+    const team = isOwner ? undefined : teamOf(request);
+    return parts.keyBook({
+      actor: person.name,
+      team,
+      maker: `person:${person.id}`,
+      withoutAdmin: !isOwner,
+    });
   };
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content, form?: FormState) => {
     const listed = await inBook(bookOf(request), (book) => book.list());
@@ -43,7 +55,7 @@ ${mayChange && createForm(visitor, locale, form)}`;
     const { person } = visitOf(request);
     try {
       const team = person.role === "owner" ? undefined : teamOf(request);
-      const facts = readKeyFacts(keyFields(request), parts.now(), team);
+      const facts = readKeyFacts(keyFields(request), parts.now(), team, keyLimits);
       const key = createKey();
       await inBook(bookOf(request), (book) => book.create(key, facts));
       const locale = localeOf(request);
@@ -172,14 +184,19 @@ function usageOf(days: readonly DayOfUsage[], today: string, locale: Locale): Co
 <tbody>${rows}</tbody></table></details>`;
 }
 
-function changeForms({ csrf }: Visitor, { words }: Locale, { id, name }: ListedKey): Html {
+function changeForms({ csrf, person }: Visitor, { words }: Locale, key: ListedKey): Html {
   const { keys } = words;
+  const { id, name } = key;
+  const mayRotate = person.role === "owner" || !key.scopes.includes("admin");
   const hidden = html`${csrfField(csrf)}<input type="hidden" name="key" value="${name}">`;
   return html`<details><summary>${keys.changeKey(name)}</summary>
-<form method="post" action="${place}/rotate">${hidden}
+${
+  mayRotate &&
+  html`<form method="post" action="${place}/rotate">${hidden}
 <label for="overlap-${id}">${keys.overlap}</label>
 <input id="overlap-${id}" name="overlapHours" type="number" min="0" max="8784" value="24" required>
-<p class="row"><button class="plain">${keys.rotate}</button></p></form>
+<p class="row"><button class="plain">${keys.rotate}</button></p></form>`
+}
 <form method="post" action="${place}/revoke">${hidden}<p class="row"><button class="danger">${keys.revoke}</button></p></form>
 </details>`;
 }
@@ -198,7 +215,8 @@ function createForm({ csrf, person }: Visitor, { words }: Locale, state: FormSta
 <input id="${name}" name="${name}" value="${kept(name)}" ${attributes}${described && html` aria-describedby="${name}-help"`}${problem !== undefined && html` aria-invalid="true"`}>
 ${described && html`<p id="${name}-help" class="${problem === undefined ? "help" : "wrong"}">${problem ?? help}</p>`}</div>`;
   };
-  const choices = scopes.map(
+  const grantable = scopes.filter((scope) => scope !== "admin" || person.role === "owner");
+  const choices = grantable.map(
     (scope) =>
       html`<label class="choice"><input type="checkbox" name="scopes" value="${scope}"${isChosen(state, scope) && html` checked`}>${keys.scopes[scope]} <code>${scope}</code></label>`,
   );

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isRole, isTeamName, type ListedPerson, roles } from "../../store/accounts.ts";
+import type { MadeKey } from "../../store/key-makers.ts";
 import { type Content, type Html, html } from "../html.ts";
 import { localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
@@ -15,7 +16,8 @@ export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): v
   const { accounts } = parts;
   const guard = { onRequest: requireVisit(parts, "owner"), preHandler: requireCsrf };
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content, problem?: string) => {
-    const content = html`${above}${table(request, await accounts.list())}${addForm(request, problem)}`;
+    const [listed, keysOf] = [await accounts.list(), await accounts.madeKeys()];
+    const content = html`${above}${table(request, listed, keysOf)}${addForm(request, problem)}`;
     return sendPage(reply, { title: localeOf(request).words.people.title, place, content });
   };
   const linkTo = (secret: string) => `${parts.url}${base}/join?link=${secret}`;
@@ -41,7 +43,7 @@ export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): v
     return show(request, reply, linkCard(request, name, linkTo(secret)));
   });
   scope.post("/people/remove", guard, async (request, reply) => {
-    await accounts.remove(actorOf(request), field(request, "id"));
+    await accounts.remove(actorOf(request), field(request, "id"), field(request, "revokeKeys") === "on");
     return reply.redirect(place, 303);
   });
 }
@@ -64,15 +66,25 @@ function linkCard(request: FastifyRequest, name: string, link: string): Html {
 <code class="secret" id="link">${link}</code></div>`;
 }
 
-function table(request: FastifyRequest, listed: readonly ListedPerson[]): Html {
+function table(
+  request: FastifyRequest,
+  listed: readonly ListedPerson[],
+  keysOf: (id: string) => readonly MadeKey[],
+): Html {
   const { csrf } = visitOf(request);
   const { people } = localeOf(request).words;
+  const revocation = (id: string): Content => {
+    const keys = keysOf(id);
+    if (keys.length === 0) return undefined;
+    const names = keys.map((key) => key.name).join(", ");
+    return html`<label class="choice" dir="auto"><input type="checkbox" name="revokeKeys">${people.revokeKeys(names)}</label>`;
+  };
   const rows = listed.map(
     ({ id, name, role, team, signsInBy }) => html`<tr>
 <th scope="row" dir="auto">${name}</th><td>${people.roles[role]}</td><td dir="auto">${team ?? "–"}</td><td>${people.signsInBy[signsInBy ?? "none"]}</td>
 <td><details><summary>${people.changePerson(name)}</summary>
 <form method="post" action="${place}/link" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="plain">${people.newLink}</button></form>
-<form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}"><button class="danger">${people.remove}</button></form>
+<form method="post" action="${place}/remove" class="row">${csrfField(csrf)}<input type="hidden" name="id" value="${id}">${revocation(id)}<button class="danger">${people.remove}</button></form>
 </details></td></tr>`,
   );
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${people.title}"><table>

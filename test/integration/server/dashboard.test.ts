@@ -301,6 +301,31 @@ describe("the token page", () => {
   });
 });
 
+describe("a member's keys", () => {
+  beforeEach(() => setUp(owner));
+
+  it("may not manage keys or exceed the server's limits, and an admin key is rotated by owners alone", async () => {
+    await api.stop();
+    api = await start("http://127.0.0.1:8000", "setup", { keyLimits: { streams: 4 } });
+    const cookie = owner.cookie;
+    owner = new Visitor(api.url);
+    owner.cookie = cookie;
+    const member = await joined("bob", "member", "blue");
+    expect((await member.get("/dashboard/keys")).text).not.toContain('value="admin"');
+    expect(await makeKey(member, "root", { scopes: "admin" })).toBe("no key: 400");
+    expect(await makeKey(member, "fast", { streams: "5" })).toBe("no key: 400");
+    expect(await makeKey(member, "app", { streams: "4", requestsPerMinute: "1000" })).toMatch(/^svc_/);
+    const more = { scopes: "admin", team: "blue", streams: "5" };
+    expect(await makeKey(owner, "blue-root", more)).toMatch(/^svc_/);
+    const rotate = (visitor: Visitor) =>
+      visitor.post("/dashboard/keys/rotate", { key: "blue-root", overlapHours: "24" });
+    await member.get("/dashboard/keys");
+    expect((await rotate(member)).status).toBe(403);
+    await owner.get("/dashboard/keys");
+    expect((await rotate(owner)).text).toContain('id="new-key"');
+  });
+});
+
 describe("the playground", () => {
   beforeEach(() => setUp(owner));
 
@@ -369,7 +394,13 @@ describe("people", () => {
     const [own = "", bobs = ""] = [...page.text.matchAll(/name="id" value="([\w-]+)"/g)]
       .map(([, id]) => id)
       .filter((_, i) => i % 2 === 0);
-    expect((await owner.post("/dashboard/people/remove", { id: bobs })).status).toBe(303);
+    expect(page.text).not.toContain("revokeKeys");
+    await makeKey(member, "bobs-app");
+    expect((await owner.get("/dashboard/people")).text).toContain("made or rotated: bobs-app");
+    const removal = { id: bobs, revokeKeys: "on" };
+    expect((await owner.post("/dashboard/people/remove", removal)).status).toBe(303);
+    expect((await owner.get("/dashboard/keys")).text).not.toContain("bobs-app");
+    await owner.get("/dashboard/people");
     expect((await member.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
     const refused = await owner.post("/dashboard/people/remove", { id: own });
     expect(refused.text).toContain("This is the only owner");
@@ -445,6 +476,8 @@ describe("/v1/keys", () => {
     const admin = await adminKey({ team: "blue" });
     expect((await call("POST", "", admin, { name: "app" })).status).toBe(201);
     expect((await call("POST", "", admin, { name: "sly", team: "red" })).status).toBe(400);
+    const heir = await call("POST", "", admin, { name: "heir", scopes: ["admin"] });
+    expect([heir.status, heir.body.errors[0].pointer]).toEqual([400, "/scopes"]);
     expect((await call("GET", "", admin)).body.keys[0]).toMatchObject({ name: "app", team: "blue" });
     const opened = openDatabase(database);
     const facts: KeyFacts = { name: "red-app", team: "red", scopes: ["tts:write"] };

@@ -9,6 +9,7 @@ import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { createKey, digestKey, type KeyFacts } from "../../../server/store/key.ts";
 import type { KeyBook } from "../../../server/store/key-book.ts";
 import { openKeyFileBook } from "../../../server/store/key-file.ts";
+import type { Maker } from "../../../server/store/key-makers.ts";
 import { KeyIndex } from "../../../server/store/key-store.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
 import { createLexiconTable, LexiconError } from "../../../server/store/lexicon.ts";
@@ -60,24 +61,24 @@ const kinds: readonly [string, () => Promise<string>][] = [
   ["PostgreSQL", () => postgres.newDatabase()],
 ];
 
-describe("a key book", () => {
-  const books: readonly [string, () => Promise<KeyBook>][] = [
-    ...kinds.map(([kind, newPlace]): [string, () => Promise<KeyBook>] => [
-      `of ${kind}`,
-      async () => openKeyTableBook(opened(await newPlace()), () => now),
-    ]),
-    [
-      "of a file",
-      async () => {
-        let text = "";
-        const write = (next: string) => {
-          text = next;
-        };
-        return openKeyFileBook({ read: () => text, write, now: () => now });
-      },
-    ],
-  ];
+const books: readonly [string, () => Promise<KeyBook>][] = [
+  ...kinds.map(([kind, newPlace]): [string, () => Promise<KeyBook>] => [
+    `of ${kind}`,
+    async () => openKeyTableBook(opened(await newPlace()), () => now),
+  ]),
+  [
+    "of a file",
+    async () => {
+      let text = "";
+      const write = (next: string) => {
+        text = next;
+      };
+      return openKeyFileBook({ read: () => text, write, now: () => now });
+    },
+  ],
+];
 
+describe("a key book", () => {
   it.each(books)("%s makes, lists, rotates and revokes keys", async (_, openBook) => {
     const book = await openBook();
     const [first, second] = [createKey(), createKey()];
@@ -101,6 +102,28 @@ describe("a key book", () => {
     await book.create(createKey(), facts); // the name is free again
   });
 });
+
+it.each(books)(
+  "a key book %s rotates a key with the end that it has, and none that has ended",
+  async (_, openBook) => {
+    const book = await openBook();
+    await book.create(createKey(), { ...facts, expiresAt: now + 9 * hour });
+    for (const overlap of [hour, 2 * hour]) {
+      await book.rotate("app", createKey(), { endOfOthers: now + overlap });
+    }
+    await book.create(createKey(), { ...facts, name: "endless" });
+    await book.rotate("endless", createKey(), { endOfOthers: now + hour });
+    await book.rotate("endless", createKey(), { endOfOthers: now + hour });
+    const ends = (await book.list()).map(({ secrets }) => secrets.map(({ expiresAt }) => expiresAt));
+    expect(ends).toEqual([
+      [now + hour, now + 2 * hour, now + 9 * hour],
+      [now + hour, now + hour, undefined],
+    ]);
+    await book.create(createKey(), { ...facts, name: "ended", expiresAt: now });
+    const revived = book.rotate("ended", createKey(), { endOfOthers: now, expiresAt: now + hour });
+    await expect(revived).rejects.toThrow("no key named ended");
+  },
+);
 
 describe.each(kinds)("%s", (_, newPlace) => {
   describe("the table of keys", () => {
@@ -235,6 +258,36 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     const done = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
     expect(done).toHaveLength(1);
     expect(await accounts.list()).toHaveLength(1);
+  });
+
+  it("leave keys behind that are revoked with them on demand: those they made or rotated, and what those made", async () => {
+    const database = opened(await newPlace());
+    const accounts = createAccounts(database, () => now);
+    const books = (maker?: Maker) =>
+      openKeyTableBook(database, () => now, { actor: "x", ...(maker && { maker }) });
+    await accounts.setUp("ada", "kept");
+    const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
+    const [hers, others] = [books(`person:${eve.id}`), books("person:other")];
+    const scopes = ["tts:write"] as const;
+    await hers.create(createKey(), { name: "made", scopes });
+    await hers.create(createKey(), { name: "root", scopes: ["admin"] });
+    const root = (await hers.list()).find(({ name }) => name === "root");
+    await books(`key:${root?.id}`).create(createKey(), { name: "by root", scopes });
+    await others.create(createKey(), { name: "rotated", scopes });
+    await hers.rotate("rotated", createKey(), { endOfOthers: now });
+    await others.create(createKey(), { name: "not hers", scopes });
+    await hers.create(createKey(), { name: "ended", scopes, expiresAt: now });
+    await books().create(createKey(), { name: "of the command line", scopes });
+    await hers.create(createKey(), { name: "revoked", scopes });
+    await hers.revoke("revoked");
+    const made = (await accounts.madeKeys())(eve.id).map(({ name }) => name);
+    expect(made.toSorted()).toEqual(["by root", "made", "root", "rotated"]);
+    const before = await createKeyTable(database, () => now).revision();
+    await accounts.remove("ada", eve.id, true);
+    expect(await createKeyTable(database, () => now).revision()).toBe(before + 1);
+    expect((await books().list()).map(({ name }) => name)).toEqual(["not hers", "of the command line"]);
+    const revoked = (await listAudit(database, 100)).filter(({ actor }) => actor === "ada");
+    expect(revoked.filter(({ action }) => action === "key revoked")).toHaveLength(4);
   });
 
   it("use a link once and in time, a new one in place of the old", async () => {
