@@ -1,8 +1,12 @@
 import { createHash } from "node:crypto";
-import type { Manifest } from "../manifest.ts";
+import type { ManagedFieldsEntry, Manifest } from "../manifest.ts";
+import { adoptRefused, adoptRenamed } from "./adopt.ts";
+import { ApiError } from "./api-error.ts";
 import type { ClusterClient } from "./client.ts";
 import { intentOf } from "./intent.ts";
 import { isApplied, ownedFields } from "./owned.ts";
+
+type Client = Pick<ClusterClient, "apply" | "applyStatus" | "setManagedFields">;
 
 export type Applied = { manifest: Manifest; written: boolean };
 
@@ -15,10 +19,10 @@ const capacity = 10_000;
  * writers never chase each other.
  */
 export class Applier {
-  readonly #client: Pick<ClusterClient, "apply" | "applyStatus">;
+  readonly #client: Client;
   readonly #tried = new Map<string, string>();
 
-  constructor(client: Pick<ClusterClient, "apply" | "applyStatus">) {
+  constructor(client: Client) {
     this.#client = client;
   }
 
@@ -33,13 +37,45 @@ export class Applier {
     );
     if (live !== undefined && this.#isDone(key, live, desired, options))
       return { manifest: live, written: false };
-    const manifest = await this.#apply(desired, options);
+    const manifest = await this.#repair(live, desired, options);
     this.#remember(key, manifest, desired, options);
     return { manifest, written: true };
   }
 
   #isDone(key: string, live: Manifest, desired: Manifest, options: { subresource?: "status" }): boolean {
     return isApplied(live, desired, options) || this.#tried.get(key) === digestOf(live, desired, options);
+  }
+
+  /**
+   * What others added beside ours is left alone, with two exceptions: an item that is ours under another key, and whatever stands in
+   * the way of our apply.
+   */
+  async #repair(
+    live: Manifest | undefined,
+    desired: Manifest,
+    options: { subresource?: "status"; signal?: AbortSignal },
+  ): Promise<Manifest> {
+    if (live === undefined || options.subresource !== undefined) return this.#apply(desired, options);
+    const renamed = adoptRenamed(live, desired);
+    if (renamed !== undefined) return this.#applyOver(live, renamed, desired, options);
+    try {
+      return await this.#apply(desired, options);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 422) throw error;
+      const inTheWay = adoptRefused(live, desired, error);
+      if (inTheWay === undefined) throw error;
+      return this.#applyOver(live, inTheWay, desired, options);
+    }
+  }
+
+  async #applyOver(
+    live: Manifest,
+    managedFields: readonly ManagedFieldsEntry[],
+    desired: Manifest,
+    options: { signal?: AbortSignal },
+  ): Promise<Manifest> {
+    await this.#client.setManagedFields(live, managedFields);
+    return this.#apply(desired, options);
   }
 
   #apply(desired: Manifest, { subresource, signal }: { subresource?: "status"; signal?: AbortSignal }) {

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type BackoffPolicy, backoffMs } from "../loop/backoff.ts";
 import { type Clock, sleep, systemClock } from "../loop/clock.ts";
-import type { Manifest, Ref } from "../manifest.ts";
+import type { ManagedFieldsEntry, Manifest, Ref } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import { ClockSkew } from "./clock-skew.ts";
 import type { Connection } from "./connect.ts";
@@ -203,6 +203,20 @@ export class ClusterClient {
       body: manifest,
       repeatable: false,
       signal: options.signal,
+    });
+  }
+
+  /** Writes who owns which fields, and nothing else; throws `Conflict` (409) when the object changed since it was read. */
+  async setManagedFields(live: Manifest, managedFields: readonly ManagedFieldsEntry[]): Promise<Manifest> {
+    const { kind, metadata } = live;
+    const { namespace, name, uid, resourceVersion } = metadata;
+    return this.#object({
+      method: "PATCH",
+      kind,
+      path: pathOf(kind, { namespace, name }),
+      contentType: "application/merge-patch+json",
+      body: { metadata: { uid, resourceVersion, managedFields } },
+      repeatable: false,
     });
   }
 

@@ -4,8 +4,8 @@ import { intentOf } from "./intent.ts";
 import { nanosOf } from "./quantity.ts";
 
 /** A node of `fieldsV1`: `f:` names a field, `k:` a list item by its keys, `v:` a member of a set, `.` the node itself. */
-type Fields = { [key: string]: Fields };
-type Json = { [name: string]: unknown };
+export type Fields = { [key: string]: Fields };
+export type Json = { [name: string]: unknown };
 
 /**
  * Whether applying `desired` would change nothing, judged from `live` alone: every field that `desired` names is ours
@@ -121,11 +121,11 @@ function pairByKeys(entries: [string, Fields][], desired: Json[]): Pair[] | unde
   return inOrder.every((pair) => pair !== undefined) ? inOrder : undefined;
 }
 
-function hasKeys(item: Json, keys: Json): boolean {
+export function hasKeys(item: Json, keys: Json): boolean {
   return Object.entries(keys).every(([name, value]) => item[name] === value);
 }
 
-function mayHaveKeys(item: Json, keys: Json): boolean {
+export function mayHaveKeys(item: Json, keys: Json): boolean {
   return Object.entries(keys).every(([name, value]) => item[name] === undefined || item[name] === value);
 }
 
@@ -201,6 +201,6 @@ function isLeaf(fields: Fields): boolean {
   return Object.keys(fields).every((key) => key === ".");
 }
 
-function isMap(value: unknown): value is Json {
+export function isMap(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

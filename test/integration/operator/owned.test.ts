@@ -371,6 +371,7 @@ test("where an apply does not bring what we want, it is tried once and not again
       return { ...live, data: { a: "theirs" } };
     },
     applyStatus: client.applyStatus.bind(client),
+    setManagedFields: client.setManagedFields.bind(client),
   };
   const applier = new Applier(stubborn);
   const desired = manifest("v1", "ConfigMap", "stubborn", { data: { a: "ours" } });
