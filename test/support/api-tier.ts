@@ -11,8 +11,7 @@ import { systemClock } from "../../server/clock.ts";
 import { createLicenseKeys, issueLicense, type LicenseTerms } from "../../server/license-files.ts";
 import { createKey, type Scope } from "../../server/store/key.ts";
 import { toFileEntry } from "../../server/store/key-file.ts";
-import { eventually } from "./eventually.ts";
-import { FakeClock } from "./fake-clock.ts";
+import { eventuallyOn, FakeClock } from "./fake-clock.ts";
 
 const testVoices: readonly Voice[] = [
   {
@@ -141,10 +140,7 @@ async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): P
   const done = work.finally(() => {
     isOver = true;
   });
-  await eventually("the work is done", async () => {
-    await clock.advance(stepMs);
-    return isOver;
-  });
+  await eventuallyOn(clock, "the work is done", () => isOver, stepMs);
   return done;
 }
 

@@ -1,4 +1,5 @@
 import { type Clock, systemClock } from "../../operator/loop/clock.ts";
+import { eventually } from "./eventually.ts";
 
 /** A clock that a test moves. */
 export interface TestClock extends Clock {
@@ -76,7 +77,7 @@ export class FakeClock implements TestClock {
       next.callback();
       await settle();
     }
-    this.#nowMs = endMs;
+    this.#nowMs = Math.max(this.#nowMs, endMs); // another may have moved it further meanwhile
   }
 }
 
@@ -148,4 +149,17 @@ export class SkippingClock implements TestClock {
 /** Lets every promise that can go on do so. */
 export async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** As `eventually`, and moves the clock on by `stepMs` before each look: whatever polls or flushes by it does so at once. */
+export function eventuallyOn<T>(
+  clock: TestClock,
+  what: string,
+  look: () => T | Promise<T>,
+  stepMs = 5_000,
+): Promise<Exclude<T, undefined | false>> {
+  return eventually(what, async () => {
+    await clock.advance(stepMs);
+    return look();
+  });
 }

@@ -7,8 +7,7 @@ import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { dayOf, recordUsage } from "../../../server/store/usage.ts";
 import { listVoiceUsage, type VoiceUsage } from "../../../server/store/voice-usage.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { eventually } from "../../support/eventually.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { Visitor } from "../../support/visitor.ts";
@@ -37,9 +36,11 @@ describe.each([
 ])("use, in %s", (_, newPlace) => {
   let place: string;
   let database: Database;
+  let clock: FakeClock;
   beforeEach(async () => {
     place = await newPlace();
     database = openDatabase(place);
+    clock = new FakeClock();
   });
   afterEach(() => database.close());
 
@@ -52,7 +53,7 @@ describe.each([
     const owner = new Visitor(api.url);
     await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
     const [blue, red] = [await makeKey(owner, "app", "blue"), await makeKey(owner, "other", "red")];
-    await eventually("the keys are known", async () => {
+    await eventuallyOn(clock, "the keys are known", async () => {
       const answers = [blue, red].map((key) => api.post("{", { authorization: `Bearer ${key}` }));
       return (await Promise.all(answers)).every(({ status }) => status === 400);
     });
@@ -64,7 +65,7 @@ describe.each([
     model.script = (call) => call.refuse(500, {});
     await speak(api, red, { text: "Hello." });
     model.script = speakTone(0.5);
-    await eventually("it is written", async () => (await rowsOf()).length === 3);
+    await eventuallyOn(clock, "it is written", async () => (await rowsOf()).length === 3);
     const member = await joined(api, owner, "ada", "blue");
     const page = await member.get("/dashboard/usage");
     expect(page.text).toContain("License: <strong>valid</strong>");
@@ -73,7 +74,7 @@ describe.each([
     expect(page.text).not.toContain("other");
     const [head = "", ...lines] = (await member.get("/dashboard/usage.csv?days=7")).text.trim().split("\r\n");
     expect(head.split(",")).toContain("first_audio_mean_ms");
-    const today = dayOf(Date.now());
+    const today = dayOf(clock.nowMs());
     expect(lines.toSorted()).toEqual([
       expect.stringMatching(`^${today},app,blue,arcana,luna,1,0,6,0.5,\\d+,\\d+$`),
       expect.stringMatching(`^${today},app,blue,mist,abbie,3,0,20,1.5,\\d+,\\d+$`),
@@ -92,7 +93,7 @@ describe.each([
       const owner = new Visitor(api.url);
       await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
       const key = await makeKey(owner, "app", "blue");
-      await eventually("the key is known", async () => {
+      await eventuallyOn(clock, "the key is known", async () => {
         return (await api.post("{", { authorization: `Bearer ${key}` })).status === 400;
       });
       const text = { text: "Hello.", audioFormat: "pcm" };
@@ -102,7 +103,7 @@ describe.each([
       }
       model.script = speakTone(0.5);
       await speak(api, key, text, accept);
-      await eventually("it is written", async () => (await rowsOf("blue"))[0]?.requests === 4);
+      await eventuallyOn(clock, "it is written", async () => (await rowsOf("blue"))[0]?.requests === 4);
       expect(await rowsOf("blue")).toMatchObject([{ requests: 4, failed: 3, characters: 6, audioMs: 500 }]);
       await api.stop();
     },
@@ -112,7 +113,7 @@ describe.each([
     const api = await start();
     const owner = new Visitor(api.url);
     await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
-    const [today, before] = [dayOf(Date.now()), dayOf(Date.now() - 86_400_000)];
+    const [today, before] = [dayOf(clock.nowMs()), dayOf(clock.nowMs() - 86_400_000)];
     await database.run((db) =>
       sql`insert into voice_usage
         with recursive n(i) as (select 0 union all select i + 1 from n where i < 100000)
@@ -129,7 +130,6 @@ describe.each([
   });
 
   it("adds up over replicas, keeps the longest wait, and is forgotten after 400 days", async () => {
-    const clock = new FakeClock(Date.UTC(2030, 0, 1));
     const recorder = () =>
       recordUsage({
         database,
@@ -165,7 +165,11 @@ describe.each([
   async function start(): Promise<TestApi> {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
     const dashboard = { url: "http://127.0.0.1:8000", setupFile: join(folder, "setup") };
-    return startTestApi({ mist: route, mistv2: route, arcana: route }, { database: place, dashboard });
+    return startTestApi(
+      { mist: route, mistv2: route, arcana: route },
+      { database: place, dashboard },
+      { clock },
+    );
   }
 });
 
