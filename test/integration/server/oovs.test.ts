@@ -8,9 +8,11 @@ import type { RunningTier } from "../../../server/model/tier.ts";
 import { createKey, type Scope } from "../../../server/store/key.ts";
 import { toFileEntry } from "../../../server/store/key-file.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { eventually } from "../../support/eventually.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { framesOf, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+
+const clock = new FakeClock();
 
 let tier: RunningTier;
 let model: ScriptedModel;
@@ -22,7 +24,7 @@ beforeAll(async () => {
   // as Hunspell's own: plurals by a rule
   writeFileSync(join(folder, "fr.aff"), "SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n");
   writeFileSync(join(folder, "fr.dic"), "3\nbonjour\nmaison/S\nles\n");
-  tier = await modelTier({ dictionaryFolder: folder });
+  tier = await modelTier({ dictionaryFolder: folder, engineProcesses: 1 });
   model = await startScriptedModel(speakTone(0.1));
 });
 afterEach(async () => {
@@ -67,7 +69,7 @@ describe("a model tier", () => {
 async function start(service: string): Promise<TestApi> {
   const route = [{ pool: "p", service, weight: 100, idle: false }];
   const routes = { mist: route, mistv2: route, arcana: route };
-  api = await startTestApi(routes, service === tier.url ? { voices } : {});
+  api = await startTestApi(routes, service === tier.url ? { voices } : {}, { clock });
   return api;
 }
 
@@ -108,7 +110,11 @@ describe("saveOovs", () => {
       await answer.arrayBuffer();
       return answer.status;
     };
-    await eventually("the keys are read", async () => (await speak(keys.loner, {}, "audio/basic")) === 200);
+    await eventuallyOn(
+      clock,
+      "the keys are read",
+      async () => (await speak(keys.loner, {}, "audio/basic")) === 200,
+    );
     for (const accept of ["audio/pcm", "audio/wav", "audio/mpeg"]) {
       expect(await speak(keys.writer, { modelId: "mist" }, accept)).toBe(200);
     }
@@ -125,7 +131,11 @@ describe("saveOovs", () => {
       undefined,
       undefined,
     ]);
-    await eventually("they are there", async () => (await saved(running, keys.reader))[0]?.count === 6);
+    await eventuallyOn(
+      clock,
+      "they are there",
+      async () => (await saved(running, keys.reader))[0]?.count === 6,
+    );
     const [word] = await saved(running, keys.reader, "?language=en&limit=5");
     expect(word).toMatchObject({ word: "zorblaxian", language: "eng", count: 6 });
     expect(word).toHaveProperty("firstSeen", expect.stringMatching(/^\d{4}-.*Z$/));
@@ -138,7 +148,7 @@ describe("saveOovs", () => {
     const ask = (query: string, key: string) =>
       fetch(`${running.url}/v1/oovs${query}`, { headers: { authorization: `Bearer ${key}` } });
     const keys = addKeys(running);
-    await eventually("the keys are read", async () => (await ask("", keys.reader)).status === 200);
+    await eventuallyOn(clock, "the keys are read", async () => (await ask("", keys.reader)).status === 200);
     expect((await ask("", keys.writer)).status).toBe(403);
     expect((await ask("", running.key)).status).toBe(401);
     for (const query of [
@@ -161,7 +171,8 @@ describe("saveOovs", () => {
         { speaker: "alan", text: "The zorblaxian.", saveOovs: true },
         { authorization: `Bearer ${keys.loner}`, accept: "audio/pcm" },
       );
-    await eventually(
+    await eventuallyOn(
+      clock,
       "it is spoken",
       async () =>
         (await speak().then(async (answer) => {
@@ -169,7 +180,7 @@ describe("saveOovs", () => {
           return answer.status;
         })) === 200,
     );
-    await eventually("they are there", async () => (await saved(running, keys.loner)).length === 1);
+    await eventuallyOn(clock, "they are there", async () => (await saved(running, keys.loner)).length === 1);
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian" }]);
   });
 });

@@ -2,19 +2,24 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { voices } from "../../../config/contract/voices.ts";
+import type { RunningTier } from "../../../server/model/tier.ts";
 import { openDatabase } from "../../../server/store/database.ts";
 import { createKey } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
-import { eventually } from "../../support/eventually.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { modelTier } from "../../support/model-tier.ts";
 import { joined } from "../../support/people.ts";
 import { Visitor } from "../../support/visitor.ts";
-import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
 
 const password = "four plain words here";
 const sounds = "z1Orbl2@ks";
+const clock = new FakeClock();
 
 let folder: string;
-let server: WholeServer;
+let tier: RunningTier;
+let api: TestApi;
 let owner: Visitor;
 const keys = { blue: createKey(), red: createKey() };
 
@@ -23,29 +28,31 @@ beforeAll(async () => {
   const database = join(folder, "svc-tts.db");
   writeFileSync(join(folder, "setup"), "the-setup-token");
   const opened = openDatabase(database);
-  const book = openKeyTableBook(opened, () => Date.now());
+  const book = openKeyTableBook(opened, () => clock.nowMs());
   for (const team of ["blue", "red"] as const) {
     await book.create(keys[team], { name: team, team, scopes: ["tts:write"] });
   }
   await opened.close();
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
-  server = await startWholeServer({ database, dashboard });
-  owner = new Visitor(server.api.url);
+  tier = await modelTier({ engineProcesses: 1, tokens: { kind: "fixed", tokens: ["internal-token"] } });
+  const route = [{ pool: "p", service: tier.url, weight: 100, idle: false }];
+  api = await startTestApi({ mist: route }, { voices, database, dashboard }, { clock });
+  owner = new Visitor(api.url);
   await owner.post("/dashboard/setup", { token: "the-setup-token", name: "ada", password });
 });
 afterAll(async () => {
-  await server.stop();
+  await api.stop();
+  await tier.stop();
   rmSync(folder, { recursive: true });
 });
 
 async function speak(team: keyof typeof keys, text: string, more: object = {}): Promise<Buffer> {
   const body = { modelId: "mist", speaker: "susan", text, ...more };
-  const answer = await server.api.post(body, { authorization: `Bearer ${keys[team]}`, accept: "audio/pcm" });
+  const answer = await api.post(body, { authorization: `Bearer ${keys[team]}`, accept: "audio/pcm" });
   expect(answer.status).toBe(200);
   return Buffer.from(await answer.arrayBuffer());
 }
 
-// words are waited for, some seconds each
 describe("a word that no dictionary has", () => {
   const page = () => owner.get("/dashboard/words?team=blue");
 
@@ -54,7 +61,7 @@ describe("a word that no dictionary has", () => {
     const wanted = await speak("blue", `{${sounds}}`, { phonemizeBetweenBrackets: true });
     expect(plain.equals(wanted)).toBe(false);
     await speak("blue", "Zorblax and quuxly.", { saveOovs: true });
-    await eventually("it appears", async () => (await page()).text.includes(">Zorblax</h2>"));
+    await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">Zorblax</h2>"));
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("Zorblax");
     const form = { team: "blue", word: "Zorblax", language: "eng" };
     const wrong = await owner.post("/dashboard/words/save", { ...form, phonemes: "z1?" });
@@ -71,10 +78,10 @@ describe("a word that no dictionary has", () => {
 
   it("is dismissed, and does not come back when it is met again", async () => {
     await speak("blue", "Blorquent.", { saveOovs: true });
-    await eventually("it appears", async () => (await page()).text.includes(">Blorquent</h2>"));
+    await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">Blorquent</h2>"));
     await owner.post("/dashboard/words/dismiss", { team: "blue", word: "Blorquent", language: "eng" });
     await speak("blue", "blorquent and wuggish.", { saveOovs: true });
-    await eventually("the other appears", async () => (await page()).text.includes(">wuggish</h2>"));
+    await eventuallyOn(clock, "the other appears", async () => (await page()).text.includes(">wuggish</h2>"));
     expect((await page()).text).not.toMatch(/>blorquent<\/h2>/i);
   });
 
@@ -83,9 +90,9 @@ describe("a word that no dictionary has", () => {
     const spoken = "First of all. That glumfrag is <new> here. Last.";
     const quoted = '<blockquote dir="auto" lang="en">That glumfrag is &#60;new&#62; here.</blockquote>';
     await speak("blue", spoken, { saveOovs: true });
-    await eventually("it appears", async () => (await page()).text.includes(">glumfrag</h2>"));
+    await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">glumfrag</h2>"));
     expect((await page()).text).not.toContain("<blockquote");
-    const member = await joined(owner, server.api.url, {
+    const member = await joined(owner, api.url, {
       ...{ name: "bob", role: "member", team: "blue", password },
     });
     expect((await member.get("/dashboard/words")).text).not.toContain("Keep sentences");
@@ -94,7 +101,7 @@ describe("a word that no dictionary has", () => {
     expect((await turn("yes")).headers.get("location")).toBe("/dashboard/words?team=blue");
     await speak("blue", spoken, { saveOovs: true });
     await speak("red", spoken, { saveOovs: true });
-    await eventually("the sentence is there", async () => (await page()).text.includes(quoted));
+    await eventuallyOn(clock, "the sentence is there", async () => (await page()).text.includes(quoted));
     expect((await member.get("/dashboard/words")).text).toContain(quoted);
     expect((await owner.get("/dashboard/words?team=red")).text).not.toContain("<blockquote");
     await page();
