@@ -6,10 +6,12 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { Visitor } from "../../support/visitor.ts";
 
+const clock = new FakeClock();
 const word = "zorblax";
 /** Requests that callers make while PostgreSQL is away. */
 const spokenMeanwhile = 200;
@@ -29,7 +31,7 @@ beforeAll(async () => {
   const database = await postgres.newDatabase();
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  start = (settings = {}) => startTestApi({ mist: route }, { database, dashboard, ...settings });
+  start = (settings = {}) => startTestApi({ mist: route }, { database, dashboard, ...settings }, { clock });
   [one, other] = await Promise.all([start(), start()]);
   owner = new Visitor(one.url);
   const person = { token: "the-setup-token", name: "ada", password: "four plain words here" };
@@ -59,27 +61,27 @@ async function statusAt(api: TestApi | undefined, key: string): Promise<number |
 
 it("a key that is made, and revoked, at one is known, and refused, at the other", async () => {
   const key = await makeKey("app");
-  await eventually("a key is known", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(clock, "a key is known", async () => (await statusAt(other, key)) === 200);
   await owner.post("/dashboard/keys/revoke", { key: "app" });
-  await eventually("and refused", async () => (await statusAt(other, key)) === 401);
+  await eventuallyOn(clock, "and refused", async () => (await statusAt(other, key)) === 401);
   expect(await statusAt(one, key)).toBe(401);
 });
 
 it("a word that is written at one is spoken so at the other", async () => {
   const key = await makeKey("speaker");
-  await eventually("the key is known", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
   await owner.get("/dashboard/words");
   await owner.upload("/dashboard/words/import", { team: "" }, lexicon);
   const spoken = async () => {
     await statusAt(other, key);
     return model.calls.at(-1)?.invocation.lexicon?.[word] !== undefined;
   };
-  await eventually("the word is spoken as written", spoken);
+  await eventuallyOn(clock, "the word is spoken as written", spoken);
 });
 
 it("no caller with a known key hears that PostgreSQL was killed, and what is made once it is back counts", async () => {
   const key = await makeKey("listener");
-  await eventually("the key is known", async () => (await statusAt(other, key)) === 200);
+  await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
   const statuses = new Map<number | undefined, number>();
   let speaking = true;
   const speak = async (api: TestApi | undefined) => {
@@ -102,7 +104,7 @@ it("no caller with a known key hears that PostgreSQL was killed, and what is mad
   await Promise.all(callers);
   expect([...statuses.keys()]).toEqual([200]);
   const fresh = await makeKey("after");
-  await eventually("a key made after it", async () => (await statusAt(other, fresh)) === 200);
+  await eventuallyOn(clock, "a key made after it", async () => (await statusAt(other, fresh)) === 200);
 });
 
 it("one that starts while PostgreSQL is away leaves callers to the others, unless it has keys of its own", async () => {
@@ -115,7 +117,7 @@ it("one that starts while PostgreSQL is away leaves callers to the others, unles
     expect(await ready(fresh)).toBe(503);
     expect(await statusAt(fresh, key)).toBe(503);
     await postgres.restart();
-    await eventually("it is ready", async () => (await ready(fresh)) === 200);
+    await eventuallyOn(clock, "it is ready", async () => (await ready(fresh)) === 200);
     expect(await statusAt(fresh, key)).toBe(200);
   } finally {
     await Promise.all([fresh.stop(), withFile.stop()]);
