@@ -2,8 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { voices } from "../../../config/contract/voices.ts";
 import { openDatabase } from "../../../server/store/database.ts";
+import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 import {
@@ -14,6 +17,7 @@ import {
   type TierProcess,
 } from "../../support/tier-process.ts";
 
+const clock = new FakeClock();
 const key = "a-key-of-the-environment";
 
 let postgres: TestPostgres;
@@ -21,7 +25,7 @@ let model: ScriptedModel;
 let files: TierFiles;
 let place: string;
 let spool: string;
-let api: TierProcess;
+let api: TierProcess | undefined;
 
 beforeAll(async () => {
   postgres = await startPostgres();
@@ -39,7 +43,8 @@ beforeEach(async () => {
   spool = mkdtempSync(join(tmpdir(), "svc-tts-spool-"));
 });
 afterEach(async () => {
-  await api.kill("SIGKILL");
+  await api?.kill("SIGKILL");
+  api = undefined;
   rmSync(spool, { recursive: true });
 });
 afterAll(async () => {
@@ -48,14 +53,22 @@ afterAll(async () => {
   files.remove();
 });
 
-function start(): Promise<TierProcess> {
+/** A process of its own, which can be killed; it writes to the database every five seconds of real time. */
+async function startProcess(): Promise<TierProcess> {
   const environment = { SVC_TTS_API_KEY: key, SVC_TTS_DATABASE: place, SVC_TTS_SPOOL_DIR: spool };
-  return startTierProcess("api", files, environment);
+  api = await startTierProcess("api", files, environment);
+  return api;
+}
+
+/** The same in this process, on the test's clock. */
+function start(): Promise<TestApi> {
+  const settings = { voices, apiKey: key, database: place, spoolFolder: spool };
+  return startTestApi({ mist: routeTo(model.url) }, settings, { clock });
 }
 
 /** @returns the status, once everything was heard. */
-async function speak(text: string): Promise<number> {
-  const answer = await fetch(`${api.url}/v1/svc-tts`, {
+async function speak({ url }: { readonly url: string }, text: string): Promise<number> {
+  const answer = await fetch(`${url}/v1/svc-tts`, {
     method: "POST",
     headers: {
       authorization: `Bearer ${key}`,
@@ -91,29 +104,34 @@ function spooled(): number {
 
 describe("unknown words", () => {
   it("are kept while PostgreSQL is away, and by the process that comes after one that was killed", async () => {
-    api = await start();
-    expect(await speak("before")).toBe(200);
-    await eventually("the first is there", async () => (await kept()).length === 1);
+    const first = await start();
+    expect(await speak(first, "before")).toBe(200);
+    await eventuallyOn(clock, "the first is there", async () => (await kept()).length === 1);
     await postgres.kill();
-    for (let i = 0; i < 3; i++) expect(await speak("zorblax")).toBe(200);
-    await eventually("they are on the disk", async () => spooled() === 3);
-    await api.kill("SIGKILL");
-    api = await start();
-    expect(await speak("quux")).toBe(200);
+    expect(await speak(first, "zorblax")).toBe(200);
+    await first.stop();
+    expect(spooled()).toBe(1);
+    const second = await startProcess();
+    for (let i = 0; i < 2; i++) expect(await speak(second, "zorblax")).toBe(200);
+    await eventually("they are on the disk", () => spooled() === 3);
+    await second.kill("SIGKILL");
+    const third = await start();
+    expect(await speak(third, "quux")).toBe(200);
     await postgres.restart();
-    await eventually("all are there", async () => (await kept()).length === 3);
+    await eventuallyOn(clock, "all are there", async () => (await kept()).length === 3);
     expect(await kept()).toEqual(["before 1", "quux 1", "zorblax 3"]);
-    await eventually("nothing waits", async () => readdirSync(spool).length === 0);
+    await eventuallyOn(clock, "nothing waits", () => readdirSync(spool).length === 0);
+    await third.stop();
   });
 
   it("cost no speech while the disk is full, and are not lost by it", async () => {
     for (let i = 1; i < 100; i++)
       symlinkSync("/dev/full", join(spool, `words-${String(i).padStart(8, "0")}.jsonl`));
-    api = await start();
-    const statuses = await Promise.all(Array.from({ length: 20 }, () => speak("zorblax")));
+    const running = await startProcess();
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => speak(running, "zorblax")));
     expect(new Set(statuses)).toEqual(new Set([200]));
     await eventually("they are there", async () => (await kept())[0] === "zorblax 20");
-    expect(api.said()).toContain("the spool of words cannot be written; they wait in memory");
-    expect(api.said()).toContain("ENOSPC");
+    expect(running.said()).toContain("the spool of words cannot be written; they wait in memory");
+    expect(running.said()).toContain("ENOSPC");
   });
 });
