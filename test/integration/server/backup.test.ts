@@ -5,11 +5,13 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { backupCommand } from "../../../server/cli/backup.ts";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { createKey } from "../../../server/store/key.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
 import { createLexiconTable } from "../../../server/store/lexicon.ts";
 import { createOovStore } from "../../../server/store/oov-store.ts";
+import { runInProcess } from "../../support/command-line.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
 const run = promisify(execFile);
@@ -28,8 +30,16 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function backUp(database: string, to: string) {
+/** A process of its own beside those that write. */
+function backUpByProcess(database: string, to: string) {
   return run(process.execPath, [main, "backup", "--database", database, "--to", to]);
+}
+
+/** @returns what it said of a mistake. */
+async function refusal(database: string, to: string): Promise<string> {
+  const { code, err } = await runInProcess([backupCommand], ["backup", "--database", database, "--to", to]);
+  expect(code).toBe(2);
+  return err;
 }
 
 /** A key and a word. */
@@ -67,7 +77,7 @@ describe("a backup", () => {
         await store.add([{ keyId: "k", team: "blue", language: "eng", word: `w${written}`, ...seen }]);
       }
     })();
-    await backUp(place, copy);
+    await backUpByProcess(place, copy);
     const before = written;
     isOver = true;
     await writing;
@@ -92,10 +102,10 @@ describe("a backup", () => {
     await fill(database);
     await database.close();
     writeFileSync(join(folder, "taken"), "something else");
-    await expect(backUp(place, join(folder, "taken"))).rejects.toThrow("is there already");
-    await expect(backUp(join(folder, "none.db"), join(folder, "new"))).rejects.toThrow("is not there");
-    await expect(backUp(join(folder, "taken"), join(folder, "new"))).rejects.toThrow("was not copied");
-    await expect(backUp("postgres://ada:secret@db/tts", join(folder, "new"))).rejects.toThrow(
+    expect(await refusal(place, join(folder, "taken"))).toContain("is there already");
+    expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("is not there");
+    expect(await refusal(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
+    expect(await refusal("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
       "postgres://db/tts is PostgreSQL: copy it by pg_dump",
     );
     expect(existsSync(join(folder, "new"))).toBe(false);

@@ -4,17 +4,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { keysCommands } from "../../../server/cli/keys.ts";
 import { openDatabase } from "../../../server/store/database.ts";
 import { createKey, type Scope } from "../../../server/store/key.ts";
 import type { KeyBook } from "../../../server/store/key-book.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { eventually } from "../../support/eventually.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { runInProcess } from "../../support/command-line.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 const run = promisify(execFile);
-const staleSeconds = 1800;
+const staleSeconds = 60;
 const lookSeconds = 2;
 const main = join(import.meta.dirname, "../../../server/main.ts");
 
@@ -44,12 +45,20 @@ async function start(): Promise<void> {
 }
 
 /** The command line, as a process of its own beside the running server. */
-async function keys(...words: string[]): Promise<string> {
+async function keysProcess(...words: string[]): Promise<string> {
   const { stdout } = await run(process.execPath, [main, "keys", ...words, "--database", database]);
   return stdout.trim();
 }
 
-/** The same changes without the time that a process takes to start. */
+/** The same commands in this process. */
+async function keys(...words: string[]): Promise<string> {
+  const line = ["keys", ...words, "--database", database];
+  const { code, out, err } = await runInProcess(keysCommands, line, () => clock.nowMs());
+  expect(code, err).toBe(0);
+  return out;
+}
+
+/** Changes without a command line. */
 async function change<T>(act: (book: KeyBook) => Promise<T>): Promise<T> {
   const opened = openDatabase(database);
   try {
@@ -69,10 +78,8 @@ function makeKey(name: string, scopes: readonly Scope[] = ["tts:write"]): Promis
 
 /** Lets the server look for changes until the key is answered so. */
 async function becomes(key: string, status: number): Promise<void> {
-  await eventually(`the key is answered ${status}`, async () => {
-    await clock.advance(lookSeconds * 1000);
-    return (await statusOf(key)) === status;
-  });
+  const isAnswered = async () => (await statusOf(key)) === status;
+  await eventuallyOn(clock, `the key is answered ${status}`, isAnswered, lookSeconds * 1000);
 }
 
 async function statusOf(key: string): Promise<number> {
@@ -88,7 +95,7 @@ describe("keys of a database", () => {
   it("count in a running server soon after they are made, rotated and revoked", async () => {
     await start();
     expect(await statusOf(api.key)).toBe(200); // of the file, beside it
-    const key = await keys("create", "--name", "app", "--streams", "3");
+    const key = await keysProcess("create", "--name", "app", "--streams", "3");
     await becomes(key, 200);
     const fresh = await keys("rotate", "--name", "app", "--overlap", "1");
     await becomes(fresh, 200);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Tier } from "../../../config/contract/models.ts";
 import { env } from "../../../config/contract/names.ts";
-import { type Command, runCommand } from "../../../server/cli/command.ts";
+import type { Command } from "../../../server/cli/command.ts";
 import type { Environment } from "../../../server/cli/environment.ts";
 import { keysCommands } from "../../../server/cli/keys.ts";
 import { licenseCommands } from "../../../server/cli/license.ts";
@@ -15,6 +15,7 @@ import { readTracing } from "../../../server/cli/tracing-settings.ts";
 import { digestKey, isWellFormedKey } from "../../../server/store/key.ts";
 import { parseKeyFile } from "../../../server/store/key-file.ts";
 import { KeyIndex } from "../../../server/store/key-store.ts";
+import { runInProcess } from "../../support/command-line.ts";
 
 const commands: readonly Command[] = [...licenseCommands, ...keysCommands];
 let folder: string;
@@ -24,18 +25,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-async function run(...words: string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand("svc-tts", commands, words, {
-    env: {},
-    signal: new AbortController().signal,
-    program: ["node"],
-    print: (text) => out.push(text),
-    complain: (text) => err.push(text),
-    now: () => Date.now(),
-  });
-  return { code, out: out.join("\n"), err: err.join("\n") };
-}
+const run = (...words: string[]) => runInProcess(commands, words);
 
 describe("the command line", () => {
   it("explains itself, whole and by group and by command", async () => {
