@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import { systemClock } from "../../../server/clock.ts";
+import { lastFlushMs } from "../../../server/otlp.ts";
 import { startTracing } from "../../../server/tracing/start.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -19,6 +20,8 @@ const traceId = "0af7651916cd43dd8448eb211c80319c";
 const callerSpan = "b7ad6b7169203331";
 const traceparent = `00-${traceId}-${callerSpan}-01`;
 const routes = (url: string) => ({ mist: [{ pool: "p", service: url, weight: 1, idle: false }] });
+/** So many wait for no timer: a whole batch, by the OpenTelemetry specification's default. */
+const batchSpans = 512;
 const text = "A quick look. Then a lengthy sentence follows it.";
 
 let receiver: OtlpReceiver;
@@ -36,6 +39,7 @@ function named(name: string): ReceivedSpan {
 describe("a request through both tiers", () => {
   it("is one trace, from the caller's own span to the engine", async () => {
     const model = await modelTier({
+      engineProcesses: 1,
       tokens: { kind: "fixed", tokens: ["internal-token"] },
       tracing: tracingTo(receiver.url, "model"),
     });
@@ -171,7 +175,7 @@ describe("traces", () => {
     const tracing = await startTracing(tracingTo(receiver.url, "api"), log, systemClock);
     receiver.status = 400;
     for (let round = 0; round < 2; round++) {
-      tracing.begin("lost", {}).end();
+      for (let span = 0; span < batchSpans; span++) tracing.begin("lost", {}).end();
       await eventually("a batch is refused", () => receiver.refused > round);
     }
     receiver.status = 200;
@@ -190,7 +194,10 @@ describe("traces", () => {
     const clock = new FakeClock();
     api = await startTestApi(routes(model.url), { tracing: tracingTo(silent.url, "api") }, { clock });
     await speak();
-    await api.stop();
+    const stopped = api.stop();
+    await eventually("the last flush", () => silent.tries() === 1);
+    await clock.advance(lastFlushMs);
+    await stopped;
     expect([silent.tries(), silent.open()], "the flush itself still waits").toEqual([1, 1]);
   });
 
