@@ -25,7 +25,7 @@ export const ports = {
   model: 8080,
   /** The arcana tier where all tiers share one machine (`svc-tts all`). */
   arcanaBesideMist: 8090,
-  /** vLLM's own /metrics in an arcana pod; random unless it is named (specification 4.6). */
+  /** Where an arcana pod relays vLLM's own /metrics (specification 4.6). */
   vllm: 8001,
   /** OTLP to the collector beside a model, on the pod's loopback. */
   otlpGrpc: 4317,

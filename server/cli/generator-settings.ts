@@ -47,7 +47,8 @@ function readServer(environment: Environment): ServerSettings {
     environment: Object.fromEntries(
       passed.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     ),
-    port: optionalInteger(generatorEnv.vllmPort, 1, 65_535),
+    port: undefined,
+    metricsPort: optionalInteger(generatorEnv.vllmPort, 1, 65_535),
     apiKey,
   };
 }

@@ -51,11 +51,11 @@ table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
 ## On a GPU
 
 \`\`\`sh
-svc-tts bench --gpu --url https://tts.example.com --key "$KEY" --model arcana --voice luna --vllm http://127.0.0.1:8001 --json gpu.json
+svc-tts bench --gpu --url https://tts.example.com --key "$KEY" --model arcana --voice luna --vllm http://127.0.0.1:PORT --json gpu.json
 \`\`\`
 
 speaks 1, 8, 32, 64 and 128 streams in turn for 20 s each, then what lies between the last number that held and the first that did not: 99 of 100 streams
-are heard within a second and are spoken no slower than speech, and none fails. With \`--vllm\`, the address of the server's own vLLM (\`kubectl port-forward POD 8001\`), it
+are heard within a second and are spoken no slower than speech, and none fails. With \`--vllm\`, the address of the server's own vLLM (\`kubectl port-forward POD PORT\` with the port that the log line \`vLLM writes\` names), it
 also tells the tokens a second that vLLM wrote meanwhile, and those that it writes alone for as many completions.
 
 **Not run yet**: there was no GPU with vLLM on it. The command is tested against servers that stand in for both. What was measured of

@@ -26,7 +26,6 @@ const said = await Promise.all([
   new VllmProcess(vllm, quiet).ended,
   SupervisedServer.open({
     ...vllm,
-    host: "127.0.0.1",
     port: undefined,
     apiKey: "key",
     proof: async () => true,

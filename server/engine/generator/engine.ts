@@ -9,6 +9,7 @@ import { AudioWriter } from "./audio-writer.ts";
 import { measureCapacity, streamsOfDecoder } from "./capacity.ts";
 import { CodecPool } from "./codec-pool.ts";
 import { type GeneratorCounts, newCounts } from "./counts.ts";
+import { MetricsRelay } from "./metrics-relay.ts";
 import { type GeneratorModel, readModelFolder } from "./model-folder.ts";
 import { ConnectedServer, type GeneratorServer, SupervisedServer, type WatchOptions } from "./server.ts";
 import type { ServerAddress } from "./server-address.ts";
@@ -52,12 +53,13 @@ export class GeneratorEngine implements Engine {
   readonly #voices: Readonly<Record<string, string>>;
   readonly #server: GeneratorServer;
   readonly #writer: SpeechWriter;
+  readonly #relay: MetricsRelay | undefined;
   readonly #seed: number | undefined;
   readonly #readTimes: ReadTimes | undefined;
   readonly #log: EngineLog;
 
   private constructor(parts: Parts, realTimeStreams: number) {
-    const { model, server, writer, seed, counts, readTimes, log } = parts;
+    const { model, server, relay, writer, seed, counts, readTimes, log } = parts;
     this.rate = writer.rate;
     if (writer.tokensPerSecond) this.tokensPerSecond = writer.tokensPerSecond;
     this.capacity = realTimeStreams;
@@ -65,6 +67,7 @@ export class GeneratorEngine implements Engine {
     this.counts = counts;
     this.#voices = model.manifest.voices;
     this.#server = server;
+    this.#relay = relay;
     this.#writer = writer;
     this.#seed = seed;
     this.#readTimes = readTimes;
@@ -162,7 +165,7 @@ export class GeneratorEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    await closeParts({ server: this.#server, writer: this.#writer });
+    await closeParts({ relay: this.#relay, server: this.#server, writer: this.#writer });
   }
 
   /** Begun with the speech, so that it is there when that ends. Never rejects: speech without word times is better than none. */
@@ -212,6 +215,7 @@ export class GeneratorEngine implements Engine {
 interface Parts {
   readonly model: GeneratorModel;
   readonly server: GeneratorServer;
+  readonly relay: MetricsRelay | undefined;
   readonly writer: SpeechWriter;
   readonly seed: number | undefined;
   readonly counts: GeneratorCounts;
@@ -226,9 +230,11 @@ async function openParts(options: GeneratorOptions): Promise<Parts> {
   const writer = await openWriter(model, options, counts, () => server?.heard());
   try {
     server = await openServer(model, writer, options);
+    const relay = await openRelay(server, options);
     const { seed, readTimes, log } = options;
-    return { model, server, writer, seed, counts, readTimes, log };
+    return { model, server, relay, writer, seed, counts, readTimes, log };
   } catch (error) {
+    await server?.close();
     await writer.close();
     throw error;
   }
@@ -261,7 +267,7 @@ function openServer(
   writer: SpeechWriter,
   options: GeneratorOptions,
 ): Promise<GeneratorServer> {
-  const { server, log, startSeconds, hangSeconds, maxStreams, host } = options;
+  const { server, log, startSeconds, hangSeconds, maxStreams } = options;
   const proofMs = 1000 * hangSeconds;
   const proof = (address: ServerAddress, signal: AbortSignal) => writer.proves(address, signal);
   const watch: WatchOptions = { proof, log, lookMs: proofMs / 2, proofMs, startMs: 1000 * startSeconds };
@@ -272,13 +278,25 @@ function openServer(
     program: server.program,
     args: vllmArguments(model, maxStreams, server.args),
     environment: { ...vllmEnvironment, ...server.environment },
-    host: server.port === undefined ? "127.0.0.1" : host,
     port: server.port,
     apiKey: server.apiKey,
   });
 }
 
-async function closeParts({ server, writer }: Pick<Parts, "server" | "writer">): Promise<void> {
+async function openRelay(
+  vllm: GeneratorServer,
+  { server, host }: GeneratorOptions,
+): Promise<MetricsRelay | undefined> {
+  if (server.kind === "elsewhere" || server.metricsPort === undefined) return undefined;
+  return MetricsRelay.open({ host, port: server.metricsPort, address: () => vllm.address() });
+}
+
+async function closeParts({
+  relay,
+  server,
+  writer,
+}: Pick<Parts, "relay" | "server" | "writer">): Promise<void> {
+  await relay?.close();
   await server.close();
   await writer.close();
 }

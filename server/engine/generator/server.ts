@@ -35,13 +35,15 @@ const backoff = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 60_000 };
 /** Starts that may fail before the first that succeeds: it is then no passing trouble. */
 const mostFirstStarts = 3;
 
+/** Nobody else reaches it: its key guards only some of its paths. */
+const loopback = "127.0.0.1";
+
 export interface SupervisedOptions extends WatchOptions {
   readonly program: string;
   /** What is said of the model; where it listens is added. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  readonly host: string;
-  /** A free one is taken when undefined. */
+  /** Of the loopback; a free one is taken when undefined. */
   readonly port: number | undefined;
   /** Drawn when undefined. */
   readonly apiKey: string | undefined;
@@ -50,7 +52,7 @@ export interface SupervisedOptions extends WatchOptions {
 /** A vLLM of our own: started again when it ends or hangs. */
 export class SupervisedServer implements GeneratorServer {
   readonly #options: SupervisedOptions;
-  /** What it listens on may be open to the network, for its metrics: who asks for speech needs this. */
+  /** Other processes of this machine may reach its port, too. */
   readonly #apiKey: string;
   readonly #closing = new AbortController();
   readonly #first = Promise.withResolvers<void>();
@@ -139,7 +141,7 @@ export class SupervisedServer implements GeneratorServer {
       over.abort();
       return reason;
     });
-    const address = { url: `http://127.0.0.1:${port}`, apiKey: this.#apiKey };
+    const address = { url: `http://${loopback}:${port}`, apiKey: this.#apiKey };
     const signal = AbortSignal.any([over.signal, this.#closing.signal]);
     const watched = this.#watch(address, signal);
     const reason = await Promise.race([ended, watched]);
@@ -162,7 +164,7 @@ export class SupervisedServer implements GeneratorServer {
         return `it was not ready after ${Math.round(startMs / 1000)} s`;
       await pause(Math.min(250, lookMs), signal);
     }
-    log.info({ afterMs: Math.round(performance.now() - startedAt) }, "vLLM writes");
+    log.info({ url: address.url, afterMs: Math.round(performance.now() - startedAt) }, "vLLM writes");
     this.#address = address;
     this.#awaySince = undefined;
     this.#first.resolve();
@@ -182,10 +184,10 @@ export class SupervisedServer implements GeneratorServer {
   }
 
   #command(port: number): VllmCommand {
-    const { program, args, environment, host } = this.#options;
+    const { program, args, environment } = this.#options;
     return {
       program,
-      args: [...args, "--host", host, "--port", String(port)],
+      args: [...args, "--host", loopback, "--port", String(port)],
       environment: { ...environment, VLLM_API_KEY: this.#apiKey },
     };
   }

@@ -8,8 +8,10 @@ export type ServerSettings =
       /** Said after those of the manifest. */
       readonly args: readonly string[];
       readonly environment: Readonly<Record<string, string>>;
-      /** A free one of the loopback when undefined; a named one listens where the tier listens, so that its metrics can be read. */
+      /** Of the loopback, where vLLM listens; a free one is taken when undefined. */
       readonly port: number | undefined;
+      /** Where the tier gives vLLM's metrics to others; nowhere when undefined. */
+      readonly metricsPort?: number | undefined;
       /** Drawn when undefined. */
       readonly apiKey: string | undefined;
     };

@@ -17,6 +17,7 @@ import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
 import { tinyCodec } from "../../support/generator/tiny-codec.ts";
 import { decodedAtOnce, seamError } from "../../support/generator/whole-decoding.ts";
 import { coldModelTier, framesOf, hear, invoke, modelTier } from "../../support/model-tier.ts";
+import { leasePort } from "../../support/port-lease.ts";
 import { childrenWith, processGone } from "../../support/processes.ts";
 import type { Script } from "../../support/scripted-vllm/main.ts";
 
@@ -280,13 +281,28 @@ describe("the vLLM that is run here", () => {
     warn: (fields, message) => lines.push({ fields, message }),
   };
 
-  async function open(scripted: ScriptedVllm, change: object = {}): Promise<GeneratorEngine> {
-    return GeneratorEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host: "127.0.0.1", log });
+  async function open(
+    scripted: ScriptedVllm,
+    change: object = {},
+    host = "127.0.0.1",
+  ): Promise<GeneratorEngine> {
+    return GeneratorEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host, log });
   }
 
-  test("logs as we do, is told to end, and leaves nothing behind", async () => {
+  test("logs as we do, shows the network its metrics alone, is told to end, and leaves nothing behind", async () => {
     const own = await ScriptedVllm.create();
-    const engine = await open(own);
+    const metricsPort = await leasePort();
+    const server = { ...own.settings.server, metricsPort };
+    const engine = await open(own, { server }, "0.0.0.0");
+    // the network of the tier has its metrics alone
+    const ask = (path: string, method = "GET") => fetch(`http://127.0.0.1:${metricsPort}${path}`, { method });
+    const answer = await ask("/metrics");
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/plain"]);
+    expect(await answer.text()).toBe("vllm:num_requests_running 0\n");
+    const refused = ["/asked", "/health", "/tokenize", "/v1/completions", "/metrics/../asked", "/metrics?x"];
+    for (const path of refused) expect([path, (await ask(path)).status]).toEqual([path, 404]);
+    expect((await ask("/metrics", "POST")).status).toBe(405);
+    expect(lines.some(({ message }) => message.includes("listening on 127.0.0.1"))).toBe(true);
     const line = lines.find(({ message }) => message.includes("listening"));
     expect(line?.fields).toMatchObject({ from: "vllm" });
     const { pid = 0 } = (line?.fields ?? {}) as { pid?: number };

@@ -58,7 +58,7 @@ let lastWritten: number[] = [];
 
 const server = createServer((request, response) => void answer(request, response));
 server.listen(Number(values.port), String(values.host), () =>
-  console.log("INFO 11-22 01:00:00 [api.py:1] listening"),
+  console.log(`INFO 11-22 01:00:00 [api.py:1] listening on ${values.host}`),
 );
 process.on("SIGTERM", () => {
   console.log("INFO 11-22 01:00:00 [api.py:2] Shutting down");
@@ -68,6 +68,10 @@ process.on("SIGTERM", () => {
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const key = process.env.VLLM_API_KEY;
   if (request.url === "/health") return void response.writeHead(200).end();
+  if (request.url === "/metrics")
+    return void response
+      .setHeader("content-type", "text/plain")
+      .end(`vllm:num_requests_running ${running}\n`);
   if (request.url === "/asked")
     return void response.end(JSON.stringify({ running, asked, hungUp, lastWritten }));
   const body = JSON.parse(await text(request)) as Ask & Script;

@@ -34,7 +34,8 @@ test("vLLM gets its environment and its arguments, and none of our own", () => {
     program: "vllm",
     args: ["--dtype", "bfloat16", "--swap-space", "0"],
     environment: { PATH: "/bin", VLLM_CPU_KVCACHE_SPACE: "4" },
-    port: 8001,
+    port: undefined,
+    metricsPort: 8001,
     apiKey: undefined,
   });
 });

@@ -1,0 +1,66 @@
+import { once } from "node:events";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { headersFor, type ServerAddress } from "./server-address.ts";
+
+export interface MetricsRelayOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Of vLLM; undefined while it cannot be asked. */
+  readonly address: () => ServerAddress | undefined;
+}
+
+const path = "/metrics";
+/** vLLM answers its metrics within milliseconds, also while it writes. */
+const answerLimitMs = 10_000;
+/** More than Prometheus and a collector hold open. */
+const maxConnections = 32;
+
+/**
+ * Gives others vLLM's metrics, and nothing else of it. vLLM listens on the loopback alone: its API key guards only some of its
+ * paths, and others read texts as tokens, stop it or load files.
+ */
+export class MetricsRelay {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  /** @throws Error when the port is taken. */
+  static async open({ host, port, address }: MetricsRelayOptions): Promise<MetricsRelay> {
+    const server = createServer(answerWith(address));
+    server.maxConnections = maxConnections;
+    server.listen(port, host);
+    await once(server, "listening");
+    return new MetricsRelay(server);
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await closed;
+  }
+}
+
+function answerWith(address: () => ServerAddress | undefined): RequestListener {
+  return ({ method, url }, response) => {
+    if (url !== path) return void response.writeHead(404).end();
+    if (method !== "GET") return void response.writeHead(405, { allow: "GET" }).end();
+    const vllm = address();
+    if (!vllm) return void response.writeHead(503).end();
+    const relay = async () => {
+      const signal = AbortSignal.timeout(answerLimitMs);
+      const answer = await fetch(vllm.url + path, { headers: headersFor(vllm), signal });
+      const type = answer.headers.get("content-type") ?? "text/plain; charset=utf-8";
+      response.writeHead(answer.status, { "content-type": type });
+      await pipeline(Readable.from(answer.body ?? []), response);
+    };
+    relay().catch(() => {
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end();
+    });
+  };
+}
