@@ -12,7 +12,7 @@ import { ClusterClient } from "./cluster/client.ts";
 import { connect } from "./cluster/connect.ts";
 import type { ServerImage } from "./desired/deployment.ts";
 import { defaultCollectorImage } from "./desired/telemetry.ts";
-import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics } from "./metrics.ts";
+import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics, watchMetrics } from "./metrics.ts";
 import { serveProbes } from "./probes.ts";
 import { type Operator, startOperator } from "./start.ts";
 
@@ -80,6 +80,7 @@ async function run({ environment, stopping, leave }: Process): Promise<void> {
   const client = new ClusterClient(connection, { observer: callMetrics(registry, connection.server.host) });
   let operator: Operator | undefined;
   leaderMetrics(registry, environment.TTS_LEASE_NAME || defaultLeaseName, () => operator);
+  watchMetrics(registry, () => operator);
   resourceMetrics(
     registry,
     () => operator,

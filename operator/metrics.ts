@@ -77,6 +77,23 @@ export function callMetrics(registry: Registry, host: string): CallObserver {
   };
 }
 
+/** Of every process, leading or not: one that cannot see does not know that it should act. */
+export function watchMetrics(
+  registry: Registry,
+  operator: () => Pick<Operator, "failingWatches"> | undefined,
+): void {
+  new Gauge({
+    name: "svc_tts_operator_failing_watches",
+    help: "Watches whose last attempt failed, by kind and namespace; absent while all are well",
+    registers: [registry],
+    labelNames: ["kind", "namespace"],
+    collect() {
+      this.reset();
+      for (const { count, ...place } of operator()?.failingWatches() ?? []) this.set(place, count);
+    },
+  });
+}
+
 type Speaker = Pick<Operator, "leading" | "deployments">;
 
 /** `leader_election_master_status` of client-go. */

@@ -73,6 +73,11 @@ export class Secrets {
     await Promise.all(this.#reflectors().map((one) => one.stop()));
   }
 
+  /** Watches that fail now. */
+  failing(): Reflector[] {
+    return this.#reflectors().filter(({ isFailing }) => isFailing);
+  }
+
   watches(): WatchState[] {
     return this.#reflectors().map(({ state }) => state);
   }

@@ -4,7 +4,7 @@ import { Analyst } from "./analyst.ts";
 import type { ClusterClient } from "./cluster/client.ts";
 import { EventRecorder } from "./cluster/events.ts";
 import { LeaderElection } from "./cluster/lease.ts";
-import type { ReflectorObserver, WatchState } from "./cluster/watch.ts";
+import type { Reflector, ReflectorObserver, WatchState } from "./cluster/watch.ts";
 import type { Settings } from "./desired/children.ts";
 import { LicenseShares } from "./license-shares.ts";
 import { type Clock, systemClock } from "./loop/clock.ts";
@@ -80,12 +80,20 @@ export interface Activity {
   readonly loads: ReadonlyMap<string, ApiLoad>;
 }
 
+export interface FailingWatches {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly count: number;
+}
+
 /** A running operator. */
 export interface Operator {
   leading(): boolean;
   /** All that are served, as last seen, one by one. */
   deployments(): Iterable<TtsDeployment>;
   activity(): Activity;
+  /** How many watches fail now, by kind and namespace; the namespace is empty where all are watched at once. */
+  failingWatches(): readonly FailingWatches[];
   /** Ends passes, watches and the lead, in this order. */
   stop(): Promise<void>;
 }
@@ -100,7 +108,15 @@ const defaultTokenOverlapMs = 300_000;
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { client, log, settings, clock = systemClock } = options;
   const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
-  const view = new ClusterView({ ...watching, clock });
+  const view = new ClusterView({
+    ...watching,
+    clock,
+    onForbidden: (namespace) =>
+      log.error(
+        { namespace },
+        "the namespace may not be read (403) and counts as empty until it may: was it deleted? Remove it from watchNamespaces, or restore the operator's role in it",
+      ),
+  });
   const secrets = new Secrets(watching);
   // made before the queue that it wakes
   const scaler = new Scaler({
@@ -175,6 +191,7 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   return {
     deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
     leading: () => election?.leading ?? true,
+    failingWatches: () => countWatches([...view.failing(), ...secrets.failing()]),
     activity: () => ({
       queue: queue.activity,
       requests: client.inFlight,
@@ -190,6 +207,14 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       await Promise.all([view.stop(), secrets.stop()]);
     },
   };
+}
+
+function countWatches(failing: readonly Reflector[]): FailingWatches[] {
+  const byPlace = Map.groupBy(failing, ({ kind, selection }) => `${kind}/${selection.namespace ?? ""}`);
+  return [...byPlace].map(([place, { length: count }]) => {
+    const [kind = "", namespace = ""] = place.split("/");
+    return { kind, namespace, count };
+  });
 }
 
 function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderElection | undefined {

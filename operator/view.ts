@@ -33,6 +33,16 @@ export interface ViewOptions {
   readonly namespaces: readonly string[];
   readonly clock: Clock;
   readonly observer: ReflectorObserver;
+  /** Told a namespace that may not be read at the start. */
+  readonly onForbidden?: (namespace: string) => void;
+}
+
+/** The watches of one namespace, or of all. */
+interface Scope {
+  readonly namespace: string | undefined;
+  readonly reflectors: Reflector[];
+  /** Not everything in it is known yet, and nobody is told of what is: a pass that sees no Deployment would make one anew. */
+  isClosed: boolean;
 }
 
 /** Of what was deleted, so many are remembered: far more than there are answers on their way at a time. */
@@ -55,7 +65,7 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
  */
 export class ClusterView {
   readonly #options: ViewOptions;
-  readonly #reflectors: Reflector[] = [];
+  readonly #scopes: readonly Scope[];
   readonly #foreign: ForeignKind[] = [];
   readonly #listeners: ViewListener[] = [];
   /** By `Kind/namespace/name`. */
@@ -67,17 +77,11 @@ export class ClusterView {
   constructor(options: ViewOptions) {
     this.#options = options;
     const namespaces = options.namespaces.length > 0 ? options.namespaces : [undefined];
-    for (const { kind, ...selection } of followed) {
-      for (const namespace of namespaces) {
-        const watching = { ...selection, ...this.#common(kind), namespace };
-        const reflector = new Reflector(options.client, kind, watching);
-        reflector.onChange((...change) => this.#take(kind, ...change));
-        this.#reflectors.push(reflector);
-      }
-    }
+    this.#scopes = namespaces.map((namespace) => this.#scopeOf(namespace));
     for (const kind of foreignKinds) {
       for (const namespace of namespaces) {
-        const onChange: ChangeListener = (...change) => this.#take(kind, ...change);
+        const scope = this.#scopes.find((one) => one.namespace === namespace);
+        const onChange: ChangeListener = (...change) => this.#take(kind, scope, ...change);
         const selection = { labelSelector: managedSelector, namespace };
         this.#foreign.push(
           new ForeignKind(kind, {
@@ -92,15 +96,64 @@ export class ClusterView {
     }
   }
 
+  #scopeOf(namespace: string | undefined): Scope {
+    const scope: Scope = { namespace, reflectors: [], isClosed: false };
+    for (const { kind, ...selection } of followed) {
+      const watching = { ...selection, ...this.#common(kind), namespace };
+      const reflector = new Reflector(this.#options.client, kind, watching);
+      reflector.onChange((...change) => this.#take(kind, scope, ...change));
+      scope.reflectors.push(reflector);
+    }
+    return scope;
+  }
+
   /** Told of what changes from now on. */
   onChange(listener: ViewListener): void {
     this.#listeners.push(listener);
   }
 
-  /** Resolves when everything is known. */
+  /** Resolves when everything is known that may be read. */
   async start(): Promise<void> {
-    const known = this.#reflectors.map((reflector) => reflector.start().synced());
+    const known = this.#scopes.map((scope) => this.#startScope(scope));
     await Promise.all([...known, ...this.#foreign.map((kind) => kind.find())]);
+  }
+
+  /** A namespace that was deleted takes the operator's role with it: it is as good as empty, until all of it can be read. */
+  async #startScope(scope: Scope): Promise<void> {
+    const { namespace, reflectors } = scope;
+    const synced = Promise.all(reflectors.map((reflector) => reflector.start().synced()));
+    if (namespace === undefined) {
+      await synced;
+      return;
+    }
+    const forbidden = Promise.all(reflectors.map((reflector) => reflector.forbidden()));
+    const end = await Promise.race([synced.then(() => "synced"), forbidden.then(() => "forbidden")]);
+    if (end === "synced") return;
+    scope.isClosed = true;
+    this.#options.onForbidden?.(namespace);
+    // rejects where the operator is stopped before
+    synced.then(
+      () => this.#openScope(scope),
+      () => undefined,
+    );
+  }
+
+  #openScope(scope: Scope): void {
+    scope.isClosed = false;
+    for (const kind of ["TtsDeployment", "TtsModelPool"]) {
+      const found = [...this.all(kind)].filter(({ metadata }) => metadata.namespace === scope.namespace);
+      for (const object of found) this.#tell({ kind, key: keyOf(object), object, gone: false });
+    }
+  }
+
+  /** Watches that fail now. */
+  failing(): Reflector[] {
+    return this.#all().filter(({ isFailing }) => isFailing);
+  }
+
+  #all(): Reflector[] {
+    const foreign = this.#foreign.flatMap(({ reflector }) => reflector ?? []);
+    return [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...foreign];
   }
 
   /** Whether the cluster has this kind of another product; asks now and then where it had not. */
@@ -112,12 +165,13 @@ export class ClusterView {
   }
 
   watches(): WatchState[] {
-    const foreign = this.#foreign.map(({ watch }) => watch).filter((watch) => watch !== undefined);
-    return [...this.#reflectors.map(({ state }) => state), ...foreign];
+    return this.#all().map(({ state }) => state);
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.#reflectors, ...this.#foreign].map((one) => one.stop()));
+    await Promise.all(
+      [...this.#scopes.flatMap(({ reflectors }) => reflectors), ...this.#foreign].map((one) => one.stop()),
+    );
   }
 
   get(kind: string, key: string): Manifest | undefined {
@@ -155,13 +209,14 @@ export class ClusterView {
     if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, held);
   }
 
-  #take(kind: string, ...[key, held, object]: Parameters<ChangeListener>): void {
+  #take(kind: string, scope: Scope | undefined, ...[key, held, object]: Parameters<ChangeListener>): void {
     const id = `${kind}/${key}`;
     if (held === undefined) {
       const known = this.#objects.get(id);
       if (known === undefined) return;
       this.#objects.drop(id);
       this.#rememberGone(known);
+      if (scope?.isClosed === true) return;
       this.#tell({ kind, key, object: known, gone: true });
       return;
     }
@@ -170,7 +225,7 @@ export class ClusterView {
     const known = this.#objects.held(id);
     if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody
-    if (this.#listeners.length > 0)
+    if (this.#listeners.length > 0 && scope?.isClosed !== true)
       this.#tell({ kind, key, object: object ?? held.object, gone: false, before: known });
   }
 

@@ -3,7 +3,7 @@ import type { Manifest } from "../manifest.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
 import type { Held } from "./held.ts";
-import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./watch.ts";
+import { type ChangeListener, Reflector, type ReflectorObserver } from "./watch.ts";
 
 export interface ForeignOptions extends Selection {
   readonly client: ClusterClient;
@@ -38,8 +38,8 @@ export class ForeignKind {
   }
 
   /** Undefined where it is not installed. */
-  get watch(): WatchState | undefined {
-    return this.#reflector?.state;
+  get reflector(): Reflector | undefined {
+    return this.#reflector;
   }
 
   /** Whether it is installed; asks the cluster where that is not known, and not more often than now and then. */
@@ -82,7 +82,7 @@ export class ForeignKind {
     this.#reflector = reflector.start();
     // What a pass wrote before the first list and somebody deleted before it, too, would never be missed.
     try {
-      await reflector.synced();
+      await Promise.race([reflector.synced(), reflector.forbidden()]);
     } catch (error) {
       if (this.#reflector === reflector && !this.#stopped) throw error; // else `installed` tells
     }

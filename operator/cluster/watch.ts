@@ -27,6 +27,8 @@ export type ReflectorObserver = {
 export interface WatchState {
   readonly kind: string;
   readonly selection: Selection;
+  /** Its last attempt failed, and nothing came since. */
+  readonly isFailing: boolean;
   /** Resource versions by key. */
   readonly versions: ReadonlyMap<string, string | undefined>;
 }
@@ -65,6 +67,8 @@ const breaksBeforeRelist = 3;
 /** A watch that lived this long was a healthy one, even where nothing happened. */
 const healthyMs = 5_000;
 const longestRetryAfterMs = 60_000;
+/** A role that was just bound takes a moment; one that is refused so often is not there. */
+const refusalsUntilForbidden = 4;
 /** A page is parsed as a whole: small ones keep memory low. */
 const defaultPageSize = 100;
 
@@ -88,6 +92,9 @@ export class Reflector {
   /** Everything up to here is in the store; `undefined` before the first list, or when the server has forgotten it. */
   #version: string | undefined;
   #breaks = 0;
+  #refusals = 0;
+  #isFailing = false;
+  readonly #forbidden = Promise.withResolvers<void>();
   #run: Promise<void> | undefined;
 
   constructor(client: ClusterClient, kind: string, options: ReflectorOptions = {}) {
@@ -118,6 +125,19 @@ export class Reflector {
     return this.#synced.promise;
   }
 
+  /** Resolves when the API server has refused the first list again and again (403), as it does in a namespace that is gone. */
+  forbidden(): Promise<void> {
+    return this.#forbidden.promise;
+  }
+
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  get selection(): Selection {
+    return this.#selection();
+  }
+
   get(key: string): Manifest | undefined {
     return this.#objects.get(key)?.object;
   }
@@ -128,7 +148,7 @@ export class Reflector {
 
   get state(): WatchState {
     const versions = new Map([...this.#objects].map(([key, held]) => [key, held.resourceVersion]));
-    return { kind: this.kind, selection: this.#selection(), versions };
+    return { kind: this.kind, selection: this.#selection(), isFailing: this.#isFailing, versions };
   }
 
   /** Tells no change after this resolves. */
@@ -145,6 +165,8 @@ export class Reflector {
     while (!signal.aborted) {
       const error = await this.#watchUntilItEnds();
       if (signal.aborted) return;
+      if (error !== undefined) this.#isFailing = true;
+      this.#countRefusal(error);
       const retryMs = this.#pauseAfter(error);
       this.#options.observer?.interrupted?.(this.kind, error, retryMs);
       await sleep(this.#clock, retryMs, signal);
@@ -164,12 +186,19 @@ export class Reflector {
     }
   }
 
+  #countRefusal(error: unknown): void {
+    const isRefused = error instanceof ApiError && error.status === 403;
+    this.#refusals = isRefused ? this.#refusals + 1 : 0;
+    if (this.#refusals >= refusalsUntilForbidden) this.#forbidden.resolve();
+  }
+
   #lists(): boolean {
     return this.#options.name === undefined && this.#options.neverList !== true;
   }
 
   #pauseAfter(error: unknown): number {
     if (error === undefined) {
+      this.#isFailing = false;
       this.#backoff.reset();
       return this.#random() * 100;
     }
@@ -207,6 +236,7 @@ export class Reflector {
     this.#objects.clear();
     for (const [key, object] of objects) this.#objects.set(key, object);
     this.#version = version;
+    this.#isFailing = false;
     for (const key of changed) this.#tell(key, this.#objects.get(key));
     this.#synced.resolve();
   }
@@ -244,6 +274,7 @@ export class Reflector {
       if (this.#stopping.signal.aborted) break;
       if (!this.#take(line, about)) continue;
       progress = true;
+      this.#isFailing = false;
       this.#breaks = 0;
       this.#backoff.reset();
     }

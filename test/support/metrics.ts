@@ -1,5 +1,11 @@
 import { Registry } from "prom-client";
-import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics } from "../../operator/metrics.ts";
+import {
+  callMetrics,
+  leaderMetrics,
+  queueMetrics,
+  resourceMetrics,
+  watchMetrics,
+} from "../../operator/metrics.ts";
 import type { Operator } from "../../operator/start.ts";
 import { createMetrics, type Metrics } from "../../server/api/metrics.ts";
 import { newCounts } from "../../server/engine/generator/counts.ts";
@@ -66,11 +72,15 @@ export function sentSeries(): Map<string, readonly string[]> {
 }
 
 /** What the operator tells of its work and its resources, as its command puts it together. */
-export function operatorMetrics(operator?: Pick<Operator, "leading" | "deployments">, nowMs = 0): Registry {
+export function operatorMetrics(
+  operator?: Pick<Operator, "leading" | "deployments" | "failingWatches">,
+  nowMs = 0,
+): Registry {
   const registry = new Registry();
   queueMetrics(registry, "tts-operator");
   callMetrics(registry, "10.96.0.1");
   leaderMetrics(registry, "tts-operator", () => operator);
+  watchMetrics(registry, () => operator);
   resourceMetrics(
     registry,
     () => operator,

@@ -8,7 +8,7 @@ import { keyOf, type WatchState } from "../../operator/cluster/watch.ts";
 import { type Clock, systemClock } from "../../operator/loop/clock.ts";
 import type { Manifest } from "../../operator/manifest.ts";
 import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/observed.ts";
-import { type Activity, type Operator, startOperator } from "../../operator/start.ts";
+import { type Activity, type FailingWatches, type Operator, startOperator } from "../../operator/start.ts";
 import { chartsRole } from "./charts-role.ts";
 import { adminClient, freshNamespace } from "./cluster-namespace.ts";
 import { eventually } from "./eventually.ts";
@@ -40,6 +40,8 @@ interface StartOptions {
   readonly release?: string;
   /** Passes at once. */
   readonly workers?: number;
+  /** Beside the house's own. */
+  readonly moreNamespaces?: readonly string[];
 }
 
 /** Stops a play. */
@@ -101,6 +103,7 @@ export class OperatorHouse implements AsyncDisposable {
       clockAheadMs = 0,
       release,
       workers,
+      moreNamespaces = [],
     } = options;
     const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
     const line = (fields: object, message: string) => {
@@ -111,7 +114,7 @@ export class OperatorHouse implements AsyncDisposable {
       client: used,
       clock: aheadBy(this.clock, clockAheadMs),
       settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
-      namespaces: [this.namespace],
+      namespaces: [this.namespace, ...moreNamespaces],
       instance: "test",
       ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
       ...(metrics && { readMetrics: async () => metrics() }),
@@ -144,6 +147,10 @@ export class OperatorHouse implements AsyncDisposable {
     await this.stopOperator();
     await this.proxy[Symbol.asyncDispose]();
     this.admin.close();
+  }
+
+  failingWatches(): FailingWatches[] {
+    return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
   get(kind: string, name: string): Promise<Manifest | undefined> {

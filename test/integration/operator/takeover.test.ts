@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
+import type { Manifest } from "../../../operator/manifest.ts";
+import type { TtsDeployment } from "../../../operator/observed.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
@@ -27,3 +29,37 @@ it("an operator that starts looks first at what changed while there was none", a
   await house.until(async () => passes().length >= 3 * others.length, "passes over all");
   expect(passes()[0]).toBe(`TtsDeployment/${house.namespace}/demo`);
 });
+
+it("starts although one of its namespaces was deleted, and serves that once it is there with the operator's role", async () => {
+  await house.stopOperator();
+  const deleted = `${house.namespace}-deleted`;
+  await house.startOperator({ moreNamespaces: [deleted] });
+  expect(house.lines.join("\n")).toContain(`may not be read (403)`);
+  expect(house.failingWatches()).toContainEqual({ kind: "TtsDeployment", namespace: deleted, count: 1 });
+
+  await house.admin.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: deleted } });
+  await house.admin.create(demoIn(deleted));
+  for (const kind of ["Role", "RoleBinding"]) {
+    for (const { metadata, ...rest } of await house.admin.list(kind, { namespace: house.namespace }))
+      await house.admin.create({ ...rest, metadata: { name: metadata.name, namespace: deleted } });
+  }
+  await house.until(async () => (await conditionsIn(deleted)) > 0, "the status of the TtsDeployment");
+  expect(house.failingWatches()).toEqual([]);
+
+  await house.ready();
+});
+
+function demoIn(namespace: string): Manifest {
+  const spec = { license: { secretRef: { name: "license" } }, models: [{ name: "mist", kind: "mist" }] };
+  return {
+    apiVersion: "tts.svc.dev/v1alpha1",
+    kind: "TtsDeployment",
+    metadata: { name: "demo", namespace },
+    spec,
+  };
+}
+
+async function conditionsIn(namespace: string): Promise<number> {
+  const ref = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", namespace, name: "demo" };
+  return ((await house.admin.get(ref)) as TtsDeployment).status?.conditions.length ?? 0;
+}

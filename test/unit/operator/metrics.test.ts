@@ -72,8 +72,9 @@ test("statuses are told by the leader alone, and the grace counts down", async (
   } as unknown as TtsDeploymentStatus;
   let leading = true;
   const deployments = () => [{ ...ttsDeployment(), status }];
+  const failingWatches = () => [{ kind: "Pod", namespace: "", count: 2 }];
   const registry = operatorMetrics(
-    { leading: () => leading, deployments },
+    { leading: () => leading, deployments, failingWatches },
     Date.parse("2026-01-03T00:00:00Z"),
   );
   const demo = { namespace: "ns", name: "demo" };
@@ -83,6 +84,7 @@ test("statuses are told by the leader alone, and the grace counts down", async (
   expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBe(1);
   expect(await value("svc_tts_operator_pool_replicas", { pool: "mist", state: "ready" })).toBe(2);
   expect(await measured(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(1);
+  expect(await measured(registry, "svc_tts_operator_failing_watches", { kind: "Pod" })).toBe(2);
   leading = false;
   expect(await value("svc_tts_operator_condition", { condition: "Ready" })).toBeUndefined();
   expect(await measured(registry, "leader_election_master_status", { name: "tts-operator" })).toBe(0);
