@@ -10,11 +10,26 @@ export interface Asked {
   readonly signal: AbortSignal;
 }
 
+/** Whether others on the way can read and change it: plain HTTP that leaves this machine. */
+export function isReadable(url: string): boolean {
+  const { protocol, hostname } = new URL(url);
+  return protocol === "http:" && !/^(127(\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
+}
+
+/** A redirect must not lead from TLS to plain HTTP. @throws FetchFailure */
+export function refuseDowngrade(asked: string, response: Response): void {
+  if (!asked.startsWith("https:") || !response.url.startsWith("http:")) return;
+  throw new FetchFailure(`${shown(asked)} leads to plain HTTP, where nobody vouches for the file`);
+}
+
 export async function ask(url: string, { headers = {}, signal }: Asked): Promise<Response> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]);
   try {
-    return await fetch(url, { headers, signal: limited });
+    const response = await fetch(url, { headers, signal: limited });
+    refuseDowngrade(url, response);
+    return response;
   } catch (cause) {
+    if (cause instanceof FetchFailure) throw cause;
     throw new FetchFailure(`${shown(url)} does not answer: ${reasonOf(cause)}`, { cause });
   }
 }

@@ -4,7 +4,7 @@ import { type FileHandle, mkdir, open, readFile, rename, rm, stat, writeFile } f
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { ifThere } from "../if-there.ts";
-import { reasonOf, refusal } from "./answers.ts";
+import { reasonOf, refusal, refuseDowngrade } from "./answers.ts";
 import { FetchFailure, shown } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
 import { writeWhole } from "./write-whole.ts";
@@ -208,6 +208,7 @@ class Part {
   }
 
   async #take(response: Response, timer: NodeJS.Timeout): Promise<void> {
+    if (this.#file.sha256 === undefined) refuseDowngrade(this.#file.url, response);
     if (response.status === 416 && this.#isEndedAt(response)) return;
     if (!response.ok) throw this.#refusalOf(response);
     const appends = response.status === 206 && this.#continues(response);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
-import { ask, readAnswer, refusal } from "./answers.ts";
+import { ask, isReadable, readAnswer, refusal } from "./answers.ts";
 import { type AwsCredentials, signedHeaders } from "./aws-signature.ts";
 import { FetchFailure, shown } from "./failure.ts";
 import type { Source } from "./source.ts";
@@ -44,11 +44,22 @@ export interface PlanOptions {
 
 /** @throws FetchFailure */
 export async function planOf(source: Source, options: PlanOptions): Promise<FileToFetch[]> {
+  requireVouching(source, options);
   const files = await filesOf(source, options);
   if (options.sha256 !== undefined && files.length !== 1)
     throw new FetchFailure(`sha256 is that of one file, and the source holds ${files.length}: leave it out`);
   for (const { path } of files) refuseEscape(path);
   return files.map((file) => ({ ...file, sha256: options.sha256 ?? file.sha256 }));
+}
+
+/** TLS vouches for what is fetched, or a digest that did not come the same way. */
+function requireVouching(source: Source, { sha256, endpoint }: PlanOptions): void {
+  const url = source.kind === "http" ? source.url : endpoint;
+  if (url === undefined || sha256 !== undefined || !isReadable(url)) return;
+  if (source.kind === "oci" && source.reference.startsWith("sha256:")) return;
+  throw new FetchFailure(
+    `${shown(url)} is plain HTTP, where others can change a file on its way: give its sha256 (name one file, or an artifact by its digest), or use https`,
+  );
 }
 
 function filesOf(source: Source, options: PlanOptions): FileToFetch[] | Promise<FileToFetch[]> {

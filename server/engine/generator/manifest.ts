@@ -1,6 +1,7 @@
 import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
 import { voicesOf } from "../../../config/contract/voices.ts";
+import { allowedFlags, findForeignArgument } from "./vllm-flags.ts";
 
 /** What describes a model to arcana: `manifest.json` beside its files; docs/arcana.md explains each field. */
 
@@ -32,7 +33,7 @@ const codec = Type.Object({
 });
 const common = {
   license: text,
-  /** Of every file that is to be the one that it was. */
+  /** Of every file of the folder. */
   sha256: Type.Record(path, Type.String({ pattern: "^[0-9a-f]{64}$" })),
   /** Each voice of arcana, and the name by which the model knows it. */
   voices: Type.Record(text, text),
@@ -77,10 +78,21 @@ export function readManifest(json: string): Manifest {
   if (error)
     throw wrong(error.instancePath, `${error.message}; it is ${shown(at(value, error.instancePath))}`);
   const manifest = value as unknown as Manifest;
-  if (manifest.vllm) refuseUnknown("/vllm", manifest.vllm, vllm.properties);
+  if (manifest.vllm) requireArguments(manifest.vllm);
   requireVoices(manifest.voices);
   if (manifest.kind === "tokens") requireTokens(manifest);
   return manifest;
+}
+
+function requireArguments(given: Static<typeof vllm>): void {
+  refuseUnknown("/vllm", given, vllm.properties);
+  const foreign = findForeignArgument(given.args ?? []);
+  if (foreign === undefined) return;
+  const place = "engine.parameters of the pool or GENERATOR_VLLM_ARGS, where an administrator vouches for it";
+  throw wrong(
+    "/vllm/args",
+    `may not have ${shown(foreign)}; put it into ${place}. A manifest may set ${allowedFlags.join(", ")}`,
+  );
 }
 
 /** The catalogue offers all of arcana's voices, and none is spoken by another one in silence. */

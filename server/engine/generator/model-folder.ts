@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import {
   type AudioManifest,
   type Manifest,
@@ -22,9 +22,10 @@ const tokenizerName = "tokenizer.json";
 export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   try {
     const manifest = readManifest((await readNamed(folder, manifestName)).toString());
+    const read = manifest.kind === "audio" ? [] : [tokenizerName, manifest.codec.onnx];
+    for (const name of [...read, ...(await filesOf(folder))]) requireChecked(manifest, name);
     for (const [name, sha256] of Object.entries(manifest.sha256)) await check(folder, name, sha256);
     if (manifest.kind === "audio") return { folder, manifest };
-    for (const name of [tokenizerName, manifest.codec.onnx]) requireChecked(manifest, name);
     const tokenizer = (await readNamed(folder, tokenizerName)).toString();
     return { folder, manifest, tokenize: createTokenize(tokenizer, manifest.prompt) };
   } catch (cause) {
@@ -32,9 +33,25 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   }
 }
 
-/** What is read here is what the manifest speaks of. */
+/** vLLM decides by itself which files of the folder it loads, so the manifest vouches for each. */
 function requireChecked({ sha256 }: Manifest, name: string): void {
-  if (sha256[name] === undefined) throw new Error(`${manifestName}: /sha256 must have ${name}`);
+  if (sha256[name] === undefined)
+    throw new Error(
+      `${manifestName}: /sha256 must have ${name}: every file of the model has its digest there`,
+    );
+}
+
+/** Files that no program reads: hidden ones are those of volumes and of `svc-tts fetch`. */
+const unread = /(^|\/)(\.|lost\+found(\/|$)|(README|LICENSE|NOTICE)[^/]*$)|\.md$/iu;
+
+/** All files below the folder that a program may read, with slashes in their names. */
+async function filesOf(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => !entry.isDirectory())
+    .map(({ parentPath, name }) => relative(folder, join(parentPath, name)))
+    .filter((name) => name !== manifestName && !unread.test(name))
+    .toSorted();
 }
 
 async function readNamed(folder: string, name: string): Promise<Buffer> {

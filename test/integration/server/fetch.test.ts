@@ -8,6 +8,7 @@ import { promisify } from "node:util";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { paths } from "../../../config/contract/names.ts";
 import { fetchers } from "../../../operator/desired/cache.ts";
+import { refuseDowngrade } from "../../../server/fetch/answers.ts";
 import { type FetchOptions, fetchModel } from "../../../server/fetch/fetch.ts";
 import { eventually, eventuallyPasses } from "../../support/eventually.ts";
 import { FileServer } from "../../support/file-server.ts";
@@ -304,6 +305,27 @@ describe("an object of S3", () => {
   it("with half of the credentials is refused", async () => {
     const credentials = { AWS_ACCESS_KEY_ID: "id" };
     await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(/go together/);
+  });
+});
+
+describe("plain HTTP to another machine", () => {
+  const endpoint = "http://models.example:9000";
+  it.each([
+    ["http://models.example/model.bin?token=secret", {}],
+    ["s3://bucket/model.bin", { endpoint }],
+    ["hf://o/r", { endpoint }],
+    ["oci://registry.example/tts/arcana:1", { endpoint }],
+  ])("is refused for %s without a digest, before anything is asked", async (source, more) => {
+    const refused = run(source, more);
+    await expect(refused).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* give its sha256/);
+  });
+
+  it("is where no redirect of TLS may lead", () => {
+    const to = (url: string) => () => refuseDowngrade("https://models.example/a", { url } as Response);
+    expect(to("http://other.example/a")).toThrow(
+      "https://models.example/a leads to plain HTTP, where nobody vouches for the file",
+    );
+    expect(to("https://other.example/a")).not.toThrow();
   });
 });
 

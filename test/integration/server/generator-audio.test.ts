@@ -31,7 +31,8 @@ afterAll(async () => {
 
 function audioFolder(names: Record<string, string>): TinyModelFolder {
   const own = new TinyModelFolder();
-  const manifest = { kind: "audio", license: tinyManifest.license, voices: names, sha256: {}, rate };
+  const { sha256 } = own;
+  const manifest = { kind: "audio", license: tinyManifest.license, voices: names, sha256, rate };
   own.write("manifest.json", JSON.stringify(manifest));
   return own;
 }

@@ -374,8 +374,8 @@ describe("the vLLM that is run here", () => {
   test("one that has no memory for its model is tried thrice, and what it said is in the log", async () => {
     const own = await ScriptedVllm.create();
     const said = "torch.OutOfMemoryError: CUDA out of memory.";
-    own.model.write("vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${said}" >&2\nexit 1\n`);
-    const program = join(own.model.path, "vllm");
+    own.model.write(".vllm", `#!/bin/sh\necho "ERROR 11-22 01:00:00 [core.py:1] ${said}" >&2\nexit 1\n`);
+    const program = join(own.model.path, ".vllm");
     chmodSync(program, 0o755);
     await expect(open(own, { server: { ...own.settings.server, program } })).rejects.toThrow("status 1");
     expect(lines.filter(({ message }) => message.includes(said)).length).toBe(3);
@@ -408,9 +408,10 @@ describe("the vLLM that is run here", () => {
   test("a model that speaks samples itself needs no codec", async () => {
     const own = await ScriptedVllm.create();
     const { license, voices } = tinyManifest;
+    const { sha256 } = own.model;
     own.model.write(
       "manifest.json",
-      JSON.stringify({ kind: "audio", license, voices, sha256: {}, rate: 24_000 }),
+      JSON.stringify({ kind: "audio", license, voices, sha256, rate: 24_000 }),
     );
     const engine = await open(own);
     const token = { text: "Hello", before: "", after: ".", stretch: 1 };

@@ -13,6 +13,8 @@ export type ManifestChange = Partial<Record<keyof TokensManifest | string, unkno
 /** A folder with a language model, its codec and its manifest, as an administrator mounts one; 1 MB. */
 export class TinyModelFolder {
   readonly path: string;
+  /** Of its files. */
+  readonly sha256: Readonly<Record<string, string>>;
 
   constructor(change: ManifestChange = {}) {
     this.path = mkdtempSync(join(tmpdir(), "svc-tts-generator-"));
@@ -25,10 +27,8 @@ export class TinyModelFolder {
     };
     for (const [name, content] of Object.entries(files)) writeFileSync(join(this.path, name), content);
     const sums = Object.entries(files).map(([name, content]) => [name, sha256(content)]);
-    this.write(
-      "manifest.json",
-      JSON.stringify({ ...tinyManifest, sha256: Object.fromEntries(sums), ...change }),
-    );
+    this.sha256 = Object.fromEntries(sums);
+    this.write("manifest.json", JSON.stringify({ ...tinyManifest, sha256: this.sha256, ...change }));
   }
 
   write(name: string, content: string | Buffer): void {

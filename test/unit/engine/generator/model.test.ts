@@ -1,3 +1,5 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { readManifest } from "../../../../server/engine/generator/manifest.ts";
 import { readModelFolder } from "../../../../server/engine/generator/model-folder.ts";
@@ -109,6 +111,43 @@ describe("a model folder", () => {
     change(folder);
     await expect(readModelFolder(folder.path)).rejects.toThrow(says);
     await expect(readModelFolder(folder.path)).rejects.toThrow(folder.path);
+  });
+
+  test("with a file that the manifest does not vouch for is refused, but for texts and hidden ones", async () => {
+    const folder = newFolder();
+    for (const name of ["README.md", "LICENSE", ".fetch-lock"]) folder.write(name, "x");
+    await readModelFolder(folder.path);
+    folder.write("modeling.py", "import os");
+    await expect(readModelFolder(folder.path)).rejects.toThrow(
+      "manifest.json: /sha256 must have modeling.py: every file of the model has its digest there",
+    );
+    folder.remove("modeling.py");
+    mkdirSync(join(folder.path, "shards"));
+    folder.write("shards/2.safetensors", "x");
+    await expect(readModelFolder(folder.path)).rejects.toThrow("must have shards/2.safetensors");
+  });
+
+  test.each([
+    [["--trust-remote-code"], "--trust-remote-code"],
+    [["--dtype", "auto", "--hf-overrides={}"], "--hf-overrides={}"],
+    [["--enforce-eager", "/other/model"], "/other/model"],
+    [["--dtype=auto", "/other/model"], "/other/model"],
+    [["--seed", "1", "2"], "2"],
+    [["--dtype", "--host"], "--host"],
+    [["--enforce-eager=x"], "--enforce-eager=x"],
+    [["--api-key", "k"], "--api-key"],
+    [["-tp", "2"], "-tp"],
+    [["--dtyp", "auto"], "--dtyp"],
+    [["--max_model_len", "2"], "--max_model_len"],
+  ])("whose manifest gives vLLM %j is refused for %s", (args, foreign) => {
+    const read = () => readManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
+    expect(read).toThrow(`manifest.json: /vllm/args may not have ${JSON.stringify(foreign)}; put it into`);
+  });
+
+  test("whose manifest says how vLLM computes is taken", () => {
+    const args = ["--dtype", "bfloat16", "--enforce-eager", "--gpu-memory-utilization=0.9", "--seed=-1"];
+    const manifest = readManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
+    expect(manifest.vllm?.args).toEqual(args);
   });
 
   test("whose manifest leaves out the checksum of what is read here is refused", async () => {
