@@ -23,7 +23,7 @@ export interface ViewChange {
   readonly key: string;
   readonly object: Manifest;
   readonly gone: boolean;
-  /** The object as it was known before; undefined for a new one. */
+  /** The object as it was told last, or known before that; undefined for a new one. */
   readonly before?: Held | undefined;
 }
 
@@ -48,6 +48,8 @@ interface Scope {
 /** Of what was deleted, so many are remembered: far more than there are answers on their way at a time. */
 const mostGone = 4096;
 
+const ownerKinds = new Set(["TtsDeployment", "TtsModelPool"]);
+
 /** The kinds that are followed as a whole, and which of their objects. */
 const followed: readonly { kind: string; labelSelector?: string; keepManagedFields: boolean }[] = [
   { kind: "TtsDeployment", keepManagedFields: true },
@@ -71,6 +73,8 @@ export class ClusterView {
   /** By `Kind/namespace/name`. */
   readonly #objects = new Shelf();
   readonly #packers = new Map<string, Packer>();
+  /** Owners as they were before a write of ours that no watch has told of yet. */
+  readonly #untold = new Map<string, Held>();
   /** Uids, the one deleted last at the end. The answer to a write may come after the word of the deletion, and brings nothing back. */
   readonly #gone = new Set<string>();
 
@@ -140,7 +144,7 @@ export class ClusterView {
 
   #openScope(scope: Scope): void {
     scope.isClosed = false;
-    for (const kind of ["TtsDeployment", "TtsModelPool"]) {
+    for (const kind of ownerKinds) {
       const found = [...this.all(kind)].filter(({ metadata }) => metadata.namespace === scope.namespace);
       for (const object of found) this.#tell({ kind, key: keyOf(object), object, gone: false });
     }
@@ -198,7 +202,11 @@ export class ClusterView {
     const id = `${object.kind}/${keyOf(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
     if (this.#isGone(held)) return;
-    if (isNewer(held, this.#objects.held(id))) this.#objects.put(id, held);
+    const known = this.#objects.held(id);
+    if (!isNewer(held, known)) return;
+    if (known !== undefined && ownerKinds.has(object.kind) && !this.#untold.has(id))
+      this.#untold.set(id, known);
+    this.#objects.put(id, held);
   }
 
   /** The same object as it is read now: its form may have changed while its version did not. */
@@ -211,6 +219,8 @@ export class ClusterView {
 
   #take(kind: string, scope: Scope | undefined, ...[key, held, object]: Parameters<ChangeListener>): void {
     const id = `${kind}/${key}`;
+    const told = this.#untold.get(id);
+    this.#untold.delete(id);
     if (held === undefined) {
       const known = this.#objects.get(id);
       if (known === undefined) return;
@@ -226,7 +236,7 @@ export class ClusterView {
     if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody
     if (this.#listeners.length > 0 && scope?.isClosed !== true)
-      this.#tell({ kind, key, object: object ?? held.object, gone: false, before: known });
+      this.#tell({ kind, key, object: object ?? held.object, gone: false, before: told ?? known });
   }
 
   #isGone({ uid }: Held): boolean {

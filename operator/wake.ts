@@ -1,4 +1,7 @@
 import { children, labels } from "../config/contract/names.ts";
+import type { TtsDeploymentStatus } from "../crds/tts-deployment.ts";
+import type { TtsModelPoolStatus } from "../crds/tts-model-pool.ts";
+import type { Held } from "./cluster/held.ts";
 import { keyOf } from "./cluster/watch.ts";
 import type { Priority, Turn } from "./loop/queue.ts";
 import type { Manifest } from "./manifest.ts";
@@ -14,6 +17,7 @@ interface Change {
   readonly key: string;
   readonly object: Manifest;
   readonly gone?: boolean;
+  readonly before?: Held | undefined;
 }
 
 type Known = Pick<ClusterView, "ids">;
@@ -21,6 +25,7 @@ type Known = Pick<ClusterView, "ids">;
 /** Whose pass a change calls for. Who hangs on what an object's own pass makes of it is woken by the status that this one writes. */
 export function keysOf(view: Known, change: Change): string[] {
   const { kind, key, object } = change;
+  if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
   switch (kind) {
     case "TtsDeployment":
       return [deploymentKey(key), ...(isSettledBy(change) ? poolKeys(view, key) : [])];
@@ -46,6 +51,26 @@ export function isStatusChange({ kind, object, gone, before }: ViewChange): bool
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
     return false;
   return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
+}
+
+/** Only the streams in use are others: the TtsDeployment sums them up, and nobody acts on them. */
+function isLoadAlone({ kind, object, gone = false, before }: Change): boolean {
+  if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
+    return false;
+  const earlier = before.object;
+  return (
+    JSON.stringify(earlier.status) !== JSON.stringify(object.status) &&
+    JSON.stringify([demandsOf(earlier), withoutLoad(earlier.status)]) ===
+      JSON.stringify([demandsOf(object), withoutLoad(object.status)])
+  );
+}
+
+type AnyStatus = Partial<TtsDeploymentStatus & TtsModelPoolStatus>;
+
+function withoutLoad(status: unknown): unknown {
+  const { capacity, models, summary, ...rest } = (status ?? {}) as AnyStatus;
+  const parts = models?.map(({ capacity: { used: _, ...figures }, ...model }) => ({ ...model, figures }));
+  return [rest, capacity?.streams, summary?.models, parts];
 }
 
 function demandsOf({ metadata }: Manifest): unknown[] {

@@ -52,6 +52,10 @@ interface Taken {
   readonly waitedMs: number;
 }
 
+/** A resync that has waited so long has every fourth turn: timed work comes about however many changes there are. */
+const agedMs = 1_000;
+const agedEvery = 4;
+
 const defaultBackoff: BackoffPolicy = { baseMs: 5, capMs: 5 * 60_000, jitter: 0.2 };
 
 /**
@@ -179,7 +183,7 @@ export class WorkQueue {
   #take(): Taken | undefined {
     const { turnOf = (key) => ({ group: key, alone: true }), clock } = this.#options;
     const held = new Set<string>();
-    for (const keys of [this.#waiting.change, this.#waiting.resync]) {
+    for (const keys of this.#inOrder()) {
       for (const [key, sinceMs] of keys) {
         const turn = turnOf(key);
         if (held.has(turn.group)) continue;
@@ -192,6 +196,13 @@ export class WorkQueue {
       }
     }
     return undefined;
+  }
+
+  #inOrder(): Map<string, number>[] {
+    const { change, resync } = this.#waiting;
+    const [oldestMs] = resync.values();
+    const isAged = oldestMs !== undefined && this.#options.clock.monotonicMs() - oldestMs >= agedMs;
+    return isAged && this.#begun % agedEvery === agedEvery - 1 ? [resync, change] : [change, resync];
   }
 
   #isHeldBack({ group, alone }: Turn): boolean {

@@ -46,10 +46,11 @@ function takeMore(
   shares: LicenseShares,
   { metadata, spec }: TtsModelPool,
   replicas: number,
-  { verdict }: Judgement,
+  { verdict, lastValid }: Judgement,
 ): boolean {
-  if (replicas <= 0 || verdict.claims === undefined) return true;
-  const { maxGpus: gpus, maxStreams: streams } = verdict.claims;
+  const limits = verdict.claims ?? lastValid;
+  if (replicas <= 0 || limits === undefined) return true;
+  const { maxGpus: gpus, maxStreams: streams } = limits;
   const owner = `${metadata.namespace}/${spec.deployment}`;
   return shares.grow(owner, useOf([{ model: spec, replicas }]), { gpus, streams });
 }

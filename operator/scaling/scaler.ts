@@ -15,8 +15,11 @@ export interface ScalerOptions {
   readonly onTrouble: (deploymentKey: string, pod: string, error: unknown) => void;
 }
 
-/** Streams in use change all the time; this often at most a status tells of them. */
-const tellUsedMs = 15_000;
+/**
+ * Streams in use change all the time; this often at most a status tells of them. All pools of a TtsDeployment tell in the same moment, so that it
+ * sums them up once, and TtsDeployments tell at different ones.
+ */
+const tellUsedMs = 60_000;
 /** An API pod that is new, or was cut off for a moment, is no news. */
 const silentMs = 30_000;
 
@@ -29,7 +32,7 @@ interface Known {
   readonly licensed: number;
   memory: Memory;
   plan: Plan | undefined;
-  used: { readonly streams: number; readonly toldMs: number } | undefined;
+  used: { readonly streams: number; readonly slot: number } | undefined;
   cancel: () => void;
 }
 
@@ -217,18 +220,32 @@ export class Scaler {
   #untilTold(known: Known): number | undefined {
     const { streams } = this.#board.figures(known.deployment, known.pool.spec.pool);
     if (known.used === undefined || known.used.streams === streams) return undefined;
-    const leftMs = known.used.toldMs + tellUsedMs - this.#options.clock.monotonicMs();
-    return leftMs > 0 ? leftMs : undefined;
+    const { slot, leftMs } = this.#slotOf(known);
+    return known.used.slot === slot ? leftMs : undefined;
+  }
+
+  /** The minute of its TtsDeployment, and how much of it is left. */
+  #slotOf({ deployment }: Known): { slot: number; leftMs: number } {
+    const nowMs = this.#options.clock.monotonicMs() + offsetOf(deployment);
+    const slot = Math.floor(nowMs / tellUsedMs);
+    return { slot, leftMs: (slot + 1) * tellUsedMs - nowMs };
   }
 
   /** What a status is to tell now; undefined while nothing is known. */
   #usedOf(known: Known, streams: number): number | undefined {
     if (this.#board.silent(known.deployment)?.length !== 0) return known.used?.streams;
     if (known.used?.streams !== streams && this.#untilTold(known) === undefined) {
-      known.used = { streams, toldMs: this.#options.clock.monotonicMs() };
+      known.used = { streams, slot: this.#slotOf(known).slot };
     }
     return known.used?.streams;
   }
+}
+
+function offsetOf(deployment: string): number {
+  let sum = 0;
+  for (let index = 0; index < deployment.length; index += 1)
+    sum = (sum * 31 + deployment.charCodeAt(index)) % tellUsedMs;
+  return sum;
 }
 
 /** Pods that take callers. */

@@ -173,12 +173,33 @@ describe("a pool that scales itself", () => {
     expect(await ready()).toEqual(before);
   });
 
+  it("costs a status write a minute of each object while the load changes, and few passes", async () => {
+    const scaling = { target: { streamsPerReplica: 1_000 } };
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment({}, [mist(scaling), { ...mist(scaling), name: "second" }]);
+    await house.serve("demo-api", "demo-mist", "demo-second");
+    await putApiPod();
+    await house.until(async () => api.readers === 1, "the operator listens");
+    const tell = async (streams: number) => {
+      api.tell("mist", { streams });
+      api.tell("second", { streams: streams + 1 });
+      await house.hears(api);
+      await house.advance(restMs);
+    };
+    await tell(1);
+    const [writes, lines] = [house.proxy.count("write"), house.lines.length];
+    for (let streams = 2; streams < 8; streams += 1) await tell(streams);
+    expect(house.proxy.count("write") - writes).toBeLessThanOrEqual(4);
+    expect(house.lines.slice(lines).filter((line) => line.startsWith("pass ")).length).toBeLessThanOrEqual(8);
+    expect((await house.deployment()).status?.summary.streams).toMatch(/^\d+\/32$/);
+  });
+
   it("costs no write while the load stays as it is", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
     api.tell("mist", { streams: 3 });
     await house.serve("demo-mist");
-    // the status tells of streams in use after a while
-    for (let round = 0; round < 2; round += 1) {
+    // the status tells of streams in use once a minute
+    for (let round = 0; round < 7; round += 1) {
       await hearsAll();
       await house.advance(restMs);
     }

@@ -151,6 +151,22 @@ describe("a queue of keys", () => {
     expect(begun).toEqual(["new", "b", "a", "c"]);
   });
 
+  test("comes to what waits for a resync however many changes there are", async () => {
+    const clock = new FakeClock();
+    const { queue, begun, end } = handHeld({ clock });
+    queue.start();
+    queue.add("change-0");
+    await settle();
+    queue.add("timer", "resync");
+    await clock.advance(1_000);
+    for (let turn = 0; turn < 4; turn += 1) {
+      queue.add(`change-${turn + 1}`);
+      await end(`change-${turn}`);
+      if (begun.includes("timer")) break;
+    }
+    expect(begun).toEqual(["change-0", "change-1", "change-2", "timer"]);
+  });
+
   test("keeps a change a change when a resync is added on top, also during the pass", async () => {
     const { queue, begun, end } = handHeld();
     queue.start();

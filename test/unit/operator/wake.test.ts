@@ -132,3 +132,51 @@ it.each([
   expect(isStatusChange({ ...change, object: after, gone: true }), "a deletion").toBe(false);
   expect(isStatusChange({ ...change, object: after, before: undefined }), "a new object").toBe(false);
 });
+
+it.each([
+  [
+    "streams in use of a pool",
+    "TtsModelPool",
+    { capacity: { streams: 16, used: 1 } },
+    { capacity: { streams: 16, used: 2 } },
+    ["TtsDeployment/ns/demo"],
+  ],
+  [
+    "streams in use of a TtsDeployment",
+    "TtsDeployment",
+    { summary: { models: "1/1", streams: "1/16" } },
+    { summary: { models: "1/1", streams: "2/16" } },
+    [],
+  ],
+  [
+    "what a pool can take",
+    "TtsModelPool",
+    { capacity: { streams: 16, used: 1 } },
+    { capacity: { streams: 32, used: 2 } },
+    everything,
+  ],
+  [
+    "how many pools are ready",
+    "TtsDeployment",
+    { summary: { models: "0/1", streams: "1/16" } },
+    { summary: { models: "1/1", streams: "2/16" } },
+    everything,
+  ],
+  [
+    "nothing that it tells",
+    "TtsModelPool",
+    { capacity: { streams: 16, used: 1 } },
+    { capacity: { streams: 16, used: 1 } },
+    everything,
+  ],
+])("wakes nobody in vain by a status that changes %s", (_what, kind, before, after, keys) => {
+  const name = kind === "TtsDeployment" ? "demo" : "demo-mist";
+  const base = object(kind, name, { ...own, uid: "1" });
+  const change = {
+    kind,
+    key: `ns/${name}`,
+    object: { ...base, status: after },
+    before: plain({ ...base, status: before }),
+  };
+  expect(keysOf(view, change).toSorted()).toEqual(keys);
+});
