@@ -7,11 +7,12 @@ import { openDatabase } from "../../../server/store/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { eventually } from "../../support/eventually.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { joined as joinedBy } from "../../support/people.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { type Page, Visitor } from "../../support/visitor.ts";
 
+const clock = new FakeClock();
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
 const password = "four plain words here";
 
@@ -40,7 +41,11 @@ afterAll(async () => {
 function start(url: string, setup = "setup", more: Partial<ApiSettings> = {}): Promise<TestApi> {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const dashboard = { url, setupFile: join(folder, setup) };
-  return startTestApi({ mist: route, mistv2: route, arcana: route }, { database, dashboard, ...more });
+  return startTestApi(
+    { mist: route, mistv2: route, arcana: route },
+    { database, dashboard, ...more },
+    { clock },
+  );
 }
 
 function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Page> {
@@ -246,20 +251,20 @@ describe("the token page", () => {
 
   it("makes a key that speaks, shows it once, counts its use, and revokes it", async () => {
     const key = await makeKey(owner, "app", { streams: "3" });
-    await eventually("the key is known", async () => (await statusOf(key)) === 200);
+    await eventuallyOn(clock, "the key is known", async () => (await statusOf(key)) === 200);
     const page = await owner.get("/dashboard/keys");
     expect(page.text).toContain("3 at once");
     expect(page.text).not.toContain(key);
     const fresh = /id="new-key">(svc_\w+)</.exec(
       (await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })).text,
     )?.[1];
-    await eventually("the new secret is known", async () => (await statusOf(fresh ?? "")) === 200);
+    await eventuallyOn(clock, "the new secret is known", async () => (await statusOf(fresh ?? "")) === 200);
     expect(await statusOf(key)).toBe(200);
-    await eventually("its use is counted", async () =>
+    await eventuallyOn(clock, "its use is counted", async () =>
       /\d today/.test((await owner.get("/dashboard/keys")).text),
     );
     await owner.post("/dashboard/keys/revoke", { key: "app" });
-    await eventually("neither counts any more", async () => (await statusOf(key)) === 401);
+    await eventuallyOn(clock, "neither counts any more", async () => (await statusOf(key)) === 401);
     expect(await statusOf(fresh ?? "")).toBe(401);
   });
 
@@ -437,13 +442,13 @@ describe("/v1/keys", () => {
   async function adminKey(facts: Partial<KeyFacts>): Promise<string> {
     const key = createKey();
     const opened = openDatabase(database);
-    await openKeyTableBook(opened, () => Date.now()).create(key, {
+    await openKeyTableBook(opened, () => clock.nowMs()).create(key, {
       name: "root",
       scopes: ["admin"],
       ...facts,
     });
     await opened.close();
-    await eventually("the key is known", async () => (await call("GET", "", key)).status === 200);
+    await eventuallyOn(clock, "the key is known", async () => (await call("GET", "", key)).status === 200);
     return key;
   }
 
@@ -455,7 +460,7 @@ describe("/v1/keys", () => {
       scopes: ["tts:write", "oov:read"],
     });
     expect(made).toMatchObject({ status: 201, body: { name: "app", key: expect.stringMatching(/^svc_/) } });
-    await eventually("it is known", async () => (await statusOf(made.body.key)) === 200);
+    await eventuallyOn(clock, "it is known", async () => (await statusOf(made.body.key)) === 200);
     expect((await call("GET", "", made.body.key)).status).toBe(403);
     expect(await call("POST", "", admin, { name: "app" })).toMatchObject({
       status: 409,
@@ -463,7 +468,7 @@ describe("/v1/keys", () => {
     });
     expect((await call("POST", "", admin, { name: "" })).body.errors[0].pointer).toBe("/name");
     const rotated = await call("POST", "/app/rotate", admin, { overlapHours: 0 });
-    await eventually("the new one is known", async () => (await statusOf(rotated.body.key)) === 200);
+    await eventuallyOn(clock, "the new one is known", async () => (await statusOf(rotated.body.key)) === 200);
     expect(await statusOf(made.body.key)).toBe(401);
     const { keys } = (await call("GET", "", admin)).body;
     expect(keys).toMatchObject([{ name: "app", streams: 2, team: null, secrets: [{}] }, { name: "root" }]);
@@ -481,7 +486,7 @@ describe("/v1/keys", () => {
     expect((await call("GET", "", admin)).body.keys[0]).toMatchObject({ name: "app", team: "blue" });
     const opened = openDatabase(database);
     const facts: KeyFacts = { name: "red-app", team: "red", scopes: ["tts:write"] };
-    await openKeyTableBook(opened, () => Date.now()).create(createKey(), facts);
+    await openKeyTableBook(opened, () => clock.nowMs()).create(createKey(), facts);
     await opened.close();
     expect((await call("DELETE", "/red-app", admin)).status).toBe(404);
   });
