@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sql } from "kysely";
+import { Kysely, sql } from "kysely";
+import { Migrator } from "kysely/migration";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Accounts, createAccounts } from "../../../server/store/accounts.ts";
 import { listAudit } from "../../../server/store/audit.ts";
-import { type Database, openDatabase } from "../../../server/store/database.ts";
+import { type Database, isPostgresUrl, openDatabase } from "../../../server/store/database.ts";
 import { createKey, digestKey, type KeyFacts } from "../../../server/store/key.ts";
 import type { KeyBook } from "../../../server/store/key-book.ts";
 import { openKeyFileBook } from "../../../server/store/key-file.ts";
@@ -14,7 +15,10 @@ import { KeyIndex } from "../../../server/store/key-store.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
 import { createLexiconTable, LexiconError } from "../../../server/store/lexicon.ts";
 import { createOovStore, type MetWord } from "../../../server/store/oov-store.ts";
+import { postgresBackend } from "../../../server/store/postgres/backend.ts";
+import { migrations, type Tables } from "../../../server/store/schema.ts";
 import { createSessions, sessionId } from "../../../server/store/sessions.ts";
+import { sqliteBackend } from "../../../server/store/sqlite/backend.ts";
 import { createSentenceSetting } from "../../../server/store/team-settings.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -418,19 +422,25 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
 });
 
 describe.each(kinds)("a database in %s of before the first owner was written down", (_, newPlace) => {
+  /** The migrations of the release before it. */
+  const earlier = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < "009-set-up"));
+
   /** What it is after the migration, of people as they were before. */
   async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
-    const place = await newPlace();
-    const database = opened(place);
+    const current = opened(await newPlace());
     await people(
-      createAccounts(database, () => now),
-      database,
+      createAccounts(current, () => now),
+      current,
     );
-    await database.run(async (db) => {
-      await sql`drop table set_up`.execute(db);
-      await sql`drop table schema_readers`.execute(db);
-      await sql`delete from kysely_migration where name >= '009-set-up'`.execute(db);
-    });
+    const place = await newPlace();
+    const { dialect } = isPostgresUrl(place) ? postgresBackend(place) : sqliteBackend(place);
+    const old = new Kysely<Tables>({ dialect });
+    await new Migrator({ db: old, provider: { getMigrations: async () => earlier } }).migrateToLatest();
+    for (const table of ["users", "audit"] as const) {
+      const rows = await current.run((db) => db.selectFrom(table).selectAll().execute());
+      await old.insertInto(table).values(rows).execute();
+    }
+    await old.destroy();
     return createAccounts(opened(place), () => now).isSetUp();
   }
   const demote = (database: Database) =>
