@@ -146,6 +146,8 @@ export const env = {
   dashboardUrl: "SVC_TTS_DASHBOARD_URL",
   /** What the link of the first owner shows. */
   dashboardSetupFile: "SVC_TTS_DASHBOARD_SETUP_FILE",
+  /** Days that changes are kept. */
+  auditDays: "SVC_TTS_AUDIT_DAYS",
   /** Sign-in to the dashboard by an OpenID Connect provider. */
   oidcIssuer: "SVC_TTS_OIDC_ISSUER",
   oidcClientId: "SVC_TTS_OIDC_CLIENT_ID",

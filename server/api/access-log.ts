@@ -47,6 +47,12 @@ function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: Spoken): Note
   };
 }
 
+/** Requests whose caller's address is written down: those that were not let in, and changes of keys, people and words. */
+function isForSecurity(method: string, endpoint: string | undefined, status: number): boolean {
+  if (status === 401 || status === 403 || status === 429) return true;
+  return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");
+}
+
 export function reportOnceOver(
   metrics: Metrics,
   request: FastifyRequest,
@@ -75,6 +81,8 @@ function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply):
     ...(code && { code }),
     ...(!isWhole && !code && { clientGone: true }),
     ...(request.apiKey && { keyId: request.apiKey.id, key: request.apiKey.name }),
+    ...(request.visit && { person: request.visit.person.name }),
+    ...(isForSecurity(method, endpoint, status) && { source: request.ip }),
     ...(spoken && {
       ...spoken.facts,
       audioSeconds: Number(spoken.audioSeconds.toFixed(3)),

@@ -49,6 +49,8 @@ export interface ApiSettings {
 }
 
 export interface DashboardSettings {
+  /** Days after which changes are forgotten; they are kept for ever unless given. */
+  readonly auditDays?: number | undefined;
   /** Where people reach the server: an origin, as `https://tts.example.com`. */
   readonly url: string;
   /** Holds what the link of the first owner shows. */

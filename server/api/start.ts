@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
-import { pino } from "pino";
+import { type DestinationStream, pino } from "pino";
 import { type Clock, systemClock } from "../clock.ts";
 import { openDashboard } from "../dashboard/open.ts";
+import { limitAudit } from "../store/audit-retention.ts";
 import { type Database, openDatabase } from "../store/database.ts";
 import { type FollowedLexicon, followLexicon } from "../store/followed-lexicon.ts";
 import { type KeyTableUser, openKeyTableBook } from "../store/key-table.ts";
@@ -56,6 +57,8 @@ export interface ApiEnvironment {
   readonly clock?: Clock;
   /** 0 to below 1. */
   readonly random?: () => number;
+  /** Standard output unless given. */
+  readonly logTo?: DestinationStream;
 }
 
 /**
@@ -64,9 +67,9 @@ export interface ApiEnvironment {
  */
 export async function startApiTier(
   settings: ApiSettings,
-  { clock = systemClock, random = Math.random }: ApiEnvironment = {},
+  { clock = systemClock, random = Math.random, logTo }: ApiEnvironment = {},
 ): Promise<RunningApi> {
-  const log = pino({ level: settings.logLevel, base: { tier: "api" } });
+  const log = pino({ level: settings.logLevel, base: { tier: "api" } }, logTo);
   const tracing = await startTracing(settings.tracing, log, clock);
   const timing = { ...usualTiming, ...settings.timing };
   const now = () => clock.nowMs();
@@ -194,6 +197,17 @@ export async function startApiTier(
     clock,
     now,
   });
+  const auditDays = settings.dashboard?.auditDays;
+  const stopForgetting =
+    auditDays === undefined
+      ? undefined
+      : limitAudit({
+          database,
+          days: auditDays,
+          clock,
+          onTrouble: (err) =>
+            log.error({ err }, "old changes cannot be forgotten; they stay until the next hour"),
+        });
   const connections = watchConnections(app.server, {
     stallMs: limits.stallMs,
     onStall: () => log.info({ stallMs: limits.stallMs }, "a reader that read nothing was cut"),
@@ -216,6 +230,7 @@ export async function startApiTier(
       usage?.close(),
       oovRecorder.close(),
       tracing.stop(),
+      stopForgetting?.(),
     ]);
     await database.close();
   };
@@ -244,7 +259,7 @@ export async function startApiTier(
 
 function createDirectory(
   source: RoutingSource,
-  environment: Required<ApiEnvironment> & { readonly log: Log },
+  environment: Required<Pick<ApiEnvironment, "clock" | "random">> & { readonly log: Log },
 ): Directory {
   return source.kind === "file"
     ? createFileDirectory(source.path, environment.log, environment.clock)

@@ -85,7 +85,7 @@ function isNetwork(text: string): boolean {
 }
 
 function readDashboard(environment: Environment): DashboardSettings | undefined {
-  const { text } = readers(environment);
+  const { text, optionalInteger } = readers(environment);
   const given = text(names.dashboardUrl);
   if (given === undefined) {
     if (text(names.oidcIssuer) === undefined) return undefined;
@@ -100,7 +100,12 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
   if (text(names.database) === undefined) {
     throw new UsageError(`${names.dashboardUrl} needs ${names.database}: people and keys are kept there.`);
   }
-  return { url: url.origin, setupFile: text(names.dashboardSetupFile), oidc: readOidc(environment) };
+  return {
+    url: url.origin,
+    setupFile: text(names.dashboardSetupFile),
+    auditDays: optionalInteger(names.auditDays, 1, 36_500),
+    oidc: readOidc(environment),
+  };
 }
 
 function readLimits(environment: Environment): Partial<ApiLimits> {

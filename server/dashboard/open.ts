@@ -15,7 +15,7 @@ import type { OidcSettings } from "./oidc/settings.ts";
 import { callbackPath } from "./pages/sign-in.ts";
 import type { DashboardParts, SingleSignOn } from "./parts.ts";
 import { createPasswords } from "./passwords.ts";
-import { createThrottle } from "./throttle.ts";
+import { createStrangers, createThrottle } from "./throttle.ts";
 
 /** @param now milliseconds since the epoch. */
 export function openDashboard(
@@ -30,6 +30,7 @@ export function openDashboard(
     sessions: createSessions(database, now),
     passwords: createPasswords(),
     throttle: createThrottle(),
+    strangers: createStrangers(),
     singleSignOn: oidc && openSingleSignOn(oidc, `${url}${base}${callbackPath}`, database, now),
     setupToken: async () =>
       setupFile === undefined ? undefined : (await ifThere(readFile(setupFile, "utf8")))?.trim(),
@@ -41,7 +42,7 @@ export function openDashboard(
       rows: (view, limit) => listVoiceUsage(database, view, limit),
       count: (view) => countVoiceUsage(database, view),
     },
-    changes: (limit) => listAudit(database, limit),
+    changes: (limit, after) => listAudit(database, limit, after),
     now,
   };
 }

@@ -1,5 +1,5 @@
 import type { Accounts } from "../store/accounts.ts";
-import type { ListedEntry } from "../store/audit.ts";
+import type { AuditPlace, ListedEntry } from "../store/audit.ts";
 import type { FollowedLexicon } from "../store/followed-lexicon.ts";
 import type { Identities } from "../store/identities.ts";
 import type { KeyBook } from "../store/key-book.ts";
@@ -12,7 +12,7 @@ import type { UsageBy, UsageSum, UsageView, VoiceUsage } from "../store/voice-us
 import type { Provider } from "./oidc/provider.ts";
 import type { OidcSettings } from "./oidc/settings.ts";
 import type { Passwords } from "./passwords.ts";
-import type { Throttle } from "./throttle.ts";
+import type { Strangers, Throttle } from "./throttle.ts";
 
 /** All that the dashboard needs, made elsewhere. */
 export interface DashboardParts {
@@ -22,6 +22,7 @@ export interface DashboardParts {
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
+  readonly strangers: Strangers;
   /** Undefined: people sign in by passwords alone. */
   readonly singleSignOn: SingleSignOn | undefined;
   /** What the first owner's link shows; undefined where there is none, or no longer. */
@@ -40,8 +41,8 @@ export interface DashboardParts {
     rows(view: UsageView, limit: number): Promise<readonly VoiceUsage[]>;
     count(view: UsageView): Promise<number>;
   };
-  /** The newest changes. */
-  readonly changes: (limit: number) => Promise<readonly ListedEntry[]>;
+  /** The newest changes, or those older than a place in the record. */
+  readonly changes: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }

@@ -50,6 +50,26 @@ export function createThrottle(): Throttle {
   };
 }
 
+/** Bounds what strangers have written into the record of changes. */
+export interface Strangers {
+  /** Whether one more is written down; the log has all. */
+  isNoted(): Promise<boolean>;
+}
+
+/** Refused sign-ins of nobody knows whom in a window. */
+const notedStrangers = 100;
+
+export function createStrangers(): Strangers {
+  const all = new RateLimiterMemory({ points: notedStrangers, duration: windowSeconds });
+  return {
+    isNoted: () =>
+      all.consume("all").then(
+        () => true,
+        () => false,
+      ),
+  };
+}
+
 /** An IPv4 address, or the /64 network of an IPv6 address, all of which one household or machine may use. */
 export function networkOf(address: string): string {
   const [plain = ""] = address.split("%");

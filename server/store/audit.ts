@@ -32,7 +32,14 @@ export type AuditAction =
   | "signed in"
   | "sign-in refused";
 
+/** A place in the record: what is listed after it is older. */
+export interface AuditPlace {
+  readonly at: number;
+  readonly id: string;
+}
+
 export type ListedEntry = Required<AuditEntry> & {
+  readonly id: string;
   /** Milliseconds since the epoch. */
   readonly at: number;
 };
@@ -44,16 +51,27 @@ export async function writeAudit(db: Kysely<Tables>, entry: AuditEntry, at: numb
     .execute();
 }
 
-/** The newest first. */
-export function listAudit(database: Database, limit: number): Promise<ListedEntry[]> {
+/** The newest first, of those older than a place where one is given. */
+export function listAudit(database: Database, limit: number, after?: AuditPlace): Promise<ListedEntry[]> {
   return database.run(async (db) => {
-    const rows = await db
+    let query = db
       .selectFrom("audit")
-      .select(["at", "actor", "action", "subject", "detail"])
+      .select(["id", "at", "actor", "action", "subject", "detail"])
       .orderBy("at", "desc")
       .orderBy("id")
-      .limit(limit)
-      .execute();
+      .limit(limit);
+    if (after) {
+      const { at, id } = after;
+      query = query.where((row) =>
+        row.or([row("at", "<", at), row.and([row("at", "=", at), row("id", ">", id)])]),
+      );
+    }
+    const rows = await query.execute();
     return rows.map((row) => ({ ...row, action: row.action as AuditAction, at: Number(row.at) }));
   });
+}
+
+/** Removes what was written down before a time. */
+export async function forgetAudit(database: Database, before: number): Promise<void> {
+  await database.run((db) => db.deleteFrom("audit").where("at", "<", before).execute());
 }

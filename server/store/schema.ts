@@ -80,7 +80,7 @@ export interface Tables {
   readonly set_up: { readonly id: number; readonly at: number };
   /** One row: the last migration of the oldest release that can work on these tables. */
   readonly schema_readers: { readonly id: number; readonly oldest: string };
-  /** Who changed what; rows are only ever added. */
+  /** Who changed what; rows are added, and removed only when they are older than the setting says. */
   readonly audit: {
     readonly id: string;
     readonly at: number;

@@ -399,7 +399,9 @@ export const english = {
   },
   changes: {
     title: "Changes",
-    caption: (most: string) => `The newest ${most} changes and sign-ins. Times are UTC.`,
+    caption: (count: string) => `Changes and sign-ins, ${count} on a page, newest first. Times are UTC.`,
+    older: "Older changes",
+    from: (address: string) => `from ${address}`,
     when: "When",
     who: "Who",
     what: "What",

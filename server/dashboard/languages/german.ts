@@ -511,7 +511,9 @@ export const german: Words = {
   },
   changes: {
     title: "Änderungen",
-    caption: (most) => `Die neuesten ${most} Änderungen und Anmeldungen. Zeiten in UTC.`,
+    caption: (count) => `Änderungen und Anmeldungen, ${count} je Seite, die neuesten zuerst. Zeiten in UTC.`,
+    older: "Ältere Änderungen",
+    from: (address) => `von ${address}`,
     when: "Wann",
     who: "Wer",
     what: "Was",

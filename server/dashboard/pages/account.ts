@@ -7,6 +7,7 @@ import { alert, base, csrfField, sendPage, time } from "../layout.ts";
 import type { DashboardParts } from "../parts.ts";
 import { choosePassword, newPasswordField } from "../people.ts";
 import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "../visit.ts";
+import { noteRefused } from "./sign-in.ts";
 
 const place = `${base}/account`;
 
@@ -60,7 +61,7 @@ async function changePassword(parts: DashboardParts, request: FastifyRequest): P
   const kept = (await accounts.find(name))?.password;
   const isRight = await passwords.verify(password(request, "current"), kept);
   if (!isRight || kept === undefined) {
-    await accounts.note({ actor: name, action: "sign-in refused", subject: name });
+    await noteRefused(parts, request, name);
     throw new Refusal("invalid_request", ({ account }) => account.wrong);
   }
   await throttle.passed("account", name, request.ip);

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from "node:crypto";
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { alreadySetUp, type Person } from "../../store/accounts.ts";
 import { type Content, type Html, html } from "../html.ts";
 import type { Words } from "../languages/english.ts";
@@ -73,13 +73,14 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
     await throttle.enter("login", name, request.ip);
     const found = await accounts.find(name);
     if (!(await passwords.verify(password(request), found?.password)) || !found) {
-      if (found) await accounts.note({ actor: name, action: "sign-in refused", subject: name });
+      await noteRefused(parts, request, found && name);
       const { words } = localeOf(request);
       const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
       return page(reply.code(401), words.signIn.signIn, form);
     }
     await throttle.passed("login", name, request.ip);
     await accounts.note({ actor: name, action: "signed in", subject: name });
+    request.log.info({ person: name, source: request.ip }, "a person signed in");
     return signIn(parts, reply, found.person);
   });
   scope.post(
@@ -91,6 +92,22 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
       return reply.clearCookie(name, options).redirect(`${base}/login`, 303);
     },
   );
+}
+
+/**
+ * Writes a refused sign-in into the log and the record of changes. A name that nobody has stays out of both: people type passwords
+ * into the wrong field.
+ * @param name of the account; undefined where there is none of the given name.
+ */
+export async function noteRefused(
+  { accounts, strangers }: DashboardParts,
+  { log, ip }: FastifyRequest,
+  name: string | undefined,
+): Promise<void> {
+  log.warn({ source: ip, ...(name !== undefined && { person: name }) }, "a sign-in was refused");
+  if (name === undefined && !(await strangers.isNoted())) return;
+  const who = name ?? "somebody";
+  await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail: `from ${ip}` });
 }
 
 function addJoin(scope: FastifyInstance, parts: DashboardParts): void {

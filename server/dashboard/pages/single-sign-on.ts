@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { RateLimiterMemory } from "rate-limiter-flexible";
 import { localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
 import { readClaims } from "../oidc/claims.ts";
@@ -10,25 +9,19 @@ import { isFromHere, sessionCookie } from "../visit.ts";
 import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;
-/** Refused sign-ins of nobody knows whom that are written down in ten minutes; more of them would fill the database. */
-const notedStrangers = { points: 100, duration: 600 };
 
 /** The way to the provider and back. */
 export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): void {
-  const { singleSignOn, accounts, throttle, now } = parts;
+  const { singleSignOn, accounts, throttle, strangers, now } = parts;
   if (!singleSignOn) return;
   const { provider, identities, settings } = singleSignOn;
   const { name: cookieName, options } = flowCookie(parts);
-  const strangers = new RateLimiterMemory(notedStrangers);
   const refuse = async (request: FastifyRequest, reply: FastifyReply, trouble: SignInTrouble) => {
-    request.log.warn({ reason: trouble.reason }, "a single sign-on was refused");
-    const isNoted = await strangers.consume("all").then(
-      () => true,
-      () => false,
-    );
-    if (isNoted) {
-      const detail = `by ${settings.name}: ${trouble.reason}`;
-      await accounts.note({ actor: trouble.who, action: "sign-in refused", subject: trouble.who, detail });
+    const { reason, who } = trouble;
+    request.log.warn({ reason, source: request.ip }, "a single sign-on was refused");
+    if (await strangers.isNoted()) {
+      const detail = `by ${settings.name}: ${reason}`;
+      await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail });
     }
     return showSignIn(parts, reply.code(trouble.status), trouble.say(localeOf(request).words));
   };
@@ -67,6 +60,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
       }
       const { name } = admission.person;
       await accounts.note({ actor: name, action: "signed in", subject: name, detail: `by ${settings.name}` });
+      request.log.info({ person: name, source: request.ip }, "a person signed in");
       return signIn(parts, reply, admission.person);
     }),
   );

@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
+import type { ApiEnvironment } from "../../../server/api/start.ts";
+import { writeAudit } from "../../../server/store/audit.ts";
 import { openDatabase } from "../../../server/store/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
@@ -38,13 +40,18 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function start(url: string, setup = "setup", more: Partial<ApiSettings> = {}): Promise<TestApi> {
+function start(
+  url: string,
+  setup = "setup",
+  more: Partial<ApiSettings> = {},
+  environment: ApiEnvironment = {},
+): Promise<TestApi> {
   const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const dashboard = { url, setupFile: join(folder, setup) };
   return startTestApi(
     { mist: route, mistv2: route, arcana: route },
     { database, dashboard, ...more },
-    { clock },
+    { clock, ...environment },
   );
 }
 
@@ -136,6 +143,43 @@ describe("a sign-in", () => {
     expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
     visitor.cookie = cookie; // as who copied it would
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+  });
+
+  it("is in the log with where it came from, refused ones too, and no name that nobody has", async () => {
+    await api.stop();
+    const lines: Record<string, unknown>[] = [];
+    const logTo = { write: (line: string) => void lines.push(JSON.parse(line)) };
+    const settings = { trustedProxies: ["127.0.0.0/8"], logLevel: "info" };
+    api = await start("http://127.0.0.1:8000", "setup", settings, { logTo });
+    const visitor = new Visitor(api.url);
+    const from = { "x-forwarded-for": "2001:db8::7" };
+    const source = "2001:db8::7";
+    const typedByMistake = "Kwyjibo-12345678";
+    await visitor.post("/dashboard/login", { name: typedByMistake, password: "x" }, from);
+    await visitor.post("/dashboard/login", { name: "ada", password: "wrong" }, from);
+    await visitor.post("/dashboard/login", { name: "ada", password }, from);
+    await visitor.get("/dashboard/keys");
+    await visitor.post("/dashboard/keys", { name: "app", scopes: "tts:write" }, from);
+    const headers = { authorization: "Bearer wrong", ...from };
+    await fetch(`${api.url}/v1/voices`, { headers });
+    await fetch(`${api.url}/v1/svc-tts`, { method: "POST", headers, body: "{}" });
+    const facts = (message: string) => lines.filter(({ msg }) => msg === message);
+    expect(facts("a sign-in was refused")).toMatchObject([{ source }, { source, person: "ada" }]);
+    expect(facts("a person signed in")).toMatchObject([{ source, person: "ada" }]);
+    expect(facts("request").filter(({ status }) => status === 401)).toMatchObject([
+      { source, endpoint: "/dashboard/login" },
+      { source, endpoint: "/dashboard/login" },
+      { source, endpoint: "/v1/svc-tts" },
+    ]);
+    expect(
+      facts("request").find(({ endpoint, method }) => `${method} ${endpoint}` === "POST /dashboard/keys"),
+    ).toMatchObject({ source, person: "ada", status: 200 });
+    expect(JSON.stringify(lines)).not.toMatch(/kwyjibo/i);
+    const { text } = await visitor.get("/dashboard/changes");
+    expect(text).toContain(
+      "<td>somebody</td><td>sign-in refused</td><td>somebody</td><td>from 2001:db8::7</td>",
+    );
+    expect(text).not.toMatch(/kwyjibo/i);
   });
 
   it("is slowed down after ten wrong passwords from a network, and who is signed in or elsewhere goes on", async () => {
@@ -426,6 +470,28 @@ describe("people", () => {
     expect((await member.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
     expect((await again.post("/dashboard/join", { link, password })).status).toBe(404);
   });
+});
+
+it("the record of changes is shown page by page", async () => {
+  await setUp(owner);
+  const opened = openDatabase(database);
+  const at = (i: number) => Date.UTC(2020, 0, 1) + i;
+  const entry = { actor: "ada", action: "signed in" } as const;
+  await opened.run((db) =>
+    db.transaction().execute(async (trx) => {
+      for (let i = 0; i < 450; i++) await writeAudit(trx, { ...entry, subject: `change-${i}` }, at(i));
+    }),
+  );
+  await opened.close();
+  const pages: string[][] = [];
+  for (let link: string | undefined = "/dashboard/changes"; link !== undefined; ) {
+    const { text } = await owner.get(link);
+    pages.push(Array.from(text.matchAll(/<td>change-(\d+)<\/td>/g), ([, i]) => i ?? ""));
+    link = /href="(\/dashboard\/changes\?older=[^"]+)"/.exec(text)?.[1];
+  }
+  expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first has the owner's setup
+  expect(new Set(pages.flat()).size).toBe(450);
+  expect((await owner.get("/dashboard/changes?older=nonsense")).status).toBe(200);
 });
 
 describe("/v1/keys", () => {

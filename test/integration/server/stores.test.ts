@@ -5,7 +5,8 @@ import { Kysely, sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Accounts, createAccounts } from "../../../server/store/accounts.ts";
-import { listAudit } from "../../../server/store/audit.ts";
+import { listAudit, writeAudit } from "../../../server/store/audit.ts";
+import { limitAudit } from "../../../server/store/audit-retention.ts";
 import { type Database, isPostgresUrl, openDatabase } from "../../../server/store/database.ts";
 import { createKey, digestKey, type KeyFacts } from "../../../server/store/key.ts";
 import type { KeyBook } from "../../../server/store/key-book.ts";
@@ -494,6 +495,38 @@ describe.each(kinds)("sentences in %s", (_, newPlace) => {
     expect(await sentencesOf("blue")).toEqual([undefined]);
     expect(await sentencesOf("")).toEqual(["A zorblax."]);
     expect(await table.revision()).toBeGreaterThan(revision);
+  });
+});
+
+describe.each(kinds)("the record of changes in %s", (_, newPlace) => {
+  const day = 24 * hour;
+  const write = (database: Database, at: number, subject: string) =>
+    database.run((db) => writeAudit(db, { actor: "ada", action: "signed in", subject }, at));
+
+  it("is read page by page, also where many changes have one time", async () => {
+    const database = opened(await newPlace());
+    for (let i = 0; i < 7; i++) await write(database, now + Math.floor(i / 4), `${i}`);
+    const seen: string[] = [];
+    for (let page = await listAudit(database, 3); page.length > 0; ) {
+      seen.push(...page.map(({ subject }) => subject));
+      page = await listAudit(database, 3, page.at(-1));
+    }
+    expect(seen.slice(0, 3).toSorted()).toEqual(["4", "5", "6"]);
+    expect(seen.slice(3).toSorted()).toEqual(["0", "1", "2", "3"]);
+  });
+
+  it("forgets what is older than it keeps, at once and as time goes on", async () => {
+    const database = opened(await newPlace());
+    const fake = new FakeClock(now);
+    for (const age of [31, 30, 29]) await write(database, now - age * day, `${age}`);
+    const kept = async () => (await listAudit(database, 10)).map(({ subject }) => subject);
+    const troubles: unknown[] = [];
+    const stop = limitAudit({ database, days: 30, clock: fake, onTrouble: (error) => troubles.push(error) });
+    await eventually("the oldest is forgotten", async () => (await kept()).join() === "29,30");
+    await fake.advance(hour);
+    await eventually("the next is forgotten", async () => (await kept()).join() === "29");
+    await stop();
+    expect([troubles, fake.timers]).toEqual([[], 0]);
   });
 });
 

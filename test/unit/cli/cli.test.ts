@@ -186,6 +186,15 @@ describe("settings", () => {
       "SVC_TTS_DASHBOARD_URL must be where people reach this server",
     ],
     [
+      {
+        ...routing,
+        [env.database]: "db",
+        [env.dashboardUrl]: "https://tts.example.com",
+        [env.auditDays]: "0",
+      },
+      "SVC_TTS_AUDIT_DAYS must be an integer from 1 to 36500",
+    ],
+    [
       { ...routing, [env.dashboardUrl]: "https://tts.example.com" },
       "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE: people and keys are kept there.",
     ],

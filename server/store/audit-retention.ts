@@ -1,0 +1,27 @@
+import { type Clock, every } from "../clock.ts";
+import { forgetAudit } from "./audit.ts";
+import type { Database } from "./database.ts";
+
+const dayMs = 86_400_000;
+const lookMs = 3_600_000;
+
+export interface AuditRetentionOptions {
+  readonly database: Database;
+  readonly days: number;
+  readonly clock: Clock;
+  readonly onTrouble: (error: unknown) => void;
+}
+
+/** Forgets what was written down longer ago, at once and every hour. @returns a function that ends it. */
+export function limitAudit({ database, days, clock, onTrouble }: AuditRetentionOptions): () => Promise<void> {
+  let work = Promise.resolve();
+  const forget = () => {
+    work = work.then(() => forgetAudit(database, clock.nowMs() - days * dayMs)).catch(onTrouble);
+  };
+  forget();
+  const stop = every(clock, lookMs, forget);
+  return () => {
+    stop();
+    return work;
+  };
+}
