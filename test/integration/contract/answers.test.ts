@@ -10,7 +10,10 @@ import { decodeAudio } from "../../support/ffmpeg.ts";
 import { hear, invoke } from "../../support/model-tier.ts";
 import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
 import { type Container, openaiRefused, openaiSpoken, refused, routes, spellings } from "./answer-rows.ts";
+import { heldRules } from "./held-rules.ts";
 import type { RuleId } from "./rules.ts";
+
+const held = heldRules(import.meta.filename);
 
 let server: WholeServer;
 beforeAll(async () => {
@@ -46,18 +49,22 @@ async function expectProblem(answer: Response, status: number, code: string): Pr
 }
 
 describe("the routes", () => {
-  it.each(routes)("%j: %s answers %s with %i %s", async (_rules, container, request, status, type, body) => {
-    const [method = "", path = ""] = request.split(" ");
-    const answer = await fetch(`${urlOf(container)}${path}`, { method });
-    expect(answer.status).toBe(status);
-    expect(answer.headers.get("content-type")?.split(";")[0]).toBe(type);
-    expect(await answer.text()).toMatch(body);
-    if (status === 405) expect(answer.headers.get("allow")).toMatch(/^(POST|GET, HEAD|HEAD, GET)$/);
-    if (status === 401) expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer\b/);
-  });
+  it.each(routes)(
+    "%j: %s answers %s with %i %s",
+    held.row(async (_rules, container, request, status, type, body) => {
+      const [method = "", path = ""] = request.split(" ");
+      const answer = await fetch(`${urlOf(container)}${path}`, { method });
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get("content-type")?.split(";")[0]).toBe(type);
+      expect(await answer.text()).toMatch(body);
+      if (status === 405) expect(answer.headers.get("allow")).toMatch(/^(POST|GET, HEAD|HEAD, GET)$/);
+      if (status === 401) expect(answer.headers.get("www-authenticate")).toMatch(/^Bearer\b/);
+    }),
+  );
 
-  it(
-    holds(["2.3 apiStatus", "2.3 timestamp", "2.3 licenseStatus", "2.3 modelReachable"], "health"),
+  held.it(
+    ["2.3 apiStatus", "2.3 timestamp", "2.3 licenseStatus", "2.3 modelReachable"],
+    "health",
     async () => {
       const before = Date.now();
       const answer = await fetch(`${server.api.url}/health`);
@@ -73,7 +80,7 @@ describe("the routes", () => {
     },
   );
 
-  it(holds(["GET /v1/voices", "GET /v1/models"], "list the catalogue and the three models"), async () => {
+  held.it(["GET /v1/voices", "GET /v1/models"], "list the catalogue and the three models", async () => {
     const listed = (await (await fetch(`${server.api.url}/v1/voices`)).json()) as {
       voices: { id: string }[];
     };
@@ -82,7 +89,7 @@ describe("the routes", () => {
     expect(models.data.map(({ id }) => id)).toEqual(["mist", "mistv2", "arcana"]);
   });
 
-  it(holds(["no CORS"], "let no other origin in, not even by a preflight"), async () => {
+  held.it(["no CORS"], "let no other origin in, not even by a preflight", async () => {
     const headers = { origin: "https://example.com", "access-control-request-method": "POST" };
     const preflight = await fetch(`${server.api.url}/v1/svc-tts`, { method: "OPTIONS", headers });
     const spoken = await server.api.post(mist, { accept: "audio/pcm", origin: "https://example.com" });
@@ -94,11 +101,9 @@ describe("the routes", () => {
 });
 
 describe("POST /invocations", () => {
+  const invocationRules: readonly RuleId[] = ["/invocations", "4.6 /invocations", "ORCA"];
   it.each(["mist", "arcana"] as const)(
-    holds(
-      ["/invocations", "4.6 /invocations", "ORCA"],
-      "of %s answers frames and its load, for the token alone",
-    ),
+    holds(invocationRules, "of %s answers frames and its load, for the token alone"),
     async (container) => {
       const speaks = container === "mist" ? { modelId: "mist" } : { modelId: "arcana", speaker: "luna" };
       const good = await invoke(urlOf(container), speaks as Parameters<typeof invoke>[1]);
@@ -112,6 +117,7 @@ describe("POST /invocations", () => {
           /^TEXT application_utilization=\d\.\d+(, named_metrics\.\w+=\d+(\.\d+)?)+$/,
         );
       }
+      held.exercised(...invocationRules);
     },
   );
 
@@ -126,9 +132,14 @@ describe("POST /invocations", () => {
 });
 
 describe("the two counters of the specification", () => {
-  const rules: readonly RuleId[] = ["4.6 http_requests_total", "4.6 http_errors_total", "7.1"];
+  const rules: readonly RuleId[] = [
+    "4.6 http_requests_total",
+    "4.6 http_errors_total",
+    "7.1",
+    "bounded error_message",
+  ];
   it.each(["api", "mist", "arcana"] as const)(
-    holds([...rules, "bounded error_message"], "have its names, type and labels at %s"),
+    holds(rules, "have its names, type and labels at %s"),
     async (container) => {
       await fetch(`${urlOf(container)}/nowhere/${crypto.randomUUID()}?text=secret`);
       await fetch(`${urlOf(container)}/nowhere`, { method: "PURGE" });
@@ -148,19 +159,23 @@ describe("the two counters of the specification", () => {
         }
       }
       expect(text).not.toMatch(/nowhere|PURGE|secret/);
+      held.exercised(...rules);
     },
   );
 });
 
 describe("a request that is refused", () => {
-  it.each(refused)("%j: %j with %j is %i %s", async (_rules, body, headers, status, code) => {
-    const answer = await server.api.post(body, { accept: "audio/wav", ...headers });
-    expect(answer.headers.get("vary")).toBe("Accept");
-    expect(answer.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401);
-    await expectProblem(answer, status, code);
-  });
+  it.each(refused)(
+    "%j: %j with %j is %i %s",
+    held.row(async (_rules, body, headers, status, code) => {
+      const answer = await server.api.post(body, { accept: "audio/wav", ...headers });
+      expect(answer.headers.get("vary")).toBe("Accept");
+      expect(answer.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401);
+      await expectProblem(answer, status, code);
+    }),
+  );
 
-  it(holds(["401"], "gives one answer for a key that is unknown and one that expired"), async () => {
+  held.it(["401"], "gives one answer for a key that is unknown and one that expired", async () => {
     const answers = await Promise.all(
       [`Bearer ${server.api.otherKeys.expired}`, "Bearer unknown"].map(async (authorization) => {
         const answer = await server.api.post(mist, { authorization, "x-request-id": "same" });
@@ -174,7 +189,7 @@ describe("a request that is refused", () => {
     expect(answers[0]).toEqual(answers[1]);
   });
 
-  it(holds(["problem document", "400"], "never repeats the text, which its log may keep"), async () => {
+  held.it(["problem document", "400"], "never repeats the text, which its log may keep", async () => {
     const answer = await server.api.post(
       { speaker: 7, text: "secret ".repeat(200) },
       { accept: "audio/wav" },
@@ -182,7 +197,7 @@ describe("a request that is refused", () => {
     expect(await answer.text()).not.toContain("secret");
   });
 
-  it(holds(["body limit", "413"], "is one above 16 MiB, and no smaller one"), async () => {
+  held.it(["body limit", "413"], "is one above 16 MiB, and no smaller one", async () => {
     expect(defaultLimits.bodyBytes).toBe(16 * 1024 * 1024);
     const shell = JSON.stringify({ ...mist, text: "" }).length;
     const ofBytes = (bytes: number) => JSON.stringify({ ...mist, text: "a".repeat(bytes - shell) });
@@ -192,7 +207,7 @@ describe("a request that is refused", () => {
     await expectProblem(beyond, 413, "body_too_large");
   });
 
-  it(holds(["JSON limit", "413"], "is a JSON answer above its limit, with a hint to stream"), async () => {
+  held.it(["JSON limit", "413"], "is a JSON answer above its limit, with a hint to stream", async () => {
     expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
     const route = [{ pool: "p", service: server.mist.url, weight: 100, idle: false }];
     const small = await startTestApi({ mist: route }, { voices, limits: { jsonAudioBytes: 10_000 } });
@@ -211,7 +226,7 @@ describe("a request that is refused", () => {
 });
 
 describe("the ceiling of arcana's rates", () => {
-  it(holds(["self-hosted arcana rates"], "is a setting, which the served document tells"), async () => {
+  held.it(["self-hosted arcana rates"], "is a setting, which the served document tells", async () => {
     expect(defaultLimits.highestRate).toBe(384_000);
     const route = [{ pool: "p", service: server.arcana.url, weight: 100, idle: false }];
     const api = await startTestApi({ arcana: route }, { voices, limits: { highestRate: 48_000 } });
@@ -228,7 +243,7 @@ describe("the ceiling of arcana's rates", () => {
 });
 
 describe("a mistake of ours", () => {
-  it(holds(["500", "problem document"], "tells nothing of the inside"), async () => {
+  held.it(["500", "problem document"], "tells nothing of the inside", async () => {
     const models = Object.assign(["mist" as const], {
       includes: () => {
         throw new Error("the inside, at /etc/passwd:1");
@@ -247,13 +262,18 @@ describe("a mistake of ours", () => {
 });
 
 describe("a request that is spoken", () => {
-  it.each(spellings)("%j: with %j as without", async (_rules, headers) => {
-    const plain = await server.api.post(mist, { accept: "audio/pcm" });
-    const answer = await server.api.post(mist, { accept: "audio/pcm", ...headers });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("content-encoding")).toBe(null);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(Buffer.from(await plain.arrayBuffer()))).toBe(true);
-  });
+  it.each(spellings)(
+    "%j: with %j as without",
+    held.row(async (_rules, headers) => {
+      const plain = await server.api.post(mist, { accept: "audio/pcm" });
+      const answer = await server.api.post(mist, { accept: "audio/pcm", ...headers });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("content-encoding")).toBe(null);
+      expect(Buffer.from(await answer.arrayBuffer()).equals(Buffer.from(await plain.arrayBuffer()))).toBe(
+        true,
+      );
+    }),
+  );
 
   it.each([
     ["mine-1.a:b_C", true],
@@ -269,6 +289,7 @@ describe("a request that is spoken", () => {
       if (kept) expect(id).toBe(given);
       else expect(id).toMatch(/^[\w-]{36}$/);
     }
+    held.exercised("request ID", "answer headers");
   });
 });
 
@@ -286,8 +307,9 @@ function wordTimes(events: readonly HeardEvent[]): WordTimes {
 describe("an event stream", () => {
   const words = { text: "Well, it's 7 o'clock - really!", speaker: "alan" };
 
-  it(
-    holds(["6.1", "6.2", "2.2 chunk", "2.2 timestamps", "2.2 done", "4.1 Response"], "has its three events"),
+  held.it(
+    ["6.1", "6.2", "2.2 chunk", "2.2 timestamps", "2.2 done", "4.1 Response"],
+    "has its three events",
     async () => {
       const answer = await server.api.post({ ...words, audioFormat: "pcm" }, { accept: "text/event-stream" });
       const lines = (await answer.text()).split("\n").filter((line) => line !== "" && !line.startsWith(":"));
@@ -299,8 +321,9 @@ describe("an event stream", () => {
     },
   );
 
-  it(
-    holds(["word times", "2.2 timestamps"], "times each written word in the sound, as the engine told it"),
+  held.it(
+    ["word times", "2.2 timestamps"],
+    "times each written word in the sound, as the engine told it",
     async () => {
       const engine = await hear(server.mist.url, words);
       for (const samplingRate of [8000, 44_100]) {
@@ -324,11 +347,9 @@ describe("an event stream", () => {
     },
   );
 
-  it(
-    holds(
-      ["4.3 Other request fields", "every model, every variant"],
-      "and every other form take mist's markup",
-    ),
+  held.it(
+    ["4.3 Other request fields", "every model, every variant"],
+    "and every other form take mist's markup",
     async () => {
       const marked = {
         speaker: "susan",
@@ -360,26 +381,32 @@ describe("OpenAI's shape", () => {
   const body = { model: "tts-1", voice: "nova", input: "Good day." };
   const post = (more: object) => server.api.post({ ...body, ...more }, {}, "/v1/audio/speech");
 
-  it.each(openaiSpoken)("%j: %j is %s", async (_rules, more, mediaType, codec) => {
-    const answer = await post(more);
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("content-type")).toBe(mediaType);
-    const form = mediaType === "audio/pcm" ? ["-f", "s16le", "-ar", "24000", "-ac", "1"] : [];
-    const heard = await decodeAudio(Buffer.from(await answer.arrayBuffer()), form);
-    expect(heard.codec).toBe(codec);
-    expect(heard.rate).toBe(codec === "opus" ? 48_000 : 24_000);
-    expect(heard.samples.length / heard.rate).toBeGreaterThan(0.1);
-  });
+  it.each(openaiSpoken)(
+    "%j: %j is %s",
+    held.row(async (_rules, more, mediaType, codec) => {
+      const answer = await post(more);
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("content-type")).toBe(mediaType);
+      const form = mediaType === "audio/pcm" ? ["-f", "s16le", "-ar", "24000", "-ac", "1"] : [];
+      const heard = await decodeAudio(Buffer.from(await answer.arrayBuffer()), form);
+      expect(heard.codec).toBe(codec);
+      expect(heard.rate).toBe(codec === "opus" ? 48_000 : 24_000);
+      expect(heard.samples.length / heard.rate).toBeGreaterThan(0.1);
+    }),
+  );
 
-  it.each(openaiRefused)("%j: %j is refused, naming %s", async (_rules, more, param) => {
-    const answer = await post(more);
-    expect(answer.status).toBe(400);
-    const problem = (await answer.json()) as { detail: string };
-    expect(problem).toMatchObject({
-      code: "invalid_request",
-      error: { message: problem.detail, type: "invalid_request_error", code: "invalid_request", param },
-    });
-  });
+  it.each(openaiRefused)(
+    "%j: %j is refused, naming %s",
+    held.row(async (_rules, more, param) => {
+      const answer = await post(more);
+      expect(answer.status).toBe(400);
+      const problem = (await answer.json()) as { detail: string };
+      expect(problem).toMatchObject({
+        code: "invalid_request",
+        error: { message: problem.detail, type: "invalid_request_error", code: "invalid_request", param },
+      });
+    }),
+  );
 });
 
 describe("a model that stops while it speaks", () => {
@@ -391,8 +418,9 @@ describe("a model that stops while it speaks", () => {
     );
   };
 
-  it(
-    holds(["late failure of audio", "late failure of events", "503"], "never passes for one that is done"),
+  held.it(
+    ["late failure of audio", "late failure of events", "503"],
+    "never passes for one that is done",
     async () => {
       const spoken = { ...arcana, text: long };
       const audio = ["audio/wav", "audio/mpeg", "audio/ogg"].map((accept) =>

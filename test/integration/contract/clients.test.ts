@@ -6,9 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { decodeAudio } from "../../support/ffmpeg.ts";
 import { pythonWith } from "../../support/python.ts";
 import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
+import { heldRules } from "./held-rules.ts";
 import type { RuleId } from "./rules.ts";
 
 const rules: readonly RuleId[] = ["OpenAI's clients", "OpenAI's shape"];
+
+const held = heldRules(import.meta.filename);
 
 let server: WholeServer;
 beforeAll(async () => {
@@ -25,6 +28,7 @@ describe(`OpenAI's client for JavaScript, with another base URL (${rules.join(",
     const answer = await clientWith(server.api.key).audio.speech.create({ ...ask, response_format });
     const { samples, rate } = await decodeAudio(Buffer.from(await answer.arrayBuffer()));
     expect(samples.length / rate).toBeGreaterThan(0.3);
+    held.exercised(...rules);
   });
 
   it("gets raw PCM piece by piece", async () => {

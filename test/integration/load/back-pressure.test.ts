@@ -3,7 +3,9 @@ import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { settle } from "../../support/fake-clock.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+import { heldRules } from "../contract/held-rules.ts";
 
+const held = heldRules(import.meta.filename);
 const mebibyte = 1024 * 1024;
 /** A long text for arcana: eighteen hours of speech. */
 const text = "It was a long story, and it was not over yet. ".repeat(mebibyte / 46);
@@ -87,5 +89,6 @@ it.each(["audio/wav", "audio/mpeg", "audio/ogg", "text/event-stream"])(
     }
     await reader.cancel();
     await model.calls.at(-1)?.aborted;
+    held.exercised("flat memory");
   },
 );

@@ -8,7 +8,9 @@ import type { RunningTier } from "../../../server/model/tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
+import { heldRules } from "../contract/held-rules.ts";
 
+const rules = heldRules(import.meta.filename);
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
 const silence = { repetitionPenalty: 1.5, temperature: 0, topP: 1, maxTokens: 1200 };
 
@@ -353,6 +355,7 @@ test("a queued request is refused at its deadline, and not before", async () => 
     await clock.advance(1);
     expect(await (await late).json()).toMatchObject({ status: 503, code: "saturated" });
     expect(await queued()).toBe(0);
+    rules.exercised("admission");
   } finally {
     await held.body?.cancel();
     await tier.stop();

@@ -14,7 +14,9 @@ import {
   startScriptedModel,
 } from "../../support/scripted-model.ts";
 import { startValkey, type TestValkey } from "../../support/valkey.ts";
+import { heldRules } from "../contract/held-rules.ts";
 
+const held = heldRules(import.meta.filename);
 let valkey: TestValkey;
 let model: ScriptedModel;
 const apis: TestApi[] = [];
@@ -112,6 +114,7 @@ describe("a key with a rate", () => {
     expect(reset).toBeGreaterThan(50);
     expect(third.headers.get("retry-after")).toBe(String(reset));
     expect(third.headers.get("ratelimit-remaining")).toBe("0");
+    held.exercised("429");
   });
 
   it("has it once over all replicas", async () => {

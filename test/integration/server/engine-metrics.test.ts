@@ -22,6 +22,9 @@ import {
   startSilentCollector,
 } from "../../support/otlp.ts";
 import { makeTierFiles, startTierProcess } from "../../support/tier-process.ts";
+import { heldRules } from "../contract/held-rules.ts";
+
+const held = heldRules(import.meta.filename);
 
 const hello = { modelId: "arcana", speaker: "luna", text: "Good morning, everybody." } as const;
 const patienceMs = 30_000;
@@ -98,6 +101,7 @@ describe("the real collector", () => {
       await arcana.kill("SIGTERM");
       await eventually("the last flush", () => invocations() === 2 && streams() === 0);
       expectAllFive(samples.length / rate);
+      held.exercised("6.3", "6.4");
     } finally {
       await arcana.kill("SIGKILL");
       files.remove();

@@ -5,6 +5,9 @@ import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.t
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+import { heldRules } from "../contract/held-rules.ts";
+
+const held = heldRules(import.meta.filename);
 
 let api: TestApi;
 let model: ScriptedModel;
@@ -72,6 +75,7 @@ describe("a request that is refused", () => {
     expect(answer.status).toBe(403);
     expect(answer.headers.get("www-authenticate")).toContain('scope="tts:write"');
     expect((await problem(answer)).code).toBe("insufficient_scope");
+    held.exercised("403");
   });
 
   it("is a 404 off the map, and a 405 with Allow for the wrong method", async () => {

@@ -16,6 +16,9 @@ import {
   speakTone,
   startScriptedModel,
 } from "../../support/scripted-model.ts";
+import { heldRules } from "../contract/held-rules.ts";
+
+const held = heldRules(import.meta.filename);
 
 const open: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = [];
 
@@ -135,6 +138,7 @@ describe("a spoken answer", () => {
     await eventually("the model waits", () => model.calls[0]?.isHeldUp);
     expect(sent).toBeLessThan(500);
     await answer.body?.cancel();
+    held.exercised("pull");
   });
 });
 
@@ -163,6 +167,7 @@ describe("a caller who hangs up", () => {
       controller.abort();
       await model.calls[0]?.aborted;
     }
+    held.exercised("hang up");
   });
 });
 
@@ -207,6 +212,7 @@ describe("a model that fails", () => {
     expect(answer.status).toBe(502);
     expect(answer.headers.get("content-type")).toBe("application/problem+json");
     expect(await answer.json()).toMatchObject({ code: "model_failed", status: 502, detail: "it broke" });
+    held.exercised("502");
   });
 
   it("is replaced by another replica while no byte is out", async () => {
@@ -286,6 +292,7 @@ describe("a model that fails", () => {
     });
     const silent = await api.post(arcana, { accept: "audio/wav" });
     expect(await silent.json()).toMatchObject({ status: 504, code: "deadline_exceeded" });
+    held.exercised("504");
     await model.close();
     const gone = await api.post(arcana, { accept: "audio/wav" });
     expect(await gone.json()).toMatchObject({ status: 503, code: "model_unreachable" });

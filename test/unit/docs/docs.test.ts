@@ -4,7 +4,9 @@ import { dirname, join, normalize } from "node:path";
 import { describe, expect, it } from "vitest";
 import { env, generatorEnv, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
 import { errorCodes, Failure } from "../../../server/errors.ts";
+import { heldRules } from "../../integration/contract/held-rules.ts";
 
+const held = heldRules(import.meta.filename);
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string) => readFile(join(root, path), "utf8");
 
@@ -16,6 +18,7 @@ describe("docs/errors.md", () => {
       return [code, Number(status)];
     });
     expect(documented.sort()).toEqual(errorCodes.map((code) => [code, new Failure(code, "").status]).sort());
+    held.exercised("documented errors");
   });
 });
 

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { Failure } from "../../../server/errors.ts";
 import { type PlanOptions, planSpeech } from "../../../server/text/plan.ts";
+import { heldRules } from "../../integration/contract/held-rules.ts";
 
+const held = heldRules(import.meta.filename);
 const plain: PlanOptions = {
   language: "eng",
   normalize: true,
@@ -79,6 +81,7 @@ test("the first phrase ends at its first comma, later ones run to the end of the
     "this is, as I said, long.~350",
     "And this, too.~0",
   ]);
+  held.exercised("first phrase first");
 });
 
 test("a quick start breaks a long first sentence before a part of it, and leaves a short one whole", () => {
