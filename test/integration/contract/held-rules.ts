@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { afterAll, expect, it } from "vitest";
+import { afterAll, beforeEach, expect, it } from "vitest";
 import { heldBy, type RuleId } from "./rules.ts";
 
 const root = new URL("../../..", import.meta.url).pathname;
@@ -25,7 +25,11 @@ export function heldRules(file: string): HeldRules {
   const add = (rules: readonly RuleId[]) => {
     for (const rule of rules) exercised.add(rule);
   };
-  afterAll((_context, { tasks }) => {
+  let tasks: readonly Task[] = [];
+  beforeEach(({ task }) => {
+    tasks = task.file.tasks;
+  });
+  afterAll(() => {
     // with a filter on titles, only some of the tests run
     if (!tasks.every(isRun)) return;
     const missing = Object.entries(heldBy).filter(
