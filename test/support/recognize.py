@@ -1,6 +1,6 @@
 """What a speech recognizer makes of WAV files.
 
-Usage: recognize.py words FILE.tsv     what it hears, and the word error rate over all
+Usage: recognize.py words FILE.tsv     what it hears, how many words of that are wrong, and how many the sentence has
        recognize.py align FILE.tsv     when each word of the given sentence begins and ends, seconds
        recognize.py choose FILE.tsv    which of all the sentences in the file it takes each for
 
@@ -45,7 +45,13 @@ def words(pairs):
     decoder = Decoder(samprate=16000, loglevel="FATAL")
     said = [plain(sentence) for _, sentence in pairs]
     results = [heard(decoder, path) for path, _ in pairs]
-    return {"wordErrorRate": jiwer.wer(said, results), "heard": results}
+    return [{"heard": result, **errors(sentence, result)} for sentence, result in zip(said, results, strict=True)]
+
+
+def errors(sentence, result):
+    found = jiwer.process_words(sentence, result)
+    wrong = found.substitutions + found.deletions + found.insertions
+    return {"wrong": wrong, "words": found.hits + found.substitutions + found.deletions}
 
 
 def align(pairs):

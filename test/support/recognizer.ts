@@ -33,8 +33,25 @@ export interface Recognized {
 }
 
 /** What a speech recognizer hears, against what they should say. */
-export function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
-  return ask("words", spoken);
+export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
+  const [recognized] = await recognizeEach([spoken]);
+  if (!recognized) throw new Error("the recognizer answered nothing");
+  return recognized;
+}
+
+/** The same for several groups of recordings, with one start of the recognizer, which takes seconds. */
+export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Promise<Recognized[]> {
+  const answers = await ask<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+  let from = 0;
+  return groups.map(({ length }) => {
+    const own = answers.slice(from, from + length);
+    from += length;
+    return {
+      wordErrorRate: sum(own.map(({ wrong }) => wrong)) / sum(own.map(({ words }) => words)),
+      heard: own.map(({ heard }) => heard),
+    };
+  });
 }
 
 /** When each word begins and ends in each recording, by forced alignment to a hundredth of a second. */

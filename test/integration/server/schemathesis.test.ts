@@ -10,7 +10,7 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../support
 
 /** `make fuzz` sets more, and no seed. */
 const examples = process.env.FUZZ_EXAMPLES ?? "5";
-const limitSeconds = process.env.FUZZ_SECONDS ?? "40";
+const limitSeconds = process.env.FUZZ_SECONDS ?? "15";
 const seed = process.env.FUZZ_EXAMPLES === undefined ? ["--seed", "1"] : [];
 
 let api: TestApi;

@@ -51,7 +51,7 @@ describe.each(Object.keys(languages))("in %s", (language) => {
 
   test("a pause is exact to the sample", async () => {
     const without = await speak(" <0> ");
-    for (const ms of [1, 250, 1234]) {
+    for (const ms of [1, 1234]) {
       const { samples, rate } = await speak(` <${ms}> `);
       const asked = ((groups.length - 1) * ms * rate) / 1000;
       // the engine's own rate counts whole samples, and so does the one asked for
