@@ -856,6 +856,12 @@ export const CanaryStatus = Type.Object(
     }),
     settings: Type.String({ maxLength: 64, description: "Hash of the settings that it tries." }),
     revision: Type.String({ maxLength: 64, description: "Revision that it tries." }),
+    attempt: Type.Optional(
+      Type.String({
+        maxLength: 64,
+        description: "Which attempt of this revision it is: its streams are counted as `revision-attempt`.",
+      }),
+    ),
     step: Type.Integer({ minimum: 0, description: "Index of its step." }),
     weight: Type.Integer({
       minimum: 0,

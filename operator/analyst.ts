@@ -1,3 +1,4 @@
+import { attemptLabel } from "../config/contract/pool-metrics.ts";
 import type { CanarySpec, CanaryState } from "../crds/tts-model-pool.ts";
 import type { Clock } from "./loop/clock.ts";
 import type { Pod, TtsModelPool } from "./observed.ts";
@@ -12,7 +13,7 @@ export interface AnalystOptions {
 }
 
 interface Look {
-  readonly revision: string;
+  readonly counted: string;
   readonly atMs: number;
   readonly figures: CanaryFacts["figures"];
 }
@@ -34,21 +35,22 @@ export class Analyst {
   async figuresOf(
     { metadata }: TtsModelPool,
     name: string,
-    { revision }: CanaryState,
+    state: CanaryState,
     { analysis }: CanarySpec,
     apiPods: readonly Pod[],
   ): Promise<CanaryFacts["figures"]> {
     const key = `${metadata.namespace}/${metadata.name}`;
     const known = this.#looks.get(key);
-    const last = known?.revision === revision ? known : undefined;
+    const counted = attemptLabel(state);
+    const last = known?.counted === counted ? known : undefined;
     const atMs = this.#options.clock.monotonicMs();
     // a pass that was woken for the next look comes a moment early or late
     if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
-    const whole = await this.#ask(apiPods, { pool: name, revision });
+    const whole = await this.#ask(apiPods, { pool: name, revision: counted });
     const recent = whole && last?.figures && since(last.figures.whole, whole);
     const figures = whole && { whole, recent };
     this.#looks.delete(key);
-    this.#looks.set(key, { revision, atMs, figures: figures ?? last?.figures });
+    this.#looks.set(key, { counted, atMs, figures: figures ?? last?.figures });
     const oldest = this.#looks.keys().next();
     if (this.#looks.size > mostLooks && !oldest.done) this.#looks.delete(oldest.value);
     return figures;

@@ -11,3 +11,11 @@ export const poolMetrics = {
 /** How a stream of a pool ended: `refused` by a replica that was full, leaving, or not asked well, which says nothing of its version. */
 export const poolOutcomes = ["ok", "error", "refused", "gone"] as const;
 export type PoolOutcome = (typeof poolOutcomes)[number];
+
+/**
+ * What a canary's streams are counted as, in the label `revision`. A revision may be tried again, and must not be judged by the streams of an
+ * earlier attempt.
+ */
+export function attemptLabel({ revision, attempt }: { revision: string; attempt?: string }): string {
+  return attempt === undefined ? revision : `${revision}-${attempt}`;
+}

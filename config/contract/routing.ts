@@ -12,7 +12,7 @@ export interface Route {
   readonly idle: boolean;
   /** It sleeps at zero until it is asked for: a request may wait for its first replica. */
   readonly wakes?: boolean;
-  /** Of all its pods, where the pool is a canary: what is measured of them is counted by it. */
+  /** Where the pool is a canary: what is measured of its pods is counted by it (`attemptLabel`). */
   readonly revision?: string;
 }
 

@@ -1,6 +1,7 @@
 import type { JSONWebKeySet } from "jose";
 import { type ModelId, modelsOfTier } from "../../config/contract/models.ts";
 import { children, jwksKey, ports, routingKey } from "../../config/contract/names.ts";
+import { attemptLabel } from "../../config/contract/pool-metrics.ts";
 import type { Route, RoutingTable } from "../../config/contract/routing.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 import type { Manifest } from "../manifest.ts";
@@ -68,7 +69,9 @@ function serviceOf({ metadata }: TtsDeployment, pool: string): string {
   return `http://${children.pool(metadata.name, pool)}:${ports.model}`;
 }
 
-function canaryRoute(deployment: TtsDeployment, pool: string, { weight, revision }: CanaryState): Route {
+function canaryRoute(deployment: TtsDeployment, pool: string, canary: CanaryState): Route {
+  const { weight } = canary;
+  const revision = attemptLabel(canary);
   const name = children.canary(pool);
   return { pool: name, service: serviceOf(deployment, name), weight, idle: false, revision };
 }

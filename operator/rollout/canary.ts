@@ -31,6 +31,10 @@ export interface CanaryFacts {
   readonly orders: Readonly<Record<string, string>>;
 }
 
+/** The CRD's limits: a status beyond them is refused as a whole, and the pool would stay as it is. */
+const longestReason = 1_024;
+const longestMessage = 4_096;
+
 /** The next state; the same object when nothing changes. */
 export function nextCanary(last: CanaryState | undefined, facts: CanaryFacts): CanaryState | undefined {
   if (last === undefined || last.settings !== facts.settings) return facts.open ? begun(facts) : undefined;
@@ -48,7 +52,8 @@ export function nextCanary(last: CanaryState | undefined, facts: CanaryFacts): C
 
 function begun(facts: CanaryFacts): CanaryState {
   const { settings, revision } = facts;
-  return { phase: "Starting", settings, revision, step: 0, weight: 0, traded: 0, since: at(facts) };
+  const attempt = Math.floor(facts.now / 1000).toString(36);
+  return { phase: "Starting", settings, revision, attempt, step: 0, weight: 0, traded: 0, since: at(facts) };
 }
 
 /** Orders name the revision that they are about, so that one left behind is none for the next canary. */
@@ -117,7 +122,8 @@ function promoting(last: CanaryState, facts: CanaryFacts): CanaryState {
 }
 
 function rolledBack(last: CanaryState, facts: CanaryFacts, { reason, message }: Diagnosis): CanaryState {
-  return { ...last, phase: "RolledBack", weight: 0, traded: 0, since: at(facts), reason, message };
+  const why = { reason: reason.slice(0, longestReason), message: message.slice(0, longestMessage) };
+  return { ...last, phase: "RolledBack", weight: 0, traded: 0, since: at(facts), ...why };
 }
 
 function at({ now }: CanaryFacts): string {

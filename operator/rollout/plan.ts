@@ -1,3 +1,4 @@
+import { requests } from "../../config/contract/names.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 import { freshModel, type ServerImage } from "../desired/deployment.ts";
 import { isOutdated, type Pin, readPin, renderPin } from "../desired/pinned.ts";
@@ -228,7 +229,7 @@ function awaitingWindow(opensAt: number | undefined): RolloutPlan["waits"] {
 function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFacts): RolloutPlan["waits"] {
   const { revision, weight, step } = next;
   if (next.phase === "RolledBack") {
-    const message = `Revision ${revision} was given up: ${(next.message ?? "").replace(/\.$/, "")}. The pods keep their earlier settings. Change the settings, or try these again: kubectl annotate ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --overwrite tts.svc.dev/restart=again.`;
+    const message = `Revision ${revision} was given up: ${(next.message ?? "").replace(/\.$/, "")}. The pods keep their earlier settings. Change the settings, or try these again: kubectl annotate ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --overwrite ${requests.restart}="$(date -Is)".`;
     return { stalled: true, problem: { reason: next.reason ?? "CanaryFailed", message } };
   }
   const where = `step ${step + 1} of ${facts.spec.steps.length}`;

@@ -191,13 +191,16 @@ function modelFigures(
   };
 }
 
+/** The CRD's limit; the name of an image is checked by nobody before the kubelet. */
+const longestVersion = 256;
+
 /** Tag of the API image that runs, or its digest where there is no tag. */
 function versionOf(deployment: Deployment | undefined): string | undefined {
   const image = deployment?.spec?.template.spec?.containers[0]?.image;
   if (image === undefined) return undefined;
   const [name = "", digest] = image.split("@");
   const tag = /:([^:/]+)$/.exec(name)?.[1];
-  return tag ?? digest?.slice(0, 19) ?? "latest";
+  return (tag ?? digest?.slice(0, 19) ?? "latest").slice(0, longestVersion);
 }
 
 function findings(

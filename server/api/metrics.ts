@@ -192,7 +192,7 @@ function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
   const labelNames = ["pool", "revision"];
   const spoken = new Counter({
     name: poolMetrics.spoken,
-    help: "Streams that replicas of a pool were asked for, by how they ended: ok, error, refused (full, leaving, or not asked well), or gone (the caller hung up); revision is that of a canary",
+    help: "Streams that replicas of a pool were asked for, by how they ended: ok, error, refused (full, leaving, or not asked well), or gone (the caller hung up); revision is that of a canary and its attempt",
     labelNames: [...labelNames, "outcome"],
     registers,
   });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { attemptLabel } from "../../../config/contract/pool-metrics.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { History, type Version, versionOf } from "../../support/history.ts";
@@ -13,6 +14,7 @@ let counted = { ok: 0, error: 0 };
 
 beforeEach(async () => {
   counted = { ok: 0, error: 0 };
+  [revision, label, earlier] = ["", "", ""];
   house = await OperatorHouse.open();
   await again();
 });
@@ -26,16 +28,20 @@ async function again(image?: string): Promise<void> {
   await house.startOperator({ metrics, ...(image !== undefined && { image }) });
 }
 
-/** Every revision that the status has ever named tells the same. */
+/** The attempt that the status named last. */
 function metrics(): string {
-  return ["ok", "error"]
+  const now = ["ok", "error"]
     .map(
       (outcome) =>
-        `svc_tts_pool_spoken_total{pool="mist-canary",revision="${revision}",outcome="${outcome}"} ${counted[outcome as "ok"]}`,
+        `svc_tts_pool_spoken_total{pool="mist-canary",revision="${label}",outcome="${outcome}"} ${counted[outcome as "ok"]}`,
     )
     .join("\n");
+  return `${earlier}\n${now}`;
 }
 let revision = "";
+let label = "";
+/** What they had counted before, of other attempts. */
+let earlier = "";
 
 const analysis = { intervalSeconds: 1, minRequests: 10, maxErrorPercent: 5 };
 const canary = {
@@ -74,6 +80,7 @@ async function reached(phase: string, step = 0): Promise<void> {
   await house.until(async () => {
     const found = await state();
     revision = found?.revision ?? revision;
+    label = found === undefined ? label : attemptLabel(found);
     return found?.phase === phase && found.step === step;
   }, `${phase} at step ${step}`);
 }
@@ -154,7 +161,7 @@ describe("a canary", () => {
     await gone();
     expect(await shares()).toBe("mist 100");
     expect(await house.condition("RolloutHealthy")).toMatch(
-      /^False CanaryErrors: .*5 of its 20 streams failed, 25.0%/,
+      /^False CanaryErrors: .*5 of its 20 streams failed, 25.0%.*restart="\$\(date -Is\)"/,
     );
     expect(await house.condition("Stalled")).toMatch(/^True CanaryErrors/);
     await again();
@@ -164,6 +171,34 @@ describe("a canary", () => {
     await house.putDeployment({}, mist());
     await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
     expect(await state()).toBeUndefined();
+  });
+
+  it("that is tried again is judged by its new streams alone", async () => {
+    await begin();
+    await house.putDeployment({}, mist(changed));
+    await reached("Starting");
+    await house.serve("demo-mist-canary");
+    await reached("Analysing");
+    counted = { ok: 15, error: 5 };
+    await reached("RolledBack");
+    const given = revision;
+    await house.putDeployment({}, mist());
+    await gone();
+    await house.until(async () => (await state()) === undefined, "the earlier settings");
+    [earlier, counted] = [metrics(), { ok: 0, error: 0 }];
+    await house.advance(1_000);
+    await house.putDeployment({}, mist(changed));
+    await reached("Starting");
+    await house.serve("demo-mist-canary");
+    await reached("Analysing");
+    expect(revision).toBe(given);
+    await house.advance(2_500);
+    expect(await state(), "no stream of this attempt was counted").toMatchObject({
+      phase: "Analysing",
+      step: 0,
+    });
+    counted = { ok: 40, error: 0 };
+    await reached("Starting", 1);
   });
 
   it("that is given up while its share is still being written is sent no stream after its end", async () => {

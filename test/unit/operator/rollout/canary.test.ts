@@ -172,4 +172,18 @@ describe("a canary", () => {
   ])("at step %i of a pool of %i has %i pods", (step, replicas, expected) => {
     expect(canaryReplicas({ ...started, step }, facts().spec, replicas)).toBe(expected);
   });
+
+  it("is another attempt each time that it begins", () => {
+    const first = nextCanary(undefined, facts());
+    const again = nextCanary({ ...started, settings: "s0" }, facts({ now: later(1) }));
+    expect(first?.attempt).toMatch(/^[a-z0-9]+$/);
+    expect(again?.attempt).not.toBe(first?.attempt);
+    expect(nextCanary(first, facts())?.attempt).toBe(first?.attempt);
+  });
+
+  it("says why it was given up in as many characters as a status takes", () => {
+    const failure = { reason: "R".repeat(2_000), message: "m".repeat(6_869) };
+    const given = nextCanary(started, facts({ failure }));
+    expect([given?.reason?.length, given?.message?.length]).toEqual([1_024, 4_096]);
+  });
 });

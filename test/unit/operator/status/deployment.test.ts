@@ -153,6 +153,18 @@ describe("the status of a TtsDeployment", () => {
     expect(status).toMatchObject({ summary: { models: "1/1", streams: "48" }, version: "1.2.3" });
   });
 
+  it("names of a very long version as much as a status takes", () => {
+    const deployment = running(1);
+    const image = `host:5000/a/server:${"1".repeat(300)}`;
+    deployment.spec = {
+      replicas: 1,
+      selector: {},
+      template: { spec: { containers: [{ name: "api", image }] } },
+    };
+    const whole = observed(ttsDeployment(), { api: { deployment, pods: [] } });
+    expect(deploymentStatus(whole, good, undefined).version).toHaveLength(256);
+  });
+
   it("moves a condition's time only when its status changes", () => {
     const wish = ttsDeployment();
     const first = deploymentStatus(observed(wish, { api, pools: [] }), good, undefined);
