@@ -36,6 +36,9 @@ export const ports = {
   operatorProbes: 8081,
 } as const;
 
+/** Below these the API answers callers from outside the cluster; probes, metrics and what the operator asks stay inside. */
+export const publicPaths: readonly string[] = ["/v1", "/dashboard", "/health", "/openapi.json"];
+
 /** Kubernetes' recommended labels, and two of ours that select the children. */
 export const labels = {
   name: "app.kubernetes.io/name",

@@ -1,4 +1,4 @@
-import { children, ports } from "../../config/contract/names.ts";
+import { children, ports, publicPaths } from "../../config/contract/names.ts";
 import type { Manifest } from "../manifest.ts";
 import type { TtsDeployment } from "../observed.ts";
 import { childMetadata } from "./metadata.ts";
@@ -20,7 +20,7 @@ export function apiHttpRoute(owner: TtsDeployment): Manifest[] {
         hostnames: route.hostnames,
         rules: [
           {
-            matches: [{ path: { type: "PathPrefix", value: "/" } }],
+            matches: publicPaths.map((value) => ({ path: { type: "PathPrefix", value } })),
             backendRefs: [{ group: "", kind: "Service", name, port: ports.api, weight: 1 }],
             // a stream lasts as long as its text: no limit here
             timeouts: { request: "0s" },

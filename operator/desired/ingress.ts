@@ -1,4 +1,4 @@
-import { children } from "../../config/contract/names.ts";
+import { children, publicPaths } from "../../config/contract/names.ts";
 import type { V1Ingress } from "../manifest.ts";
 import type { TtsDeployment } from "../observed.ts";
 import { type Child, childMetadata } from "./metadata.ts";
@@ -23,7 +23,7 @@ export function apiIngress(owner: TtsDeployment): Ingress[] {
         ...(tlsSecretName !== undefined && { tls: [{ hosts: hostnames, secretName: tlsSecretName }] }),
         rules: hostnames.map((host) => ({
           host,
-          http: { paths: [{ path: "/", pathType: "Prefix", backend }] },
+          http: { paths: publicPaths.map((path) => ({ path, pathType: "Prefix", backend })) },
         })),
       },
     },

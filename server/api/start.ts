@@ -40,6 +40,7 @@ import { type ApiSettings, type LicenseCheckSettings, type RoutingSource, usualT
 import { createVoiceDirectory } from "./voice-directory.ts";
 import { createWaitingRoom, usualWaiting } from "./waking.ts";
 import { warmUp } from "./warm-up.ts";
+import { weakSettings } from "./weak-settings.ts";
 
 /** Requests that one API process speaks at once; far above what its models take. */
 const places = 1024;
@@ -70,6 +71,7 @@ export async function startApiTier(
   { clock = systemClock, random = Math.random, logTo }: ApiEnvironment = {},
 ): Promise<RunningApi> {
   const log = pino({ level: settings.logLevel, base: { tier: "api" } }, logTo);
+  for (const warning of weakSettings(settings)) log.warn({}, warning);
   const tracing = await startTracing(settings.tracing, log, clock);
   const timing = { ...usualTiming, ...settings.timing };
   const now = () => clock.nowMs();

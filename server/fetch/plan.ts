@@ -243,6 +243,11 @@ async function registryAuthorization(
   if (!/^bearer/i.test(challenge) || !fields.realm || !URL.canParse(fields.realm))
     throw refusal(challenged, url);
   const realm = new URL(fields.realm);
+  if (basic !== undefined && !mayHavePassword(realm, new URL(url))) {
+    throw new FetchFailure(
+      `${shown(url)} asks to send its password to ${realm.origin}, which is another site or plain HTTP; it is sent nowhere`,
+    );
+  }
   for (const name of ["service", "scope"]) if (fields[name]) realm.searchParams.set(name, fields[name]);
   const answer = await ask(realm.href, {
     headers: basic === undefined ? {} : { authorization: basic },
@@ -253,6 +258,19 @@ async function registryAuthorization(
     realm.href,
   );
   return `Bearer ${token ?? access_token}`;
+}
+
+/** Where a registry has tokens granted: by itself, or over TLS by another host of its site, as auth.docker.io for registry-1.docker.io. */
+export function mayHavePassword(realm: URL, registry: URL): boolean {
+  if (realm.origin === registry.origin) return true;
+  return realm.protocol === "https:" && siteOf(realm.hostname) === siteOf(registry.hostname);
+}
+
+/** The last two labels of a name, three where the second last is short, as in `example.co.uk`. An address is a site by itself. */
+function siteOf(hostname: string): string {
+  if (/^[\d.]+$|^\[/.test(hostname)) return hostname;
+  const labels = hostname.split(".");
+  return labels.slice((labels.at(-2)?.length ?? 0) <= 3 ? -3 : -2).join(".");
 }
 
 function parse<T>(body: Buffer, url: string): T {

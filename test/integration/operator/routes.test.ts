@@ -35,13 +35,12 @@ describe("the route", () => {
         {
           host: "tts.example.com",
           http: {
-            paths: [
-              {
-                path: "/",
-                pathType: "Prefix",
-                backend: { service: { name: service.metadata.name, port: { name: "http" } } },
-              },
-            ],
+            // neither "/" nor /metrics
+            paths: ["/v1", "/dashboard", "/health", "/openapi.json"].map((path) => ({
+              path,
+              pathType: "Prefix",
+              backend: { service: { name: service.metadata.name, port: { name: "http" } } },
+            })),
           },
         },
       ],

@@ -10,6 +10,7 @@ import { paths } from "../../../config/contract/names.ts";
 import { fetchers } from "../../../operator/desired/cache.ts";
 import { refuseDowngrade } from "../../../server/fetch/answers.ts";
 import { type FetchOptions, fetchModel } from "../../../server/fetch/fetch.ts";
+import { mayHavePassword } from "../../../server/fetch/plan.ts";
 import { eventually, eventuallyPasses } from "../../support/eventually.ts";
 import { FileServer } from "../../support/file-server.ts";
 
@@ -403,6 +404,31 @@ describe("an artifact of an OCI registry", () => {
     const credentials = { OCI_USERNAME: "me", OCI_PASSWORD: "pw" };
     await run("oci://registry.example/tts/arcana:1", { endpoint: server.url, credentials });
     expect(await fetched("arcana.bin")).toBe(digestOf(weights));
+  });
+
+  it.each([
+    ["https://auth.other.example/token", /another site or plain HTTP; it is sent nowhere/],
+    ["http://localhost:9/token", /another site or plain HTTP; it is sent nowhere/],
+  ])("whose registry wants the password sent to %s is refused", async (realm, says) => {
+    server.rule = (_request, response) => {
+      response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
+      return true;
+    };
+    const credentials = { OCI_USERNAME: "me", OCI_PASSWORD: "pw" };
+    const refused = run("oci://registry.example/tts/arcana:1", { endpoint: server.url, credentials });
+    await expect(refused).rejects.toThrow(says);
+  });
+
+  it.each([
+    ["registry-1.docker.io", "https://auth.docker.io/token", true],
+    ["registry.gitlab.com", "https://gitlab.com/jwt/auth", true],
+    ["ghcr.io", "https://ghcr.io/token", true],
+    ["ghcr.io", "http://ghcr.io/token", false],
+    ["registry.example.co.uk", "https://auth.example.co.uk/token", true],
+    ["registry.example.co.uk", "https://evil.co.uk/token", false],
+    ["10.0.0.1", "https://10.0.0.2/token", false],
+  ])("of %s has its password sent to %s: %s", (registry, realm, sent) => {
+    expect(mayHavePassword(new URL(realm), new URL(`https://${registry}/v2/`))).toBe(sent);
   });
 
   it.each([
