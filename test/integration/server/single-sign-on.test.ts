@@ -21,6 +21,8 @@ let folder: string;
 let postgres: TestPostgres;
 let provider: TestProvider;
 let api: TestApi;
+/** Of one test alone. */
+let own: TestApi | undefined;
 let database: string;
 
 beforeAll(async () => {
@@ -33,7 +35,10 @@ beforeAll(async () => {
 beforeEach(() => {
   provider.codesAreOld = false;
 });
-afterEach(() => api.stop());
+afterEach(async () => {
+  await own?.stop();
+  own = undefined;
+});
 afterAll(async () => {
   await provider.close();
   await postgres.stop();
@@ -41,6 +46,10 @@ afterAll(async () => {
 });
 
 async function start(place: string, more: Partial<OidcSettings> = {}): Promise<void> {
+  own = await serve(place, more);
+}
+
+async function serve(place: string, more: Partial<OidcSettings> = {}): Promise<TestApi> {
   database = place;
   const oidc: OidcSettings = {
     issuer: provider.issuer,
@@ -57,7 +66,9 @@ async function start(place: string, more: Partial<OidcSettings> = {}): Promise<v
     ],
     ...more,
   };
-  api = await startTestApi({}, { database, dashboard: { url, setupFile: join(folder, "setup"), oidc } });
+  const dashboard = { url, setupFile: join(folder, "setup"), oidc };
+  api = await startTestApi({}, { database, dashboard });
+  return api;
 }
 
 function newFile(): string {
@@ -215,21 +226,27 @@ describe.each([
 });
 
 describe("an answer that does not fit", () => {
+  let shared: TestApi;
   let owner: Visitor;
-  beforeEach(async () => {
-    await start(newFile());
+  beforeAll(async () => {
+    shared = await serve(newFile());
     owner = await firstOwner();
+  });
+  beforeEach(() => {
     provider.somebody = ada;
   });
+  afterAll(() => shared.stop());
 
   /** What comes of it, and what was written down. */
   async function refusal(visitor: Visitor, back: URL) {
+    const before = await changes(owner);
     const page = await visitor.get(`${back.pathname}${back.search}`);
     expect(await whoIs(visitor)).toBeUndefined();
     for (const secret of [back.searchParams.get("code"), provider.clientSecret]) {
       if (secret) expect(page.text).not.toContain(secret);
     }
-    const [written] = await changes(owner);
+    const after = await changes(owner);
+    const [written] = after.slice(0, after.length - before.length);
     return { status: page.status, says: alertOf(page), written };
   }
 
