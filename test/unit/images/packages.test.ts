@@ -39,3 +39,26 @@ test("the base image has the Node that package.json pins", () => {
   ).dependencies.node;
   expect(containerfile).toContain(`ARG BASE=docker.io/library/node:${pinned}-`);
 });
+
+test("the label of each image names the licenses of its packages that ask for more than a notice", () => {
+  const stages = containerfile.split(/^FROM /m).slice(1);
+  const labels = new Map(
+    stages.flatMap((stage) => {
+      const name = / AS (\S+)/.exec(stage)?.[1];
+      const licenses = /image\.licenses="([^"]+)"/.exec(stage)?.[1];
+      return name === undefined || licenses === undefined ? [] : [[name, licenses]];
+    }),
+  );
+  const copyleft = (role: string) =>
+    listed(role).filter((name) => {
+      const { license } = JSON.parse(readFileSync(join(root, "node_modules", name, "package.json"), "utf8"));
+      return /GPL|AGPL/.test(license);
+    });
+  expect(copyleft("OPERATOR")).toEqual([]);
+  expect(copyleft("SERVER")).toEqual(["@echogarden/espeak-ng-emscripten"]);
+  expect(Object.fromEntries(labels)).toEqual({
+    operator: "Apache-2.0",
+    server: "Apache-2.0 AND GPL-3.0-or-later",
+    arcana: "Apache-2.0 AND GPL-3.0-or-later",
+  });
+});
