@@ -38,6 +38,7 @@ async function documents(): Promise<string[]> {
   return [
     "README.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
     "config/samples/secrets.md",
     "charts/tts-operator/README.md",
     "charts/tts-deployment/README.md",
