@@ -175,7 +175,8 @@ export async function reconcilePool(hands: Hands, key: string): Promise<Outcome>
   const { children, plan, ...rendered } = poolChildren(facts, hands.settings, cluster);
   const result = await hands.writer.ensureAll(pool, children);
   await hands.writer.retire(pool, deployment.metadata.name, children, result);
-  if (plan?.dropCanary && facts.canary) await hands.writer.remove(facts.canary.pool);
+  if (plan?.dropCanary && facts.canary && (await hands.writer.isCurrent(pool)))
+    await hands.writer.remove(facts.canary.pool);
   const { now } = facts;
   const problems = [...result.problems, rendered.problem];
   const problem = combineProblems(problems);
@@ -261,7 +262,9 @@ function hasRoutes({ applied }: WriteResult): boolean {
 }
 
 async function prune(hands: Hands, observed: ObservedDeployment): Promise<void> {
-  for (const { pool } of poolsToPrune(observed)) await hands.writer.remove(pool);
+  const surplus = poolsToPrune(observed);
+  if (surplus.length === 0 || !(await hands.writer.isCurrent(observed.deployment))) return;
+  for (const { pool } of surplus) await hands.writer.remove(pool);
 }
 
 /** What was just written counts, not what was there before it. */

@@ -217,7 +217,11 @@ export class ClusterView {
     if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, held);
   }
 
-  #take(kind: string, scope: Scope | undefined, ...[key, held, object]: Parameters<ChangeListener>): void {
+  #take(
+    kind: string,
+    scope: Scope | undefined,
+    ...[key, held, object, isListed]: Parameters<ChangeListener>
+  ): void {
     const id = `${kind}/${key}`;
     const told = this.#untold.get(id);
     this.#untold.delete(id);
@@ -233,7 +237,7 @@ export class ClusterView {
     // one that lost its label and has it again was told as deleted
     if (held.uid !== undefined) this.#gone.delete(held.uid);
     const known = this.#objects.held(id);
-    if (isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
+    if (isListed === true || isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody
     if (this.#listeners.length > 0 && scope?.isClosed !== true)
       this.#tell({ kind, key, object: object ?? held.object, gone: false, before: told ?? known });

@@ -258,13 +258,26 @@ export class Writer {
     const done = new Set(applied.map(idOf));
     const missing = new Set(desired.filter((child) => !done.has(idOf(child))).map(({ kind }) => kind));
     const kept = new Set(alternatives.filter((kinds) => kinds.some((kind) => missing.has(kind))).flat());
-    for (const kind of [...optionalKinds, ...foreignKinds]) {
-      if (kept.has(kind)) continue;
-      for (const child of this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`)) {
-        if (wanted.has(idOf(child)) || child.metadata.deletionTimestamp) continue;
-        if (isOwnedBy(child, owner)) await this.remove(child);
-      }
-    }
+    const kinds = [...optionalKinds, ...foreignKinds].filter((kind) => !kept.has(kind));
+    const surplus = kinds
+      .flatMap((kind) => this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`))
+      .filter((child) => !wanted.has(idOf(child)) && child.metadata.deletionTimestamp === undefined)
+      .filter((child) => isOwnedBy(child, owner));
+    if (surplus.length === 0 || !(await this.isCurrent(owner))) return;
+    for (const child of surplus) await this.remove(child);
+  }
+
+  /**
+   * Asked of the API server before anything is removed: the copy of an operator that has just begun to lead may be older than what
+   * another one acted upon. A pass over the newer state follows when the watch tells of it.
+   */
+  async isCurrent(owner: Manifest): Promise<boolean> {
+    const now = await this.#client.get(refOf(owner));
+    return (
+      now?.metadata.uid === owner.metadata.uid &&
+      now?.metadata.generation === owner.metadata.generation &&
+      JSON.stringify(canaryOf(now)) === JSON.stringify(canaryOf(owner))
+    );
   }
 
   async remove(child: Manifest): Promise<void> {
@@ -342,6 +355,10 @@ function idOf({ kind, metadata }: Manifest): string {
 function refOf({ apiVersion, kind, metadata }: Manifest): Ref {
   const { name, namespace } = metadata;
   return { apiVersion, kind, name, ...(namespace !== undefined && { namespace }) };
+}
+
+function canaryOf(owner: Manifest | undefined): unknown {
+  return (owner as Partial<TtsModelPool> | undefined)?.status?.canary;
 }
 
 /** Why this object cannot be our child now. */

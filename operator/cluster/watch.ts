@@ -10,9 +10,15 @@ import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
 /**
  * Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now, as it is held; `undefined` when it is gone.
- * `object` is the same as it came, where that is at hand: to read what is held takes time.
+ * `object` is the same as it came, where that is at hand: to read what is held takes time. `isListed`: a list said so, which counts also where it is
+ * older than what was known, as after a restore of etcd.
  */
-export type ChangeListener = (key: string, held: Held | undefined, object?: Manifest) => void;
+export type ChangeListener = (
+  key: string,
+  held: Held | undefined,
+  object?: Manifest,
+  isListed?: boolean,
+) => void;
 
 /** Told what happens, for logs and metrics; must not throw. */
 export type ReflectorObserver = {
@@ -237,7 +243,7 @@ export class Reflector {
     for (const [key, object] of objects) this.#objects.set(key, object);
     this.#version = version;
     this.#isFailing = false;
-    for (const key of changed) this.#tell(key, this.#objects.get(key));
+    for (const key of changed) this.#tell(key, this.#objects.get(key), undefined, true);
     this.#synced.resolve();
   }
 

@@ -41,7 +41,7 @@ function apiPolicy(owner: TtsDeployment): Policy {
         { to: [{ podSelector: { matchLabels: allModelsSelector(owner) } }], ports: tcp(ports.model) },
         toNetworks(apiServer.cidrs, apiServer.ports),
         ...licenseEgress.map(({ cidr, port }) => toNetworks([cidr], [port])),
-        ...portsBeside(owner.spec.api).map((port) => toNetworks([], [port])),
+        ...[...portsBeside(owner.spec.api), ...issuerPorts(owner.spec)].map((port) => toNetworks([], [port])),
       ],
     },
   };
@@ -50,6 +50,13 @@ function apiPolicy(owner: TtsDeployment): Policy {
 /** Of what the API pods ask, wherever that is. */
 function portsBeside(api: TtsDeployment["spec"]["api"]): number[] {
   return [...limitPorts(api.rateLimit), ...databasePorts(api), ...providerPorts(api)];
+}
+
+/** The license's issuer has a name and no network: its port is opened to any address, unless `licenseEgress` says where it is. */
+function issuerPorts({ license, networkPolicy }: TtsDeployment["spec"]): number[] {
+  if (license.endpoint === undefined) return [];
+  const issuer = Number(new URL(license.endpoint).port || 443);
+  return networkPolicy.licenseEgress.some(({ port }) => port === issuer) ? [] : [issuer];
 }
 
 /** One for the pods of all pools: what they may do is the same. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Manifest } from "../../../operator/manifest.ts";
 import type { TtsDeployment } from "../../../operator/observed.ts";
+import { History } from "../../support/history.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
@@ -47,6 +48,34 @@ it("starts although one of its namespaces was deleted, and serves that once it i
   expect(house.failingWatches()).toEqual([]);
 
   await house.ready();
+});
+
+it("removes nothing by a copy of the TtsDeployment that is older than what another operator acted upon", async () => {
+  const mist = { name: "mist", kind: "mist" };
+  await house.ready({}, [mist]);
+  const before = await house.deployment();
+  await house.putDeployment({ networkPolicy: { enabled: true } }, [mist, { name: "second", kind: "mist" }]);
+  await house.until(async () => (await house.get("TtsModelPool", "demo-second")) !== undefined, "the pool");
+  await house.idle();
+  await house.stopOperator();
+  house.lines.length = 0;
+
+  using pools = await History.of(house.admin, "TtsModelPool", house.namespace);
+  using policies = await History.of(house.admin, "NetworkPolicy", house.namespace);
+  const { resourceVersion } = before.metadata;
+  const body = { kind: "TtsDeploymentList", metadata: { resourceVersion }, items: [before] };
+  house.proxy.rule = ({ path, watch }) => {
+    if (!path.endsWith("/ttsdeployments")) return undefined;
+    return watch ? { kind: "hang" } : { kind: "answer", status: 200, body };
+  };
+  await house.startOperator();
+  await house.until(
+    async () => passes().filter((key) => key.endsWith("/demo")).length > 0,
+    "a pass by the old copy",
+  );
+  const seen = [...(await pools.versions()), ...(await policies.versions())];
+  expect(seen.filter(({ type }) => type === "DELETED").map(({ object }) => object.metadata.name)).toEqual([]);
+  house.abandonOperators();
 });
 
 function demoIn(namespace: string): Manifest {

@@ -81,6 +81,26 @@ describe("network policies", () => {
   });
 
   it.each([
+    ["https://licenses.example.com/v1/status", [], true, 443],
+    ["https://licenses.example.com:8443/v1/status", [], true, 8443],
+    ["https://licenses.example.com:8443/v1/status", [], false, 443],
+    ["https://licenses.example.com/v1", [{ cidr: "203.0.113.0/24", port: 8080 }], true, 443],
+    ["https://licenses.example.com/v1", [{ cidr: "203.0.113.0/24", port: 443 }], false, 443],
+  ])(
+    "let API pods ask the license's issuer at %s, beside licenseEgress %j: %s",
+    (endpoint, licenseEgress, allowed, port) => {
+      const networkPolicy = {
+        enabled: true,
+        apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
+        licenseEgress,
+      };
+      const wish = ttsDeployment({ license: { secretRef: { name: "license" }, endpoint }, networkPolicy });
+      expect(isAllowed(networkPolicies(wish), { from: api, to: licenseServer, port })).toBe(allowed);
+      expect(isAllowed(networkPolicies(wish), { from: model, to: licenseServer, port })).toBe(false);
+    },
+  );
+
+  it.each([
     ["redis://valkey.infra", 6379],
     ["rediss://valkey.infra:6380/1", 6380],
   ])("let API pods reach the Valkey at %s, and models do not", (url, port) => {

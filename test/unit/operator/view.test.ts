@@ -1,0 +1,42 @@
+import { PassThrough } from "node:stream";
+import { expect, it } from "vitest";
+import type { ClusterClient, ListOptions } from "../../../operator/cluster/client.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import { ClusterView } from "../../../operator/view.ts";
+import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+
+function demo(resourceVersion: string, generation: number): Manifest {
+  const metadata = { name: "demo", namespace: "ns", uid: "1", resourceVersion, generation };
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata };
+}
+
+it("takes what a list says after a restore of etcd, though it is older than what was known", async () => {
+  const clock = new FakeClock();
+  let stored = demo("700", 7);
+  let watch = new PassThrough();
+  const client = {
+    clock,
+    serves: async () => false,
+    listAll: async <T>(kind: string, { keep }: ListOptions & { keep: (object: Manifest) => T }) => ({
+      items: kind === stored.kind ? [keep(stored)] : [],
+      resourceVersion: stored.metadata.resourceVersion ?? "",
+    }),
+    openWatch: async (kind: string) => {
+      const stream = new PassThrough();
+      if (kind === stored.kind) watch = stream;
+      return stream;
+    },
+  } as unknown as ClusterClient;
+  const view = new ClusterView({ client, namespaces: [], clock, observer: {} });
+  await view.start();
+  const generation = () => view.get("TtsDeployment", "ns/demo")?.metadata.generation;
+  expect(generation()).toBe(7);
+  view.written(demo("701", 7));
+
+  stored = demo("600", 6);
+  const gone = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old" };
+  watch.write(`${JSON.stringify({ type: "ERROR", object: gone })}\n`);
+  await eventually("the list", () => clock.advance(1_000).then(() => generation() === 6));
+  await view.stop();
+});
