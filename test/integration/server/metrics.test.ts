@@ -171,7 +171,7 @@ describe("the API tier counts", () => {
   });
 });
 
-describe("whatever 10,000 requests say", () => {
+describe("whatever 1,000 requests say", () => {
   it("no series is added for it", async () => {
     const client = new Client(api.url, { pipelining: 16 });
     const headers = { authorization: `Bearer ${api.key}`, "content-type": "application/json" };
@@ -193,7 +193,7 @@ describe("whatever 10,000 requests say", () => {
     };
     for (let i = 0; i < 50; i++) await send(i);
     const before = seriesOf(await exposition(api.url));
-    for (let i = 0; i < 10_000; i += 50)
+    for (let i = 0; i < 1_000; i += 50)
       await Promise.all(Array.from({ length: 50 }, (_, at) => send(i + at)));
     await client.close();
     const ours = (series: Set<string>) => [...series].filter((line) => /^(http|svc)_/.test(line)).sort();
@@ -204,7 +204,7 @@ describe("whatever 10,000 requests say", () => {
 describe("an exposition of either tier", () => {
   it("is read by Prometheus' own Python parsers, both formats alike", async () => {
     await speak();
-    const tier = await modelTier();
+    const tier = await modelTier({ engineProcesses: 1 });
     await fetch(`${tier.url}/ping`);
     const python = await pythonWith(["prometheus-client==0.21.1"]);
     const program = `
