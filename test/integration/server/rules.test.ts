@@ -2,17 +2,22 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { eventually } from "../../support/eventually.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 import { heldRules } from "../contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);
 
+const clock = new FakeClock();
+/** Files are read each second, and replicas asked each third. */
+const lookMs = 1_000;
+
 let api: TestApi;
 let model: ScriptedModel;
 const route = () => [{ pool: "p", service: model.url, weight: 100, idle: false }];
 const arcana = { speaker: "luna", text: "Hello there." };
+
+const soon = <T>(what: string, look: () => T | Promise<T>) => eventuallyOn(clock, what, look, lookMs);
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.1));
@@ -20,10 +25,10 @@ beforeAll(async () => {
     { mist: route(), arcana: route() },
     {
       limits: { bodyBytes: 10_000, headerBytes: 8000 },
-      timing: { probeIntervalMs: 100, probeTimeoutMs: 100, licenseIntervalMs: 100 },
     },
+    { clock },
   );
-  await eventually("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
+  await soon("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
 });
 
 afterAll(async () => {
@@ -116,12 +121,12 @@ describe("GET /health", () => {
     expect(body.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
     model.ready = false;
-    await eventually("health turns 503", async () => (await fetch(`${api.url}/health`)).status === 503);
+    await soon("health turns 503", async () => (await fetch(`${api.url}/health`)).status === 503);
     expect(await (await fetch(`${api.url}/health`)).json()).toMatchObject({ modelReachable: false });
     expect((await fetch(`${api.url}/livez`)).status).toBe(200);
     expect((await fetch(`${api.url}/ready`)).status).toBe(200);
     model.ready = true;
-    await eventually("health recovers", async () => (await fetch(`${api.url}/health`)).ok);
+    await soon("health recovers", async () => (await fetch(`${api.url}/health`)).ok);
   });
 
   it("counts a pool that is meant to be idle as reachable, and one that is gone as not", async () => {
@@ -129,22 +134,19 @@ describe("GET /health", () => {
     const reachable = async () =>
       ((await (await fetch(`${api.url}/health`)).json()) as { modelReachable: boolean }).modelReachable;
     api.route({ mist: [gone], arcana: route() });
-    await eventually("a model that is gone is noticed", async () => !(await reachable()));
+    await soon("a model that is gone is noticed", async () => !(await reachable()));
     expect((await fetch(`${api.url}/health`)).status).toBe(200); // arcana still serves
     api.route({ mist: [{ ...gone, idle: true }], arcana: route() });
-    await eventually("an idle pool counts as reachable", reachable);
+    await soon("an idle pool counts as reachable", reachable);
     api.route({ mist: route(), arcana: route() });
-    await eventually(
-      "the table is back",
-      async () => (await api.post({ ...arcana, speaker: "abbie" }, {})).ok,
-    );
+    await soon("the table is back", async () => (await api.post({ ...arcana, speaker: "abbie" }, {})).ok);
   });
 });
 
 describe("the license", () => {
   it("refuses synthesis once it is expired, and takes a new one without a restart", async () => {
-    await api.license({ expires: Date.now() - 1000, graceDays: 0 });
-    await eventually(
+    await api.license({ expires: clock.nowMs() - 1000, graceDays: 0 });
+    await soon(
       "synthesis is refused",
       async () => (await api.post(arcana, { accept: "audio/wav" })).status === 403,
     );
@@ -155,16 +157,15 @@ describe("the license", () => {
     expect(await health.json()).toMatchObject({ licenseStatus: "expired", modelReachable: true });
 
     await api.license({ models: ["mist"] });
-    await eventually("the license is valid", async () => (await fetch(`${api.url}/health`)).ok);
+    await soon("the license is valid", async () => (await fetch(`${api.url}/health`)).ok);
     expect((await problem(await api.post(arcana, { accept: "audio/wav" }))).detail).toContain("not arcana");
     await api.license({});
-    await eventually("synthesis is back", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
+    await soon("synthesis is back", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
   });
 });
 
 describe("the keys file", () => {
   it("is read again when it changes, and keeps its last good state when it breaks", async () => {
-    const clock = new FakeClock();
     const other = await startTestApi({ arcana: route() }, {}, { clock });
     const works = async () => (await other.post(arcana, { accept: "audio/wav" })).ok;
     const path = join(other.folder, "keys.yaml");
