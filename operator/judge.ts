@@ -5,6 +5,7 @@ import {
   type LicenseVerdict,
   licenseIdOf,
   mayServe,
+  startOf,
   warningTimes,
 } from "../config/contract/license.ts";
 import { newestAnswer, type OnlineCheck, readAnswer } from "../config/contract/license-check.ts";
@@ -151,7 +152,7 @@ function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
   const times = [
     graceUntil,
     confirmedUntil,
-    claims && claims.nbf * 1000,
+    claims && startOf(claims),
     expiresAt,
     ...warningTimes(expiresAt),
   ];

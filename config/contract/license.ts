@@ -151,9 +151,17 @@ export function mayServe(verdict: LicenseVerdict): boolean {
   return verdict.state === "valid" || verdict.state === "grace";
 }
 
+/** A machine's clock may be behind the issuer's; one license is often put in place as soon as it is issued. */
+const leewayMs = 300_000;
+
+/** From when a license is good, milliseconds since the epoch. */
+export function startOf({ nbf }: LicenseClaims): number {
+  return nbf * 1000 - leewayMs;
+}
+
 function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdict {
   const expires = claims.exp * 1000;
-  if (question.now < claims.nbf * 1000) {
+  if (question.now < startOf(claims)) {
     return {
       state: "invalid",
       message: `The license starts at ${iso(claims.nbf * 1000)}; wait until then or check this machine's clock.`,

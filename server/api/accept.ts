@@ -25,9 +25,9 @@ function parseRange(text: string): MediaRange | undefined {
   return { type, quality: weight === undefined ? 1 : parseWeight(weight.replace(/^q\s*=\s*/, "")) };
 }
 
-/** A malformed weight counts as 1, as if it were not there. */
+/** A weight may have more digits than three, as some callers send; a malformed one counts as 1, as if it were not there. */
 function parseWeight(text: string): number {
-  return /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/.test(text) ? Number(text) : 1;
+  return /^(\d+(\.\d*)?|\.\d+)$/.test(text) ? Math.min(1, Number(text)) : 1;
 }
 
 export interface Match {

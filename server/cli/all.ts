@@ -2,8 +2,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync, watch } from "node:fs";
 import { createServer } from "node:net";
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Tier } from "../../config/contract/models.ts";
@@ -12,7 +10,7 @@ import { voices } from "../../config/contract/voices.ts";
 import { smallNursery } from "../nursery.ts";
 import { type Command, type Shell, UsageError } from "./command.ts";
 import type { Environment } from "./environment.ts";
-import { prepareRunFiles, type RunFiles } from "./run-files.ts";
+import { prepareRunFiles, type RunFiles, runFolder } from "./run-files.ts";
 import { readPortOffset } from "./settings.ts";
 
 type Part = "api" | Tier;
@@ -50,7 +48,7 @@ async function runAll(shell: Shell): Promise<number> {
     arcana: ports.arcanaBesideMist + offset,
   };
   for (const part of parts) await requireFree(part, shifted[part]);
-  const folder = join(shell.env.HOME ?? homedir(), ".cache", "svc-tts", "run");
+  const folder = runFolder(shell.env);
   const files = await prepareRunFiles({ folder, ports: shifted, now: shell.now() });
   shell.print(
     `==> starting mist (${shifted.mist}), arcana (${shifted.arcana}) and api (${shifted.api}); files in ${folder}`,

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
+import { dirname, isAbsolute, join } from "node:path";
 import type { JSONWebKeySet, JWK } from "jose";
 import { stringify } from "yaml";
 import { judgeLicense } from "../../config/contract/license.ts";
@@ -10,6 +11,7 @@ import type { Route, RoutingTable } from "../../config/contract/routing.ts";
 import { createLicenseKeys, issueLicense } from "../license-files.ts";
 import { createKey } from "../store/key.ts";
 import { toFileEntry } from "../store/key-file.ts";
+import type { Environment } from "./environment.ts";
 import { writePrivate } from "./private-file.ts";
 
 /** The files of the tiers on one machine, kept between runs. */
@@ -31,6 +33,23 @@ export interface RunFilesOptions {
   readonly ports: Readonly<Record<Tier, number>>;
   /** Milliseconds since the epoch. */
   readonly now: number;
+}
+
+/**
+ * Where accounts, keys and words of `svc-tts all` are kept (XDG Base Directory). They were in the cache folder, which may be emptied at any
+ * time; what is there moves over.
+ */
+export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment): string {
+  const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : join(HOME, ".local", "share");
+  const folder = join(data, "svc-tts", "run");
+  const former = join(HOME, ".cache", "svc-tts", "run");
+  if (existsSync(folder) || !existsSync(former)) return folder;
+  mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
+  const draft = `${folder}.new`; // the folder is there whole or not at all, also on another disk
+  cpSync(former, draft, { recursive: true, preserveTimestamps: true });
+  renameSync(draft, folder);
+  rmSync(former, { recursive: true });
+  return folder;
 }
 
 const yearMs = 365 * 86_400_000;

@@ -19,6 +19,8 @@ export type Piece =
 
 /** Longer silences are asked for by a slip of the finger. */
 const maxPauseMs = 60_000;
+/** Of all pauses of a text: a few characters each would otherwise be hours of audio. */
+const maxPausesMs = 600_000;
 
 /**
  * Splits a text at its markup.
@@ -44,6 +46,7 @@ export function readMarkup(text: string, options: MarkupOptions): Piece[] {
   }
   if (from < text.length) pieces.push({ kind: "text", text: text.slice(from), stretch: 1 });
   checkPairs(brackets, options.inlineStretch.length);
+  checkPauses(pieces);
   return pieces;
 }
 
@@ -54,6 +57,15 @@ function markupPattern({ pauses, phonemes, inlineStretch }: MarkupOptions): RegE
     inlineStretch.length > 0 && String.raw`\[(?<word>[^\[\]]*)\]`,
   ].filter((form) => form !== false);
   return forms.length === 0 ? undefined : new RegExp(forms.join("|"), "gu");
+}
+
+function checkPauses(pieces: readonly Piece[]): void {
+  const pausesMs = pieces.reduce((sum, piece) => sum + (piece.kind === "pause" ? piece.durationMs : 0), 0);
+  if (pausesMs <= maxPausesMs) return;
+  throw invalid(
+    "/text",
+    `The pauses of the text are ${pausesMs} ms together, and longer than ${maxPausesMs} ms; write shorter or fewer ones.`,
+  );
 }
 
 function readPause(digits: string, text: string, index: number): Piece {

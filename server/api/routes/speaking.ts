@@ -186,7 +186,7 @@ export function sendStream(
   mediaType: string,
 ): FastifyReply {
   const body = respondStream(speaking, wanted, listenerTo(request));
-  return reply.type(mediaType).send(noting(request, body));
+  return passedOn(reply).type(mediaType).send(noting(request, body));
 }
 
 /** The answer as server-sent events of a caller's shape; a failure on the way is an event of its own. */
@@ -204,8 +204,12 @@ export function sendEvents(
     },
   });
   const body = bodyOf(withHeartbeats(events, parts.limits.heartbeatMs, parts.clock));
-  void reply.header("x-accel-buffering", "no"); // nginx would gather events before it passes them on
-  return reply.type(eventStreamType).send(noting(request, body));
+  return passedOn(reply).type(eventStreamType).send(noting(request, body));
+}
+
+/** nginx would gather an answer before it passes it on. */
+function passedOn(reply: FastifyReply): FastifyReply {
+  return reply.header("x-accel-buffering", "no");
 }
 
 /** What fails a stream is told to logs and metrics, as its status cannot tell it. */

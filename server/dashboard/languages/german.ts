@@ -90,7 +90,7 @@ const keyRules: Readonly<Record<string, string>> = {
 
 const speechRules: Readonly<Record<string, string>> = {
   "/text":
-    "Der Text ist leer oder enthält eine Pause oder Lautschrift in Klammern, die nicht gelesen werden kann. Pausen dauern höchstens 10.000 ms, und in geschweiften Klammern steht das Lautalphabet.",
+    "Der Text ist leer oder enthält eine Pause oder Lautschrift in Klammern, die nicht gelesen werden kann. Eine Pause dauert höchstens 60.000 ms, alle zusammen höchstens 600.000 ms, und in geschweiften Klammern steht das Lautalphabet.",
   "/speaker": "Diese Stimme spricht das gewählte Modell nicht; wählen Sie eine andere.",
   "/modelId": "Dieses Modell gibt es hier nicht; wählen Sie ein anderes.",
   "/lang": "Diese Sprache spricht die gewählte Stimme nicht.",

@@ -91,7 +91,7 @@ ${csrfField(csrf)}
 <span id="status" role="status" class="quiet"></span></p>
 <p class="alert" role="alert" id="problem" hidden></p>
 <canvas id="waveform" width="960" height="96" role="img" aria-label="${playground.waveform}"></canvas>
-<p id="words" dir="auto" class="words" aria-label="${playground.litWords}"></p>
+<p id="words" role="group" dir="auto" class="words" aria-label="${playground.litWords}"></p>
 <details><summary>${playground.options}</summary><div class="grid">
 ${number("speedAlpha", playground.speed, `min="${quickest}" max="${slowest}" step="0.05"`, 1, playground.speedHelp)}
 ${number("samplingRate", playground.rate, `min="1" step="1"`, undefined, playground.rateHelp)}

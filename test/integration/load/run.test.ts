@@ -35,7 +35,14 @@ afterEach(async () => {
 
 function start(environment: Record<string, string> = {}): void {
   const child = spawn(process.execPath, [main, "all"], {
-    env: { ...process.env, HOME: home, PORT_OFFSET: String(offset), DEV: "", ...environment },
+    env: {
+      ...process.env,
+      HOME: home,
+      XDG_DATA_HOME: "",
+      PORT_OFFSET: String(offset),
+      DEV: "",
+      ...environment,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   const pieces: Buffer[] = [];
@@ -94,7 +101,7 @@ describe("svc-tts all", () => {
     expect(seconds).toBeLessThan(6);
 
     expect(openConnections(portOf("api"))).toBe(0); // one that is kept would hold the stop back
-    const files = join(home, ".cache/svc-tts/run");
+    const files = join(home, ".local/share/svc-tts/run");
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toHaveLength(1);
 
     run.child.kill("SIGTERM");
@@ -108,7 +115,7 @@ describe("svc-tts all", () => {
     await speaking();
     for (const [key, status] of [
       ["my-own-key", 200],
-      [readFileSync(join(home, ".cache/svc-tts/run/key"), "utf8"), 200],
+      [readFileSync(join(home, ".local/share/svc-tts/run/key"), "utf8"), 200],
       ["another", 401],
     ] as const) {
       const answer = await fetch(`http://127.0.0.1:${portOf("api")}/v1/svc-tts`, {

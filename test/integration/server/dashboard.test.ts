@@ -420,6 +420,8 @@ describe("the playground", () => {
   );
 
   it("speaks for owners and members who are signed in, from this site alone", async () => {
+    // an element with a label has a role that takes one (ARIA)
+    expect((await owner.get("/dashboard/playground")).text).toContain('<p id="words" role="group"');
     const body = { modelId: "mist", speaker: "abbie", text: "Hello." };
     const viewer = await joined("eve", "viewer", "red");
     const nobody = new Visitor(api.url);

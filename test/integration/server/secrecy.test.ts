@@ -45,6 +45,7 @@ beforeAll(async () => {
     env: {
       ...process.env,
       HOME: home,
+      XDG_DATA_HOME: "",
       PORT_OFFSET: String(offset),
       DEV: "",
       SVC_TTS_API_KEY: key,

@@ -94,6 +94,7 @@ describe("a spoken answer", () => {
     await answer.arrayBuffer();
     expect(Object.fromEntries(answer.headers)).toMatchObject({
       "content-type": "audio/wav",
+      "x-accel-buffering": "no",
       "x-model": "arcana",
       "x-voice": "luna",
       "x-request-id": "mine-1",

@@ -29,6 +29,8 @@ describe("Accept names the form of the answer", () => {
     ["audio/pcm;q=0.3, audio/wav;q=0.7", "audio/wav"],
     ["audio/pcm, audio/wav", "audio/pcm"],
     ["audio/flac, audio/wav;q=0.1", "audio/wav"],
+    ["audio/wav;q=0.0001, audio/pcm;q=0.5", "audio/pcm"],
+    ["audio/wav;q=0.9999, audio/pcm;q=0.99", "audio/wav"],
     ["audio/wav;q=0, audio/*", "audio/pcm"],
     ["application/json;q=0, */*", "audio/wav"],
     ["text/html, audio/pcm;q=0.2", "audio/pcm"],

@@ -36,6 +36,8 @@ async function judge(token: string | undefined, now: number, failedAt?: number) 
 describe("a license", () => {
   it.each([
     ["before it starts", -1, "invalid", false],
+    ["six minutes before it starts", -6 / 1440, "invalid", false],
+    ["by a clock that is four minutes behind its issuer's", -4 / 1440, "valid", true],
     ["within its dates", 1, "valid", true],
     ["in the last moment", 29.99, "valid", true],
     ["in the shorter grace of the two", 32, "grace", true],

@@ -85,7 +85,7 @@ describe("a license that is not good", () => {
   it.each([
     ["missing", undefined, {}, "Missing"],
     ["expired", { exp: seconds - 2 * 86_400 }, {}, "Expired"],
-    ["not yet good", { nbf: seconds + 10 }, {}, "Invalid"],
+    ["not yet good", { nbf: seconds + 600 }, {}, "Invalid"],
     ["forged", undefined, { license: forged }, "Invalid"],
   ])("holds everything when it is %s, and names the Secret", async (_what, claims, more, reason) => {
     const fresh = await judged(claims, one, more);

@@ -170,6 +170,16 @@ test("a pause longer than a minute is refused, by its place in the text and with
   expect(message).not.toContain("secret");
 });
 
+test("pauses of more than ten minutes together are refused, however few characters they are", () => {
+  const pauses = (count: number) => () =>
+    planSpeech(`secret ${"<60000>".repeat(count)}`, { ...plain, pauses: true });
+  expect([...pauses(10)()]).not.toEqual([]);
+  const { message } = failure(pauses(11));
+  expect(message).toBe(
+    "The pauses of the text are 660000 ms together, and longer than 600000 ms; write shorter or fewer ones.",
+  );
+});
+
 test("word indices count written words, and a word of endless letters is spoken in pieces of one index", () => {
   const [segment] = planSpeech(`one ${"a".repeat(130)} two`, plain);
   const tokens = segment?.kind === "phrase" ? segment.tokens : [];

@@ -1,0 +1,33 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runFolder } from "../../../server/cli/run-files.ts";
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "svc-tts-home-"));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+describe("the folder of svc-tts all", () => {
+  it("is among the data of the user, where XDG_DATA_HOME says", () => {
+    expect(runFolder({ HOME: home })).toBe(join(home, ".local/share/svc-tts/run"));
+    expect(runFolder({ HOME: home, XDG_DATA_HOME: "relative" })).toBe(join(home, ".local/share/svc-tts/run"));
+    expect(runFolder({ HOME: home, XDG_DATA_HOME: "/data" })).toBe("/data/svc-tts/run");
+  });
+
+  it("takes over what an earlier release kept in the cache, once", () => {
+    const former = join(home, ".cache/svc-tts/run");
+    mkdirSync(join(former, "token"), { recursive: true });
+    writeFileSync(join(former, "token/token"), "secret", { mode: 0o600 });
+    const folder = runFolder({ HOME: home });
+    expect(readFileSync(join(folder, "token/token"), "utf8")).toBe("secret");
+    expect(statSync(join(folder, "token/token")).mode & 0o777).toBe(0o600);
+    expect(() => statSync(former)).toThrow("ENOENT");
+    mkdirSync(former, { recursive: true });
+    writeFileSync(join(former, "new"), "");
+    expect(runFolder({ HOME: home })).toBe(folder);
+    expect(() => statSync(join(folder, "new"))).toThrow("ENOENT");
+  });
+});
