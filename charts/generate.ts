@@ -150,6 +150,7 @@ function deploymentValuesSchema(): string {
           key: text("Its entry.", { pattern: "^[-._a-zA-Z0-9]+$" }),
         }),
         modelId: { enum: ["mist", "mistv2", "arcana"] },
+        fixedUserIds: { type: "boolean", description: "Run the test's pod as user 65532." },
         speaker: text("A voice.", { minLength: 1 }),
         text: text("What is spoken.", { minLength: 1, maxLength: 500 }),
       }),

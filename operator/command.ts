@@ -32,6 +32,7 @@ Environment of run:
   TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
   TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
                                 (${defaultCollectorImage})
+  TTS_FIXED_USER_IDS            false: leave uid, gid and fsGroup of pods to the cluster, as OpenShift asks for (true)
   TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with
   TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
   TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
@@ -127,7 +128,8 @@ function serverImage(environment: Environment): ServerImage {
     );
   }
   const collectorImage = environment.TTS_COLLECTOR_IMAGE || undefined;
-  return { image, pullPolicy, ...(collectorImage && { collectorImage }) };
+  const fixedUserIds = environment.TTS_FIXED_USER_IDS !== "false";
+  return { image, pullPolicy, fixedUserIds, ...(collectorImage && { collectorImage }) };
 }
 
 /** Development keys only where somebody switched them on by hand. */

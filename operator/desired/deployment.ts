@@ -45,6 +45,8 @@ export interface ServerImage {
   readonly pullPolicy: "Always" | "IfNotPresent" | "Never" | undefined;
   /** The OpenTelemetry Collector's contrib distribution; absent: the one that the tests know. */
   readonly collectorImage?: string;
+  /** Pods run as the image's own user and group; false: as the cluster assigns them. True unless given. */
+  readonly fixedUserIds?: boolean;
 }
 
 type DeploymentChild = Child<{ spec: NonNullable<V1Deployment["spec"]> }>;
@@ -224,6 +226,7 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
     spec: {
       serviceAccountName: children.apiServiceAccount(owner.metadata.name),
       automountServiceAccountToken: true,
+      ...podSecurity(server),
       ...priority(api.priorityClassName),
       ...spread(owner.spec.availability.topologySpread, apiSelector(owner)),
       ...podOf(container, mounted, terminationSeconds(api.drain), imagePullSecrets),
@@ -308,6 +311,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
     spec: {
       serviceAccountName: children.modelServiceAccount(deployment),
       automountServiceAccountToken: false,
+      ...podSecurity(server),
       ...placement(accelerator),
       ...priority(owner.spec.priorityClassName),
       ...spread(owner.spec.topologySpread, modelSelector(owner)),
@@ -355,7 +359,6 @@ function podOf(
   imagePullSecrets: TtsDeployment["spec"]["imagePullSecrets"],
 ): V1PodSpec {
   return {
-    ...podSecurity,
     enableServiceLinks: false,
     terminationGracePeriodSeconds,
     ...(imagePullSecrets && { imagePullSecrets }),

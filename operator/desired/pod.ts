@@ -9,15 +9,16 @@ const user = 65532;
 /** Time to end after the last stream: sockets closed, logs written. */
 const marginSeconds = 15;
 
-export const podSecurity = {
-  securityContext: {
-    runAsNonRoot: true,
-    runAsUser: user,
-    runAsGroup: user,
-    fsGroup: user,
-    seccompProfile: { type: "RuntimeDefault" },
-  },
-} satisfies Partial<V1PodSpec>;
+/** @param fixedUserIds false where the cluster assigns them and refuses others, as OpenShift does (its SCC `restricted-v2`) */
+export function podSecurity({ fixedUserIds = true }: { readonly fixedUserIds?: boolean }) {
+  return {
+    securityContext: {
+      runAsNonRoot: true,
+      ...(fixedUserIds && { runAsUser: user, runAsGroup: user, fsGroup: user }),
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+  } satisfies Partial<V1PodSpec>;
+}
 
 export const containerSecurity = {
   securityContext: {

@@ -63,9 +63,11 @@ readOnlyRootFilesystem: true
 
 {{- define "tts-operator.podSecurity" -}}
 runAsNonRoot: true
+{{- if .Values.fixedUserIds }}
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 

@@ -64,6 +64,18 @@ describe("pods of a model", () => {
     });
   });
 
+  it("leave their user, group and fsGroup to a cluster that assigns them", () => {
+    const assigned = { ...server, fixedUserIds: false };
+    for (const child of [
+      plannedDeployment(ttsModelPool(), undefined, open, assigned),
+      apiDeployment(ttsDeployment(), undefined, open, assigned),
+    ])
+      expect(child?.spec.template.spec?.securityContext).toEqual({
+        runAsNonRoot: true,
+        seccompProfile: { type: "RuntimeDefault" },
+      });
+  });
+
   it("ask for their GPU, and tolerate its taint", () => {
     const accelerator = {
       count: 2,
