@@ -41,7 +41,8 @@ export const fields = {
   noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: speak the text as it is written." }),
   reduceLatency: Type.Boolean({ description: "The same as `noTextNormalization`, which wins." }),
   pauseBetweenBrackets: Type.Boolean({
-    description: "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence, 60000 at most, and 600000 in a text.",
+    description:
+      "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence, 60000 at most, and 600000 in a text.",
   }),
   phonemizeBetweenBrackets: Type.Boolean({
     description: "`mist`, `mistv2`: a word in curly brackets is read as phonemes.",
