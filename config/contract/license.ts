@@ -65,10 +65,20 @@ export function warningTimes(expiresAt: number | undefined): number[] {
   return expiresAt === undefined ? [] : warningDays.map((days) => expiresAt - days * dayMs);
 }
 
-/** The last warning that is due: `7` from seven days before the end until one day before it. */
-export function expiresWithinDays(expiresAt: number, now: number): number | undefined {
+/**
+ * The last warning that is due: `7` from seven days before the end until one day before it. One that would have been due before the license began is
+ * none: whoever gets a license of 30 days knows how long it lasts.
+ */
+export function expiresWithinDays(
+  { nbf, exp }: Pick<LicenseClaims, "nbf" | "exp">,
+  now: number,
+): number | undefined {
+  const expiresAt = exp * 1000;
   if (now >= expiresAt) return undefined;
-  return warningDays.findLast((days) => now >= expiresAt - days * dayMs);
+  return warningDays.findLast((days) => {
+    const dueAt = expiresAt - days * dayMs;
+    return now >= dueAt && dueAt > nbf * 1000;
+  });
 }
 
 /** `jti`, as short as a status keeps it. */

@@ -34,7 +34,10 @@ const maxWaiting = 1_000;
 const seriesMs = 10 * 60_000;
 /** A count is written at most so often. */
 const countEveryMs = 60_000;
-/** As client-go: an object may have a burst of events, then one per five minutes. */
+/**
+ * As client-go: an object may have a burst of events, then one per five minutes. Warnings have a budget of their own, so that a pool which is scaled
+ * often does not lose them.
+ */
 const burst = 25;
 const refillMs = 5 * 60_000;
 const maxNoteBytes = 1_024;
@@ -64,7 +67,7 @@ export class EventRecorder {
       this.#again(known, happening, nowMs);
       return;
     }
-    if (!this.#spend(happening.regarding.metadata.uid ?? key, nowMs)) {
+    if (!this.#spend(`${happening.regarding.metadata.uid ?? key}/${happening.type}`, nowMs)) {
       this.#options.onDropped(happening, "too many events of this object");
       return;
     }

@@ -36,6 +36,7 @@ export function isoSeconds(ms: number): string {
 
 export interface Transition {
   readonly condition: Condition;
+  /** A person may have to act. */
   readonly worse: boolean;
 }
 
@@ -53,7 +54,16 @@ export function transitions(
 ): Transition[] {
   return after
     .filter((condition) => !quiet.has(condition.type) && isNews(before, condition))
-    .map((condition) => ({ condition, worse: isBad(condition) }));
+    .map((condition) => ({ condition, worse: isBad(condition) && !isProgress(before, condition) }));
+}
+
+/** Steps of an ordinary start or rollout. */
+const steps = new Set(["Creating", "RollingOut", "FetchingModel", "Trading", "ChildDeleting"]);
+
+/** Pods that are not ready yet are progress; pods that no longer are may be trouble. */
+function isProgress(before: readonly Condition[] | undefined, { type, reason }: Condition): boolean {
+  const known = before?.find((condition) => condition.type === type);
+  return steps.has(reason) || (reason === "PodsNotReady" && known?.status !== "True");
 }
 
 function isBad({ type, status }: Condition): boolean {

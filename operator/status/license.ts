@@ -10,7 +10,7 @@ export function licenseFigures(
   now: number,
 ): LicenseStatus {
   const { claims, graceUntil } = verdict;
-  const within = claims && expiresWithinDays(claims.exp * 1000, now);
+  const within = claims && expiresWithinDays(claims, now);
   return {
     state: verdict.state,
     ...(claims && {

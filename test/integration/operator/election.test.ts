@@ -185,6 +185,15 @@ describe("an event", () => {
     expect(dropped).toHaveLength(15);
   });
 
+  test("that warns is not lost among many that do not", async () => {
+    const events = recorder();
+    for (let number = 0; number < 40; number += 1)
+      events.record(happening({ type: "Normal", reason: "Scaled", note: `From ${number} replicas.` }));
+    events.record(happening({ reason: "CanaryRolledBack" }));
+    await events.flush();
+    expect((await written()).map(({ reason }) => reason)).toContain("CanaryRolledBack");
+  });
+
   test("with a note of any length and script is cut and written", async () => {
     const events = recorder();
     events.record(happening({ note: "ü".repeat(2_000) }));

@@ -76,7 +76,10 @@ describe("a license for the whole cluster", () => {
         .map(({ note }) =>
           /The license (\S+) .*in less than (\w+ \w+)/.exec(String(note))?.slice(1).join(": "),
         );
-    const endsIn = (days: number, jti: string) => ({ jti, exp: Math.floor(Date.now() / 1000) + days * dayS });
+    const endsIn = (days: number, jti: string) => {
+      const exp = Math.floor(Date.now() / 1000) + days * dayS;
+      return { jti, nbf: exp - 365 * dayS, exp };
+    };
     await house.putLicense(await house.issuer.issue(endsIn(5, "first")));
     await house.putDeployment({}, mist(1));
     await house.until(async () => (await warnings()).length > 0, "the warning");

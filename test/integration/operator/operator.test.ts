@@ -257,6 +257,12 @@ describe("one TtsDeployment", () => {
       const events = await house.admin.list("Event", { namespace: house.namespace });
       return events.some((event) => event.reason === "Serving" && event.type === "Normal");
     }, "the event");
+    await house.idle();
+    const events = await house.admin.list("Event", { namespace: house.namespace });
+    const warnings = events
+      .filter(({ type }) => type === "Warning")
+      .map(({ reason, note }) => [reason, note]);
+    expect(warnings, "an ordinary start warns of nothing").toEqual([]);
   });
 });
 

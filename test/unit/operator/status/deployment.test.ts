@@ -196,6 +196,25 @@ describe("the status of a TtsDeployment", () => {
     ]);
   });
 
+  it.each([
+    ["a pool that is made", undefined, "Creating", false],
+    ["a rollout", "Serving", "RollingOut", false],
+    ["pods that are not ready yet", "RollingOut", "PodsNotReady", false],
+    ["pods that are no longer ready", "Serving", "PodsNotReady", true],
+    ["pods that end again and again", "RollingOut", "CrashLoop", true],
+  ])("warns of trouble, not of progress: %s", (_what, before, reason, worse) => {
+    const ready = (why: string) => ({
+      type: "ModelsReady",
+      status: why === "Serving" ? ("True" as const) : ("False" as const),
+      reason: why,
+      message: "",
+      observedGeneration: 1,
+      lastTransitionTime: "2026-01-01T00:00:00Z",
+    });
+    const news = transitions(before === undefined ? [] : [ready(before)], [ready(reason)]);
+    expect(news.map((one) => one.worse)).toEqual([worse]);
+  });
+
   it("that is suspended promises nothing and keeps what was found", () => {
     const wish = ttsDeployment({ suspend: true });
     wish.status = deploymentStatus(observed(wish, serving), good, undefined);

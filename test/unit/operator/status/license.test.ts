@@ -6,8 +6,9 @@ import { now } from "../../../support/observed.ts";
 
 const dayMs = 86_400_000;
 
-function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "l-1") {
-  const claims = { jti: id, sub: "Example GmbH", exp: (now + daysLeft * dayMs) / 1000 };
+function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "l-1", lifeDays = 365) {
+  const exp = (now + daysLeft * dayMs) / 1000;
+  const claims = { jti: id, sub: "Example GmbH", nbf: exp - (lifeDays * dayMs) / 1000, exp };
   return licenseFigures({ verdict: { state: "valid", message: "", claims, ...verdict } } as Judgement, now);
 }
 
@@ -37,6 +38,17 @@ describe("the end of a license", () => {
       1,
       undefined,
       undefined,
+    ]);
+  });
+
+  it("is told by no warning that was due before the license began", () => {
+    const within = (daysLeft: number, lifeDays: number) =>
+      figures(daysLeft, {}, "l-1", lifeDays).expiresWithinDays;
+    expect([within(29.9, 30), within(6, 30), within(6, 7), within(0.5, 7)]).toEqual([
+      undefined,
+      7,
+      undefined,
+      1,
     ]);
   });
 
