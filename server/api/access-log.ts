@@ -15,8 +15,11 @@ import type { Spoken } from "./spoken.ts";
 export function reportRequests(app: FastifyInstance, { metrics, tracing, usage }: ApiParts): void {
   app.decorateRequest("span"); // the hook below gives each request its own
   app.addHook("onRequest", async (request, reply) => {
-    reportOnceOver(metrics, request, reply, beginSpan(tracing, request));
-    reply.raw.once("close", () => noteUse(usage, request));
+    request.span = beginSpan(tracing, request);
+    reply.raw.once("close", () => {
+      report(metrics, request, reply);
+      noteUse(usage, request);
+    });
   });
 }
 
@@ -53,13 +56,8 @@ function isForSecurity(method: string, endpoint: string | undefined, status: num
   return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");
 }
 
-export function reportOnceOver(
-  metrics: Metrics,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  span = noSpan,
-): void {
-  request.span = span;
+export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
+  request.span = noSpan;
   reply.raw.once("close", () => report(metrics, request, reply));
 }
 

@@ -22,12 +22,17 @@ export async function installKeda(): Promise<{ readonly remove: () => Promise<vo
     maxBuffer: 64 * 1024 * 1024,
   });
   const manifests = parseAllDocuments(stdout).map((document) => document.toJS() as KubeObject);
-  const text = manifests.map((manifest) => stringify(withOurImage(manifest))).join("---\n");
-  await kubectlOn(text, "apply", "--server-side", "-f", "-");
+  const kinds = textOf(manifests.filter(({ kind }) => kind === "CustomResourceDefinition"));
+  const programs = textOf(manifests.filter(({ kind }) => kind !== "CustomResourceDefinition"));
+  await kubectlOn(kinds + programs, "apply", "--server-side", "-f", "-");
   await keda.do("wait", "--for=condition=Available", "deployment", "--all", "--timeout=300s");
   const metricsApi = "apiservice/v1beta1.external.metrics.k8s.io";
   await keda.do("wait", "--for=condition=Available", metricsApi, "--timeout=300s");
-  return { remove: () => removed(text) };
+  return { remove: () => removed(kinds, programs) };
+}
+
+function textOf(manifests: readonly KubeObject[]): string {
+  return manifests.map((manifest) => `${stringify(withOurImage(manifest))}---\n`).join("");
 }
 
 /** The images are not in any registry that the node could ask. */
@@ -40,10 +45,12 @@ function withOurImage(manifest: KubeObject): KubeObject {
   return manifest;
 }
 
-async function removed(text: string): Promise<void> {
+async function removed(kinds: string, programs: string): Promise<void> {
+  // KEDA takes its finalizers away while it runs; a kind that still has one is never gone
+  await kubectlOn(kinds, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
   // an API whose server is gone keeps every namespace from ending
   await keda.do("delete", "apiservice", "v1beta1.external.metrics.k8s.io");
-  await kubectlOn(text, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
+  await kubectlOn(programs, "delete", "--ignore-not-found", "--timeout=300s", "-f", "-");
   await eventually("KEDA's namespace to be gone", async () => {
     return (await keda.try("get", "namespace", "keda")).code !== 0;
   });
