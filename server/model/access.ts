@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { acceptedTokensKey } from "../../config/contract/names.ts";
+import { type Clock, systemClock } from "../clock.ts";
 
 /** Where a model tier finds the tokens that it takes from API tiers. */
 export type TokenSource =
@@ -15,14 +16,16 @@ const readAgainAfterMs = 1_000;
 export class AcceptedTokens {
   readonly #source: TokenSource;
   readonly #onUnreadable: (error: unknown) => void;
+  readonly #clock: Clock;
   #digests: readonly Buffer[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
   /** Whoever comes while the tokens are read waits for them, or the first burst after a start would be refused. */
   #reading: Promise<void> = Promise.resolve();
 
-  constructor(source: TokenSource, onUnreadable: (error: unknown) => void) {
+  constructor(source: TokenSource, onUnreadable: (error: unknown) => void, clock: Clock = systemClock) {
     this.#source = source;
     this.#onUnreadable = onUnreadable;
+    this.#clock = clock;
   }
 
   /** Judges an `Authorization` header; takes as long for a near miss as for a wild one. */
@@ -37,7 +40,7 @@ export class AcceptedTokens {
   }
 
   #refresh(): Promise<void> {
-    const now = performance.now();
+    const now = this.#clock.monotonicMs();
     if (now - this.#readAt >= readAgainAfterMs) {
       this.#readAt = now;
       this.#reading = this.#readDigests();

@@ -51,7 +51,7 @@ describe("a change of scaler", () => {
       seen: async () => [await scalers(), (await world.deployment(name))?.status?.conditions],
     });
     await kedaFollows(world, name);
-    expect(await deployed.pods("mist")).toHaveLength(1);
+    await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
   });
 
   it("from KEDA to the operator leaves nothing of KEDA's", async () => {

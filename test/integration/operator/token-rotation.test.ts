@@ -1,9 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { AcceptedTokens } from "../../../server/model/access.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
@@ -12,10 +12,12 @@ let folder = "";
 /** Model pods read their file once a second; a kubelet takes longer than that. */
 const overlapMs = 2_500;
 const slowestKubeletMs = 1_300;
+/** Clients ask as often. */
+const stepMs = 100;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-tokens-"));
-  house = await OperatorHouse.open();
+  house = await OperatorHouse.open({ clock: new FakeClock(Date.now()) });
   await house.stopOperator();
   await house.startOperator({ tokenOverlapMs: overlapMs });
   await house.ready();
@@ -45,14 +47,15 @@ function ask(value: string): Promise<string> {
   ]);
 }
 
-/** A model pod whose kubelet renews its files late by `lagMs`. */
+/** A model pod, by the operator's clock, whose kubelet renews its files late by `lagMs`. */
 async function modelPod(lagMs: number, tokens: Tokens) {
   const path = await mkdtemp(join(folder, "pod-"));
   const renew = ({ accepted }: Tokens) => writeFile(join(path, "accepted"), accepted);
   await renew(tokens);
-  const access = new AcceptedTokens({ kind: "folder", path }, (error) => {
+  const onUnreadable = (error: unknown) => {
     throw error;
-  });
+  };
+  const access = new AcceptedTokens({ kind: "folder", path }, onUnreadable, house.clock);
   return { lagMs, renew, accepts: (token: string) => access.accepts(`Bearer ${token}`) };
 }
 
@@ -63,13 +66,13 @@ class History {
   async look(): Promise<Tokens> {
     const tokens = await stored();
     if (JSON.stringify(tokens) !== JSON.stringify(this.changes.at(-1)?.tokens))
-      this.changes.push({ at: Date.now(), tokens });
+      this.changes.push({ at: house.clock.nowMs(), tokens });
     return tokens;
   }
 
   /** As it was this long ago. */
   before(lagMs: number): Tokens {
-    const found = this.changes.findLast(({ at }) => at <= Date.now() - lagMs) ?? this.changes[0];
+    const found = this.changes.findLast(({ at }) => at <= house.clock.nowMs() - lagMs) ?? this.changes[0];
     if (found === undefined) throw new Error("nobody has looked yet");
     return found.tokens;
   }
@@ -83,6 +86,7 @@ describe("the internal token", () => {
     const refused: string[] = [];
     let asked = 0;
     const everyClientAsks = async () => {
+      await history.look();
       for (const model of models) await model.renew(history.before(model.lagMs));
       for (const lagMs of [0, 700, slowestKubeletMs]) {
         const { token } = history.before(lagMs);
@@ -90,15 +94,12 @@ describe("the internal token", () => {
         asked += answers.length;
         if (answers.includes(false)) refused.push(`a client ${lagMs} ms late: ${answers}`);
       }
-      await sleep(20);
     };
     await ask("today");
-    for (let latest = first; latest.token === first.token || latest.token !== latest.accepted; ) {
-      latest = await history.look();
+    for (let passedMs = 0; passedMs < 4 * overlapMs; passedMs += stepMs) {
       await everyClientAsks();
+      await house.advance(stepMs);
     }
-    const end = Date.now() + slowestKubeletMs + 1_200;
-    while (Date.now() < end) await everyClientAsks();
     expect(history.changes.map(({ tokens }) => tokens.accepted.split("\n").length)).toEqual([1, 2, 2, 1]);
     expect(asked).toBeGreaterThan(500);
     expect(refused).toEqual([]);
@@ -110,26 +111,28 @@ describe("the internal token", () => {
     const before = await stored();
     await ask("again");
     const steps = new Set<string>();
-    await house.until(async () => {
-      const latest = await stored();
-      const step = JSON.stringify(latest);
-      if (!steps.has(step)) {
-        steps.add(step);
-        await house.stopOperator();
-        await house.startOperator({ tokenOverlapMs: overlapMs });
-      }
-      return latest.token !== before.token && latest.accepted === latest.token;
-    }, "the new token alone");
+    const last = async () => {
+      const { token, accepted } = await stored();
+      return token !== before.token && accepted === token;
+    };
+    for (let step = 0; step < 8 && !(await last()); step++) {
+      await house.advance(overlapMs);
+      steps.add(JSON.stringify(await stored()));
+      await house.stopOperator();
+      await house.startOperator({ tokenOverlapMs: overlapMs });
+    }
+    expect(await last()).toBe(true);
     expect(steps.size).toBeLessThanOrEqual(4);
     expect(await house.requestsDuring(1_800_000)).toEqual([]);
   });
 
   it("comes back, with its overlap, when the Secret is deleted in the middle of a rotation", async () => {
     await ask("third");
-    await house.until(async () => (await stored()).accepted.includes("\n"), "the overlap");
+    await house.idle();
     const middle = await stored();
+    expect(middle.accepted).toContain("\n");
     await house.remove("Secret", "demo-token");
-    await house.until(async () => (await house.get("Secret", "demo-token")) !== undefined, "the Secret");
+    await house.idle();
     const { accepted } = await stored();
     expect(accepted.split("\n")).toEqual(middle.accepted.split("\n"));
   });
