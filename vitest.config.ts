@@ -19,6 +19,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
+          maxWorkers: 2,
           sequence: { groupOrder: 0 },
           testTimeout: TEST_LIMIT_MS,
           expect,
@@ -28,7 +29,8 @@ export default defineConfig({
         test: {
           name: "server",
           include: ["test/integration/{server,contract,load}/**/*.test.ts"],
-          maxWorkers: 2,
+          // each file has processes and ports of its own and waits for them a third of the time
+          maxWorkers: 3,
           sequence: { groupOrder: 2 },
           testTimeout: TEST_LIMIT_MS,
           expect,
