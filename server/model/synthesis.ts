@@ -1,8 +1,10 @@
+import { setImmediate as letOthersRun } from "node:timers/promises";
 import { type ModelId, models } from "../../config/contract/models.ts";
 import type { Engines, KnownVoice } from "../engine/engines.ts";
 import { Failure } from "../errors.ts";
 import type { Frame, Invocation } from "../speech.ts";
 import { readLexicon } from "../text/lexicon.ts";
+import { checkLongMarkup } from "../text/markup.ts";
 import { type PlanOptions, planSpeech } from "../text/plan.ts";
 import { encodeFrame, encodeFrames, type WireFrame } from "../wire.ts";
 import type { FoundWords } from "./found-words.ts";
@@ -48,6 +50,11 @@ export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines
       : Number.POSITIVE_INFINITY,
     ...(tokensPerSecond && { sampling }),
   };
+}
+
+/** What {@link prepareSpeech} does not find by itself: a long text's markup is looked through while others run. @throws Failure `invalid_request` */
+export function checkSpeech(invocation: Invocation): Promise<void> {
+  return checkLongMarkup(invocation.text, textOptions(invocation), letOthersRun);
 }
 
 /** How the text is read. */

@@ -35,7 +35,7 @@ import { addProbes, type TierState } from "./probes.ts";
 import { answerFailures, draining, maxBodyBytes, report } from "./problems.ts";
 import type { ModelTierOptions } from "./settings.ts";
 import type { Speech } from "./speak.ts";
-import { asFailure, prepareSpeech, startSpeech, textOptions } from "./synthesis.ts";
+import { asFailure, checkSpeech, prepareSpeech, startSpeech, textOptions } from "./synthesis.ts";
 import { traced } from "./traced-engine.ts";
 import { Vocabulary } from "./vocabulary/vocabulary.ts";
 import { warmUp } from "./warm-up.ts";
@@ -235,7 +235,8 @@ class ModelTier {
     const { invocation, voice } = readInvocation(request.body, this.#options.tier, (id) =>
       engines.findVoice(id),
     );
-    const speech = prepareSpeech(invocation, voice, engines);
+    await checkSpeech(invocation);
+    const speech = prepareSpeech(invocation, voice, this.#servingEngines());
     whenClosed(reply, () => speech.speaker.release());
     const arrivedAt = performance.now();
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);

@@ -23,31 +23,67 @@ const maxPauseMs = 60_000;
 const maxPausesMs = 600_000;
 
 /**
- * Splits a text at its markup.
- * @throws Failure `invalid_request` that points at the field and tells the place, never the text.
+ * Splits a text at its markup, lazily.
+ * @throws Failure `invalid_request` that points at the field and tells the place, never the text; where pieces do not fit together, at the end.
  */
-export function readMarkup(text: string, options: MarkupOptions): Piece[] {
+export function* readMarkup(text: string, options: MarkupOptions): Generator<Piece> {
+  let pausesMs = 0;
+  for (const piece of splitAtMarkup(text, options)) {
+    if (piece.kind === "pause") pausesMs += piece.durationMs;
+    yield piece;
+  }
+  checkPauses(pausesMs);
+}
+
+function* splitAtMarkup(text: string, options: MarkupOptions): Generator<Piece> {
   const pattern = markupPattern(options);
-  if (!pattern) return [{ kind: "text", text, stretch: 1 }];
-  const pieces: Piece[] = [];
+  if (!pattern) return yield { kind: "text", text, stretch: 1 };
   const stretches = options.inlineStretch.values();
   let brackets = 0;
   let from = 0;
   for (const match of text.matchAll(pattern)) {
-    if (match.index > from) pieces.push({ kind: "text", text: text.slice(from, match.index), stretch: 1 });
+    if (match.index > from) yield { kind: "text", text: text.slice(from, match.index), stretch: 1 };
     from = match.index + match[0].length;
     const { pause, phonemes, word } = match.groups ?? {};
-    if (pause !== undefined) pieces.push(readPause(pause, text, match.index));
-    else if (phonemes !== undefined) pieces.push(readPhonemeWord(phonemes, text, match.index));
+    if (pause !== undefined) yield readPause(pause, text, match.index);
+    else if (phonemes !== undefined) yield readPhonemeWord(phonemes, text, match.index);
     else if (word !== undefined) {
       brackets++;
-      pieces.push({ kind: "text", text: word, stretch: stretches.next().value ?? 1 });
+      yield { kind: "text", text: word, stretch: stretches.next().value ?? 1 };
     }
   }
-  if (from < text.length) pieces.push({ kind: "text", text: text.slice(from), stretch: 1 });
+  if (from < text.length) yield { kind: "text", text: text.slice(from), stretch: 1 };
   checkPairs(brackets, options.inlineStretch.length);
-  checkPauses(pieces);
-  return pieces;
+}
+
+/** Texts up to here are checked in one go, within milliseconds. */
+const longestCheckedAtOnce = 10_000;
+/** So many take a millisecond. */
+const piecesBetweenRests = 500;
+
+/** @throws Failure as {@link readMarkup}, at once, where the text is short; whoever reads a long one has it checked before. */
+export function checkShortMarkup(text: string, options: MarkupOptions): void {
+  if (text.length > longestCheckedAtOnce) return;
+  for (const piece of readMarkup(text, options)) void piece;
+}
+
+/**
+ * Finds what is wrong with the markup of a long text before any of it is spoken.
+ * @param rest lets others run; called every so many pieces.
+ * @throws Failure as {@link readMarkup}.
+ */
+export async function checkLongMarkup(
+  text: string,
+  options: MarkupOptions,
+  rest: () => Promise<unknown>,
+): Promise<void> {
+  if (text.length <= longestCheckedAtOnce) return;
+  let pieces = 0;
+  for (const piece of readMarkup(text, options)) {
+    void piece;
+    pieces++;
+    if (pieces % piecesBetweenRests === 0) await rest();
+  }
 }
 
 function markupPattern({ pauses, phonemes, inlineStretch }: MarkupOptions): RegExp | undefined {
@@ -59,8 +95,7 @@ function markupPattern({ pauses, phonemes, inlineStretch }: MarkupOptions): RegE
   return forms.length === 0 ? undefined : new RegExp(forms.join("|"), "gu");
 }
 
-function checkPauses(pieces: readonly Piece[]): void {
-  const pausesMs = pieces.reduce((sum, piece) => sum + (piece.kind === "pause" ? piece.durationMs : 0), 0);
+function checkPauses(pausesMs: number): void {
   if (pausesMs <= maxPausesMs) return;
   throw invalid(
     "/text",

@@ -1,5 +1,5 @@
 import { type Lexicon, pronounce } from "./lexicon.ts";
-import { type MarkupOptions, readMarkup } from "./markup.ts";
+import { checkShortMarkup, type MarkupOptions, readMarkup } from "./markup.ts";
 import { normalize } from "./normalize/normalize.ts";
 import { type Boundary, boundaryAfter } from "./sentences.ts";
 import { type Item, readTokens, type WrittenToken } from "./tokens.ts";
@@ -46,11 +46,12 @@ const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sent
 
 /**
  * Plans a text, phrase by phrase and lazily.
- * @throws Failure `invalid_request` at once, before the first segment, when its markup is wrong.
+ * @throws Failure `invalid_request` when its markup is wrong: at once, before the first segment, where the text is short. The markup of a
+ * long text is to be checked before by `checkLongMarkup`.
  */
 export function planSpeech(text: string, options: PlanOptions): Iterable<Segment> {
-  const pieces = readMarkup(text, options);
-  const tokens = readTokens(pieces);
+  checkShortMarkup(text, options);
+  const tokens = readTokens(readMarkup(text, options));
   const read = options.normalize ? normalize(tokens, options.language) : tokens;
   const said = options.lexicon ? pronounce(read, options.lexicon) : read;
   return segments(withNext(said), options);

@@ -25,6 +25,8 @@ const maxRunCharacters = 10_000;
 const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
 /** So many take some milliseconds. */
 const charactersBetweenRests = 2_000;
+/** A pause or a phoneme string is as much work as so many of text. */
+const markupCharacters = 10;
 /** Punctuation on one side of a word that is kept: more says nothing new, and what reads it stays bounded. */
 const maxPunctuation = 100;
 
@@ -55,10 +57,12 @@ class WordReader {
   *read(piece: Piece): Generator<Item> {
     switch (piece.kind) {
       case "pause":
+        yield* this.#rest(markupCharacters);
         yield* this.flush();
         yield { kind: "pause", durationMs: piece.durationMs };
         return;
       case "phonemes":
+        yield* this.#rest(markupCharacters);
         yield* this.#put(this.#token("", piece.written, "", { stretch: 1, phonemes: piece.phonemes }));
         return;
       case "text":

@@ -153,6 +153,13 @@ describe("the mist tier", () => {
     expect(await response.json()).toMatchObject({ code: "invalid_request", errors: [{ pointer }] });
   });
 
+  test("refuses a long text for what is wrong at its end, before any of it is spoken", async () => {
+    const text = `${"Hello. ".repeat(20_000)}<60001>`;
+    const response = await invoke(tier.url, { text, pauseBetweenBrackets: true });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ errors: [{ pointer: "/text" }] });
+  });
+
   test("counts requests and errors under bounded labels", async () => {
     const line = (status: number) =>
       `http_requests_total{endpoint="/invocations",http_status="${status}",method="POST"}`;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { Failure } from "../../../server/errors.ts";
+import { checkLongMarkup } from "../../../server/text/markup.ts";
 import { type PlanOptions, planSpeech } from "../../../server/text/plan.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
@@ -207,6 +208,28 @@ test.each([". ", "😀 ", "😀", "?!", "\u200b", " "])(
     expect(segments.at(-1)).toMatch(/two~0$/);
   },
 );
+
+test.each(["<0>", "{k1Ast0xm} "])(
+  "the markup of a million characters of %j is looked through and read a little at a time",
+  async (unit) => {
+    const options = { ...plain, pauses: true, phonemes: true };
+    const count = Math.floor(1_000_000 / unit.length);
+    const text = unit.repeat(count);
+    let rests = 0;
+    await checkLongMarkup(text, options, async () => {
+      rests++;
+    });
+    expect(rests).toBeGreaterThanOrEqual(Math.floor(count / 500));
+    const steps = [...planSpeech(text, options)].length;
+    expect(steps).toBeGreaterThanOrEqual(count / 250);
+  },
+);
+
+test("the markup of a long text is refused before anything is read, by its place", async () => {
+  const text = `${"a <0> ".repeat(100_000)}<60001>`;
+  const checked = checkLongMarkup(text, { ...plain, pauses: true }, async () => undefined);
+  await expect(checked).rejects.toThrow("The pause at character 600001 is longer than 60000 ms");
+});
 
 test("a rest breaks no phrase and no number", () => {
   const sentence = "It is 5 km to the old town, and it is late. ";
