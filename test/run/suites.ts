@@ -20,8 +20,7 @@ export interface Suite {
 }
 
 /** Heavy proofs, of which each run contains one. */
-// keda joins them once its proof was seen whole in this form; until then it is `make test-keda`
-export const proofs = ["accounts", "scaling", "upgrade"];
+export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 

@@ -43,6 +43,7 @@ function opened({ late = false } = {}) {
   });
   return {
     secrets,
+    watch,
     told,
     reads,
     tell: (type: string, version: string) =>
@@ -109,10 +110,13 @@ it("that is gone is told, and read no more until it is back", async () => {
   expect(reads).toHaveLength(asked);
 });
 
-it("that nobody names any more is forgotten", async () => {
-  const { secrets, read, reads } = opened();
+it("that nobody names any more is forgotten, and its watch ends", async () => {
+  const { secrets, read, reads, watch, told, tell } = opened();
   await read("1");
+  tell("MODIFIED", "2");
+  await eventuallyPasses(() => expect(told).toEqual(["ns/license 2"]));
   secrets.follow("ns/demo", []);
+  await eventuallyPasses(() => expect(watch.destroyed).toBe(true));
   expect(secrets.followersOf("ns/license")).toEqual([]);
   const asked = reads.length;
   await read("1");
