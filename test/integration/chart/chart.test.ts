@@ -169,6 +169,25 @@ describe("the chart", () => {
     }
   });
 
+  it("lets nobody connect to the operator but who reads its metrics, where a NetworkPolicy is asked for", async () => {
+    expect((await render()).map(({ kind }) => kind)).not.toContain("NetworkPolicy");
+    const objects = await render({ networkPolicy: { enabled: true, metricsFrom: ["monitoring"] } });
+    const policy = find(objects, "NetworkPolicy", "tts-tts-operator").spec;
+    const { selector } = find(objects, "Deployment", "tts-tts-operator").spec as { selector: object };
+    const monitoring = { key: "kubernetes.io/metadata.name", operator: "In", values: ["monitoring"] };
+    expect(policy).toEqual({
+      podSelector: selector,
+      policyTypes: ["Ingress"],
+      ingress: [
+        { from: [{ podSelector: {} }], ports: [{ port: "probes", protocol: "TCP" }] },
+        {
+          from: [{ namespaceSelector: { matchExpressions: [monitoring] } }],
+          ports: [{ port: "metrics", protocol: "TCP" }],
+        },
+      ],
+    });
+  });
+
   it("leaves the CRDs out, or lets them go with the release, when told so", async () => {
     const crds = async (values: unknown) =>
       (await render(values)).filter(({ kind }) => kind === "CustomResourceDefinition");
