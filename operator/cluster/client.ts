@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type BackoffPolicy, backoffMs } from "../loop/backoff.ts";
 import { type Clock, sleep, systemClock } from "../loop/clock.ts";
@@ -262,7 +262,7 @@ export class ClusterClient {
   }
 
   /** An open watch: bytes, a JSON event per line; see `watch.ts`, which knows what to do when it ends. One attempt. */
-  async openWatch(kind: string, options: WatchOptions): Promise<IncomingMessage> {
+  async openWatch(kind: string, options: WatchOptions): Promise<Readable> {
     const { resourceVersion, timeoutSeconds } = options;
     const call: Call = {
       method: "GET",
@@ -276,6 +276,7 @@ export class ClusterClient {
       },
       timeoutMs: this.#timeoutMs,
       secret: kind === "Secret",
+      shared: options.fieldSelector !== undefined,
       ...reading(options),
     };
     try {

@@ -2,13 +2,16 @@ import {
   type ClientRequest,
   Agent as HttpAgent,
   request as httpRequest,
-  type IncomingMessage,
+  type IncomingHttpHeaders,
 } from "node:http";
+import type { ClientHttp2Stream } from "node:http2";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import { type Clock, systemClock } from "../loop/clock.ts";
 import { ApiError, apiErrorOf } from "./api-error.ts";
 import type { Connection, Credentials } from "./connect.ts";
+import { MultiplexedStreams } from "./multiplexed.ts";
 
 export type Query = Record<string, string | number | boolean | undefined>;
 
@@ -22,6 +25,8 @@ export type Call = {
   /** Until the whole answer is here; for a stream, until its headers are. */
   timeoutMs: number;
   signal?: AbortSignal | undefined;
+  /** One of many streams that stay open: over HTTP/2, where the server has it. */
+  shared?: boolean;
   /** The object is a Secret: errors repeat nothing the server says about its content. */
   secret?: boolean;
 };
@@ -36,8 +41,21 @@ export type TransportOptions = {
   onDate?: (date: string) => void;
 };
 
+/** The head of an answer, and its body still to be read. */
+interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+}
+
+/** A request that was sent. */
+interface Sent {
+  readonly answer: Promise<Answer>;
+  end(why: "Timeout" | "Aborted" | undefined): void;
+}
+
 /**
- * JSON over HTTP/1.1 with sockets kept open. One call is one attempt; answers of 400 and above throw an {@link ApiError}.
+ * JSON over HTTP/1.1 with sockets kept open, and over HTTP/2 for streams that share them. One call is one attempt; answers of 400 and above throw an {@link ApiError}.
  */
 export class Transport {
   readonly #connection: Connection;
@@ -59,28 +77,27 @@ export class Transport {
 
   /** The answer's JSON. */
   async send(call: Call): Promise<unknown> {
-    return this.#attempt(call, "requests", async (response) => {
-      const body = await this.#readBody(response, call);
-      throwUnlessOk(call, response, body);
+    return this.#attempt(call, "requests", async (answer) => {
+      const body = await this.#readBody(answer, call);
+      throwUnlessOk(call, answer, body);
       return parseJson(call, body);
     });
   }
 
   /** The answer's text. */
   async sendForText(call: Call): Promise<string> {
-    return this.#attempt(call, "requests", async (response) => {
-      const body = await this.#readBody(response, call);
-      throwUnlessOk(call, response, body);
+    return this.#attempt(call, "requests", async (answer) => {
+      const body = await this.#readBody(answer, call);
+      throwUnlessOk(call, answer, body);
       return body;
     });
   }
 
   /** The answer's body, still open; the caller destroys it. */
-  async open(call: Call): Promise<IncomingMessage> {
-    return this.#attempt(call, "watches", async (response) => {
-      if ((response.statusCode ?? 0) >= 300)
-        throwUnlessOk(call, response, await this.#readBody(response, call));
-      return response;
+  async open(call: Call): Promise<Readable> {
+    return this.#attempt(call, "watches", async (answer) => {
+      if (answer.status >= 300) throwUnlessOk(call, answer, await this.#readBody(answer, call));
+      return answer.body;
     });
   }
 
@@ -93,32 +110,33 @@ export class Transport {
   close(): void {
     this.#sockets?.requests.destroy();
     this.#sockets?.watches.destroy();
+    this.#sockets?.shared.close();
     this.#sockets = undefined;
   }
 
   async #attempt<T>(
     call: Call,
     use: "requests" | "watches",
-    read: (response: IncomingMessage) => Promise<T>,
+    read: (answer: Answer) => Promise<T>,
   ): Promise<T> {
     const body = call.body === undefined ? undefined : Buffer.from(JSON.stringify(call.body));
     const credentials = await this.#credentials(call);
     if (call.signal?.aborted) throw aborted(call);
-    const request = this.#request(call, body, credentials, use);
+    const sent = (await this.#sendShared(call, credentials)) ?? this.#send(call, body, credentials, use);
     const stop = { why: undefined as "Timeout" | "Aborted" | undefined };
     const end = (why: "Timeout" | "Aborted") => {
       stop.why = why;
-      request.destroy();
+      sent.end(why);
     };
     const cancel = this.#clock.after(call.timeoutMs, () => end("Timeout"));
     const onAbort = () => end("Aborted");
     call.signal?.addEventListener("abort", onAbort, { once: true });
     try {
-      const response = await responseOf(request, body);
-      if (response.headers.date !== undefined) this.#onDate?.(response.headers.date);
-      return await read(response);
+      const answer = await sent.answer;
+      if (answer.headers.date !== undefined) this.#onDate?.(answer.headers.date);
+      return await read(answer);
     } catch (error) {
-      request.destroy();
+      sent.end(undefined);
       throw explained(error, call, stop.why);
     } finally {
       cancel();
@@ -135,33 +153,56 @@ export class Transport {
     }
   }
 
-  #request(
-    call: Call,
-    body: Buffer | undefined,
-    credentials: Credentials,
-    use: "requests" | "watches",
-  ): ClientRequest {
+  #send(call: Call, body: Buffer | undefined, credentials: Credentials, use: "requests" | "watches"): Sent {
     const { server } = this.#connection;
     const secure = server.protocol === "https:";
-    const headers: Record<string, string> = {
-      accept: call.accept ?? "application/json",
-      "user-agent": this.#userAgent,
-      ...credentials.headers,
-    };
+    const headers = this.#headersOf(call, credentials);
     if (body !== undefined) {
       headers["content-type"] = call.contentType ?? "application/json";
       // Node leaves it out of a DELETE, whose body would then be taken for the next request.
       headers["content-length"] = String(body.length);
     }
-    return (secure ? httpsRequest : httpRequest)({
+    const request = (secure ? httpsRequest : httpRequest)({
       protocol: server.protocol,
       hostname: server.hostname.replace(/^\[|\]$/g, ""),
       port: server.port === "" ? (secure ? 443 : 80) : server.port,
-      path: server.pathname.replace(/\/$/, "") + call.path + queryOf(call.query),
+      path: this.#pathOf(call),
       method: call.method,
       headers,
       agent: credentials.agent ?? this.#socketsFor(credentials, secure)[use],
     });
+    return { answer: answerTo(request, body), end: () => request.destroy() };
+  }
+
+  /** Undefined where it is to go by HTTP/1.1. */
+  async #sendShared(call: Call, credentials: Credentials): Promise<Sent | undefined> {
+    const secure = this.#connection.server.protocol === "https:";
+    if (call.shared !== true || !secure || credentials.agent !== undefined) return undefined;
+    const { shared } = this.#socketsFor(credentials, secure);
+    let stream: ClientHttp2Stream | undefined;
+    try {
+      stream = await shared.get(this.#pathOf(call), this.#headersOf(call, credentials));
+    } catch (error) {
+      throw explained(error, call, undefined);
+    }
+    if (stream === undefined) return undefined;
+    const opened = stream;
+    return {
+      answer: answerOn(opened),
+      end(why) {
+        if (why === "Timeout") shared.abandon(opened);
+        opened.destroy();
+      },
+    };
+  }
+
+  #headersOf(call: Call, credentials: Credentials): Record<string, string> {
+    const { headers } = credentials;
+    return { accept: call.accept ?? "application/json", "user-agent": this.#userAgent, ...headers };
+  }
+
+  #pathOf(call: Call): string {
+    return this.#connection.server.pathname.replace(/\/$/, "") + call.path + queryOf(call.query);
   }
 
   /** One pool per identity: a client certificate that rotated gets fresh sockets, the old ones end when idle. */
@@ -182,14 +223,15 @@ export class Transport {
       tls: credentials.tls,
       requests: make(this.#maxSockets),
       watches: make(Number.POSITIVE_INFINITY),
+      shared: new MultiplexedStreams(this.#connection.server, credentials.tls),
     };
     return this.#sockets;
   }
 
-  async #readBody(response: IncomingMessage, call: Call): Promise<string> {
+  async #readBody({ body }: Answer, call: Call): Promise<string> {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    for await (const chunk of response as AsyncIterable<Buffer>) {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
       if (bytes > this.#maxBodyBytes) {
         const message = `${call.method} ${call.path}: the answer is larger than ${this.#maxBodyBytes} bytes`;
@@ -201,21 +243,37 @@ export class Transport {
   }
 }
 
-type Sockets = { tls: Credentials["tls"]; requests: HttpAgent; watches: HttpAgent };
+type Sockets = {
+  tls: Credentials["tls"];
+  requests: HttpAgent;
+  watches: HttpAgent;
+  shared: MultiplexedStreams;
+};
 
-function responseOf(request: ClientRequest, body: Buffer | undefined): Promise<IncomingMessage> {
+function answerTo(request: ClientRequest, body: Buffer | undefined): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    request.once("response", resolve);
+    request.once("response", (response) =>
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: response }),
+    );
     request.on("error", reject);
     request.end(body);
   });
 }
 
-function throwUnlessOk(call: Call, response: IncomingMessage, body: string): void {
-  const status = response.statusCode ?? 0;
+function answerOn(stream: ClientHttp2Stream): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    stream.once("response", (headers) =>
+      resolve({ status: Number(headers[":status"] ?? 0), headers, body: stream }),
+    );
+    stream.on("error", reject);
+    stream.once("close", () => reject(new Error("the connection was closed")));
+  });
+}
+
+function throwUnlessOk(call: Call, { status, headers }: Answer, body: string): void {
   if (status >= 200 && status < 300) return;
   const asked = { method: call.method, path: call.path, secret: call.secret ?? false };
-  throw apiErrorOf(asked, status, body, response.headers["retry-after"]);
+  throw apiErrorOf(asked, status, body, headers["retry-after"]);
 }
 
 function parseJson(call: Call, body: string): unknown {

@@ -1,6 +1,7 @@
 /** Every version of objects that the API server had, by a watch: what is not in it never was. */
-import type { IncomingMessage } from "node:http";
+
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import type { ClusterClient } from "../../operator/cluster/client.ts";
 import type { Manifest } from "../../operator/manifest.ts";
 import { eventually } from "./eventually.ts";
@@ -16,11 +17,11 @@ export class History implements Disposable {
   readonly #client: ClusterClient;
   readonly #kind: string;
   readonly #namespace: string;
-  readonly #stream: IncomingMessage;
+  readonly #stream: Readable;
   readonly #versions: Version[] = [];
   #failure: string | undefined;
 
-  private constructor(client: ClusterClient, kind: string, namespace: string, stream: IncomingMessage) {
+  private constructor(client: ClusterClient, kind: string, namespace: string, stream: Readable) {
     this.#client = client;
     this.#kind = kind;
     this.#namespace = namespace;

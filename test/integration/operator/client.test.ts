@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import { connect } from "../../../operator/cluster/connect.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
+import { selfSigned } from "../../support/certificate.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -299,3 +301,77 @@ async function tokenOf(account: string): Promise<string> {
   const { stdout } = await promisify(execFile)(`${binDirectory}/kubectl`, command);
   return stdout.trim();
 }
+
+describe("watches of one Secret each", () => {
+  const count = 250;
+  const connections = () =>
+    process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+  const watchSecret = (from: ClusterClient, name: string) =>
+    from.openWatch("Secret", {
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+      metadataOnly: true,
+      resourceVersion: undefined,
+      timeoutSeconds: 300,
+    });
+
+  test("share connections, and each is told of its own Secret", async () => {
+    const own = await adminClient(inject("controlPlane"));
+    const [before, rssBefore] = [connections(), process.memoryUsage().rss];
+    const names = Array.from({ length: count }, (_, index) => `s-${index}`);
+    const watches = await Promise.all(names.map((name) => watchSecret(own, name)));
+    console.info(
+      `${count} watches: ${connections() - before} connections, ${((process.memoryUsage().rss - rssBefore) / 1024 / 1024).toFixed(0)} MiB`,
+    );
+    expect(connections() - before).toBeLessThanOrEqual(4);
+    const last = names[count - 1] ?? "";
+    await admin.create({ apiVersion: "v1", kind: "Secret", metadata: { name: last, namespace } });
+    const told = watches[count - 1]?.find((line) => String(line).includes('"ADDED"'));
+    expect(String(await told)).toContain(`"name":"${last}"`);
+    for (const watch of watches) watch.destroy();
+    await eventually("the end of the connections", () => connections() <= before);
+    own.close();
+  });
+
+  test("go on over a new connection when theirs is cut, and are refused as any request is", async () => {
+    const own = await adminClient(inject("controlPlane"));
+    const first = await watchSecret(own, "cut");
+    own.close();
+    await first.toArray();
+    const second = await watchSecret(own, "cut");
+    second.destroy();
+    await expect(
+      own.openWatch("Secret", {
+        namespace,
+        fieldSelector: "no.such.field=x",
+        resourceVersion: undefined,
+        timeoutSeconds: 9,
+      }),
+    ).rejects.toMatchObject({ status: 400 });
+    own.close();
+  });
+
+  test("are plain requests to a server without HTTP/2", async () => {
+    const { key, cert } = await selfSigned();
+    const versions: string[] = [];
+    const server = createSecureServer({ key, cert }, (request, response) => {
+      versions.push(request.httpVersion);
+      response.writeHead(200).write("{}\n");
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const credentials = async () => ({ headers: {}, tls: { ca: cert } });
+    const address = new URL(`https://127.0.0.1:${port}`);
+    const own = new ClusterClient({
+      server: address,
+      namespace: undefined,
+      credentials,
+      refresh: () => undefined,
+    });
+    const watches = [await watchSecret(own, "plain"), await watchSecret(own, "plain")];
+    expect(versions).toEqual(["1.1", "1.1"]);
+    for (const watch of watches) watch.destroy();
+    own.close();
+    server.close();
+  });
+});
