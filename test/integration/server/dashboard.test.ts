@@ -474,7 +474,7 @@ describe("people", () => {
   });
 });
 
-it("the record of changes is shown page by page", async () => {
+it("the record of changes is shown page by page, and kept as long as the setting says", async () => {
   await setUp(owner);
   const opened = openDatabase(database);
   const at = (i: number) => Date.UTC(2020, 0, 1) + i;
@@ -494,6 +494,16 @@ it("the record of changes is shown page by page", async () => {
   expect(pages.map(({ length }) => length)).toEqual([199, 200, 51]); // the first has the owner's setup
   expect(new Set(pages.flat()).size).toBe(450);
   expect((await owner.get("/dashboard/changes?older=nonsense")).status).toBe(200);
+  await api.stop();
+  const cookie = owner.cookie;
+  const url = "http://127.0.0.1:8000";
+  api = await start(url, "setup", { dashboard: { url, setupFile: undefined, auditDays: 30 } });
+  owner = new Visitor(api.url);
+  owner.cookie = cookie;
+  await eventuallyOn(clock, "what is older than the setting says is forgotten", async () => {
+    const { text } = await owner.get("/dashboard/changes");
+    return text.includes("person added") && !text.includes("change-");
+  });
 });
 
 describe("/v1/keys", () => {
