@@ -70,6 +70,16 @@ describe("one TtsDeployment", () => {
     expect(table).toMatch(/^demo\s+True\s+valid\s+1\/1\s+16\s+0\.1\.0\s+/m);
   });
 
+  it("counts the pods that are ready, and the streams that they can take, not those that are there", async () => {
+    await house.ready({}, [{ name: "mist", kind: "mist", replicas: 2, maxConcurrentStreams: 16 }]);
+    const live = await house.workload("demo-mist");
+    await house.setStatus(live, { ...live.status, readyReplicas: 1, availableReplicas: 1 });
+    await house.idle();
+    const { status } = await house.deployment();
+    expect(status?.models).toMatchObject([{ replicas: 2, readyReplicas: 1, capacity: { streams: 16 } }]);
+    expect(status?.summary).toMatchObject({ models: "0/1", streams: "16" });
+  });
+
   it("costs no write at rest, also when it is looked at again", async () => {
     await house.ready();
     await comeToRest();
