@@ -29,8 +29,7 @@ export default defineConfig({
         test: {
           name: "server",
           include: ["test/integration/{server,contract,load}/**/*.test.ts"],
-          // each file has processes and ports of its own and waits for them a third of the time
-          maxWorkers: 3,
+          maxWorkers: 2,
           sequence: { groupOrder: 2 },
           testTimeout: TEST_LIMIT_MS,
           expect,

@@ -24,19 +24,13 @@ export const proofs = ["accounts", "keda", "scaling", "upgrade"];
 
 const vitest = (...args: string[]) => ["node_modules/.bin/vitest", "run", ...args];
 
-/** Suites of a lane run one after the other; the lanes run side by side, because the second waits for pods most of the time. */
+/** Suites of a lane run one after the other; the lanes run side by side, because each waits a third of its time: for processes, pods and the API server. */
 export function lanes(proof: string): readonly (readonly Suite[])[] {
   return [
     [
       { name: "check", command: ["make", "--no-print-directory", "check"], needs: [], limitMinutes: 15 },
       { name: "unit", command: vitest("--project", "unit"), needs: [], limitMinutes: 15 },
       { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 40 },
-      {
-        name: "cluster",
-        command: vitest("--project", "cluster"),
-        needs: ["tools", "judges", "collector"],
-        limitMinutes: 25,
-      },
     ],
     [
       { name: "e2e", command: vitest("--project", "e2e"), needs: ["cluster"], limitMinutes: 30 },
@@ -44,6 +38,12 @@ export function lanes(proof: string): readonly (readonly Suite[])[] {
         name: "rotation",
         command: vitest("--project", "e2e-rotation", `test/e2e/rotation/${proof}.test.ts`),
         needs: proof === "keda" ? ["cluster", "keda"] : ["cluster"],
+        limitMinutes: 30,
+      },
+      {
+        name: "cluster",
+        command: vitest("--project", "cluster"),
+        needs: ["tools", "judges", "collector"],
         limitMinutes: 30,
       },
     ],

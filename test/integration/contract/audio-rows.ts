@@ -252,7 +252,7 @@ const rates: readonly AudioRow[] = [
     ["8 arcana self-hosted samplingRate", "self-hosted arcana rates", "2.1 arcana samplingRate"],
     "arcana",
     wav,
-    [1, 2, 100, 3999, 8000, 11_111, 44_101, 48_000, 96_000, 192_000, 383_999, 384_000],
+    [1, 2, 100, 3999, 8000, 11_111, 44_101, 48_000, 96_000, 383_999, 384_000],
   ),
   ...atRates(["audio/x-mulaw"], "mist", mulaw, [4000, 8000, 44_100]),
   ...atRates(["audio/x-mulaw"], "arcana", mulaw, [96_000]),

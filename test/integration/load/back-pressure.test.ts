@@ -75,12 +75,18 @@ async function modelWaits(mostSeconds: number): Promise<void> {
   });
 }
 
-it.each(["audio/wav", "audio/mpeg", "audio/ogg", "text/event-stream"])(
+/** Each time the sockets fill again; with coded audio, of which they hold a quarter of an hour, that takes long. */
+it.each([
+  ["audio/wav", 2],
+  ["audio/mpeg", 1],
+  ["audio/ogg", 1],
+  ["text/event-stream", 2],
+])(
   "a megabyte of text is taken from the model as %s no faster than its reader reads, from the first minute on",
-  async (accept) => {
+  async (accept, times) => {
     const reader = await open(accept);
     let read = 0;
-    for (let part = 0; part < 2; part++) {
+    for (let time = 0; time < times; time++) {
       await modelWaits(read + mostAheadSeconds);
       expect(spokenSeconds - read).toBeLessThan(mostAheadSeconds);
       const goal = spokenSeconds + 60;

@@ -89,9 +89,28 @@ function curlLine(): string {
 }
 
 describe("svc-tts all", () => {
-  it("prints a curl line that speaks as it is pasted, and a signal stops everything", async () => {
-    start();
+  it("prints a curl line that speaks as it is pasted, takes SVC_TTS_API_KEY too, and a signal stops everything", async () => {
+    start({ SVC_TTS_API_KEY: "my-own-key" });
     await speaking();
+    for (const [key, status] of [
+      ["my-own-key", 200],
+      [readFileSync(join(home, ".local/share/svc-tts/run/key"), "utf8"), 200],
+      ["another", 401],
+    ] as const) {
+      const answer = await fetch(`http://127.0.0.1:${portOf("api")}/v1/svc-tts`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          accept: "audio/pcm",
+          connection: "close",
+        },
+        body: JSON.stringify({ speaker: "alan", text: "Good morning." }),
+      });
+      await answer.arrayBuffer();
+      expect(answer.status).toBe(status);
+    }
+
     expect(curlLine()).toContain(sentence);
     await promisify(execFile)("bash", ["-c", curlLine()], { cwd: home });
     const wav = readFileSync(join(home, "speech.wav"));
@@ -108,24 +127,6 @@ describe("svc-tts all", () => {
     expect(await run.ended).toBe(0);
     expect(ourProcesses()).toEqual([]);
     expect(readdirSync(files).filter((name) => name.startsWith("routing"))).toEqual([]);
-  });
-
-  it("accepts SVC_TTS_API_KEY as one more key", async () => {
-    start({ SVC_TTS_API_KEY: "my-own-key" });
-    await speaking();
-    for (const [key, status] of [
-      ["my-own-key", 200],
-      [readFileSync(join(home, ".local/share/svc-tts/run/key"), "utf8"), 200],
-      ["another", 401],
-    ] as const) {
-      const answer = await fetch(`http://127.0.0.1:${portOf("api")}/v1/svc-tts`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", accept: "audio/pcm" },
-        body: JSON.stringify({ speaker: "alan", text: "Good morning." }),
-      });
-      await answer.arrayBuffer();
-      expect(answer.status).toBe(status);
-    }
   });
 
   it("says which tier died, stops the others and fails", async () => {
