@@ -369,6 +369,26 @@ test("a queued request is refused at its deadline, and not before", async () => 
   }
 });
 
+test("a caller who hangs up while it waits leaves the queue, and the next one has its place", async () => {
+  const tier = await modelTier({ maxConcurrentStreams: 1, engineProcesses: 1 });
+  const held = await invoke(tier.url, { text: sentence.repeat(500) });
+  try {
+    const hangUp = new AbortController();
+    const waiting = invoke(tier.url, {}, hangUp.signal).catch((error: Error) => error.name);
+    const queued = () => metric(tier, "svc_tts_model_queue_depth");
+    await eventually("it waits", async () => (await queued()) === 1);
+    hangUp.abort();
+    expect(await waiting).toBe("AbortError");
+    await eventually("nobody waits", async () => (await queued()) === 0);
+    const next = hear(tier.url, {});
+    await eventually("the next one waits", async () => (await queued()) === 1);
+    await held.body?.cancel();
+    expect((await next).words).toHaveLength(1);
+  } finally {
+    await tier.stop();
+  }
+});
+
 test("while it drains, running speech ends whole and new requests go elsewhere", async () => {
   const tier = await modelTier({ engineProcesses: 1, clock: new FakeClock() }); // whose drain has no end
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });

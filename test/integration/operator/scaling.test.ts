@@ -187,10 +187,17 @@ describe("a pool that scales itself", () => {
       await house.advance(restMs);
     };
     await tell(1);
-    const [writes, lines] = [house.proxy.count("write"), house.lines.length];
+    const [writes, lines, startMs] = [
+      house.proxy.count("write"),
+      house.lines.length,
+      house.clock.monotonicMs(),
+    ];
     for (let streams = 2; streams < 8; streams += 1) await tell(streams);
-    expect(house.proxy.count("write") - writes).toBeLessThanOrEqual(4);
-    expect(house.lines.slice(lines).filter((line) => line.startsWith("pass ")).length).toBeLessThanOrEqual(8);
+    // each of two pools and the TtsDeployment; the clock goes on with real time beside what the test adds
+    const most = 3 * (Math.floor((house.clock.monotonicMs() - startMs) / 60_000) + 1);
+    expect(house.proxy.count("write") - writes).toBeLessThanOrEqual(most);
+    const passes = house.lines.slice(lines).filter((line) => line.startsWith("pass "));
+    expect(passes.length).toBeLessThanOrEqual(2 * most);
     expect((await house.deployment()).status?.summary.streams).toMatch(/^\d+\/32$/);
   });
 
