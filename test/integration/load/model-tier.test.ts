@@ -370,7 +370,8 @@ test("a queued request is refused at its deadline, and not before", async () => 
 });
 
 test("a caller who hangs up while it waits leaves the queue, and the next one has its place", async () => {
-  const tier = await modelTier({ maxConcurrentStreams: 1, engineProcesses: 1 });
+  const clock = new FakeClock(); // no deadline comes
+  const tier = await modelTier({ maxConcurrentStreams: 1, engineProcesses: 1, clock });
   const held = await invoke(tier.url, { text: sentence.repeat(500) });
   try {
     const hangUp = new AbortController();
