@@ -1,6 +1,6 @@
 /**
  * Every failure a caller can meet, once. `code` is stable and is the only thing about an error that becomes a
- * metric label; `docs/errors.md` documents each (RFC 9457 problem details).
+ * metric label; `docs/reference/errors.md` documents each (RFC 9457 problem details).
  */
 const registry = {
   malformed_http: { status: 400, title: "The request is not valid HTTP" },

@@ -1,6 +1,6 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
 
-/** What the issuer of a license says of it when it is asked (docs/license-check.md). */
+/** What the issuer of a license says of it when it is asked (docs/how-to/check-licenses-online.md). */
 export interface LicenseAnswer {
   /** Of the license. */
   readonly jti: string;

@@ -25,7 +25,7 @@ import type { AudioFormat } from "./variants.ts";
 
 export type Outcome = "ok" | "error" | "gone";
 
-/** What one API process counts; `docs/metrics.md` lists it. Every label has a bounded set of values. */
+/** What one API process counts; `docs/reference/metrics.md` lists it. Every label has a bounded set of values. */
 export interface Metrics {
   readonly registry: TierRegistry;
   /** An HTTP request is over. */

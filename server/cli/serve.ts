@@ -7,7 +7,7 @@ import type { Command, Shell } from "./command.ts";
 import { readApiSettings, readModelSettings } from "./settings.ts";
 
 const notes = [
-  "Settings come from the environment (docs/settings.md has their defaults):",
+  "Settings come from the environment (docs/reference/settings.md has their defaults):",
   ...[names, otelEnv, telemetryEnv, generatorEnv].flatMap(Object.values<string>).map((name) => `  ${name}`),
 ].join("\n");
 

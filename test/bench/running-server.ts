@@ -28,7 +28,7 @@ export interface RunningServer {
 
 /**
  * The three tiers as `make run` starts them, on ports that are free and with files of their own.
- * @param settings variables of the environment, as docs/settings.md has them.
+ * @param settings variables of the environment, as docs/reference/settings.md has them.
  */
 export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<RunningServer> {
   const home = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));

@@ -156,7 +156,7 @@ export const decisions = {
   "JSON limit": "A setting, 64 MiB of audio; above it a refusal with a hint to stream.",
   "problem document":
     "RFC 9457: type, title, status, detail, code, requestId, errors[]; never an audio type.",
-  "documented errors": "docs/errors.md has every code of the registry.",
+  "documented errors": "docs/reference/errors.md has every code of the registry.",
   "400": "Malformed JSON or an invalid field, named by JSON pointer.",
   "401": "WWW-Authenticate: Bearer; one answer for unknown, expired and revoked.",
   "403": "Scope or license.",

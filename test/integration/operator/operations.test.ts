@@ -1,4 +1,4 @@
-/** The commands of docs/operations.md that need no pods, as they stand there, on a real API server beside a running operator. */
+/** The commands of docs/how-to/upgrade.md that need no pods, as they stand there, on a real API server beside a running operator. */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,7 +16,8 @@ let folder: string;
 let commands: string[];
 
 beforeAll(async () => {
-  const blocks = (await readFile(join(root, "docs/operations.md"), "utf8")).matchAll(/^```sh\n(.*?)^```/gms);
+  const page = await readFile(join(root, "docs/how-to/upgrade.md"), "utf8");
+  const blocks = page.matchAll(/^```sh\n(.*?)^```/gms);
   commands = [...blocks].flatMap(([, block = ""]) => block.trim().split("\n"));
 });
 
@@ -33,7 +34,7 @@ afterEach(async () => {
 /** Runs the one command of the page that begins so, in the test's own namespace. */
 async function follow(beginning: string, change = (command: string) => command): Promise<string> {
   const [command = "", ...more] = commands.filter((line) => line.startsWith(beginning));
-  expect([command, ...more], `docs/operations.md must say "${beginning}" once`).toHaveLength(1);
+  expect([command, ...more], `docs/how-to/upgrade.md must say "${beginning}" once`).toHaveLength(1);
   const { stdout } = await promisify(execFile)(
     "bash",
     ["-euo", "pipefail", "-c", change(command.replaceAll("-n speech", `-n ${house.namespace}`))],

@@ -11,7 +11,7 @@ import { parseEvents } from "../../support/events.ts";
 import { decodeAudio, toneOf } from "../../support/ffmpeg.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
-const text = readFileSync(join(import.meta.dirname, "../../../docs/api.md"), "utf8");
+const text = readFileSync(join(import.meta.dirname, "../../../docs/reference/api.md"), "utf8");
 
 interface Example {
   readonly language: string;
@@ -72,7 +72,7 @@ async function expectWritten(name: string): Promise<void> {
   }
 }
 
-describe("docs/api.md", () => {
+describe("docs/reference/api.md", () => {
   it("has examples in curl, Python and JavaScript", () => {
     expect(new Set(examples.map(({ language }) => language))).toEqual(new Set(Object.keys(programs)));
   });

@@ -10,9 +10,9 @@ const held = heldRules(import.meta.filename);
 const root = join(import.meta.dirname, "../../..");
 const read = (path: string) => readFile(join(root, path), "utf8");
 
-describe("docs/errors.md", () => {
+describe("docs/reference/errors.md", () => {
   it("has one section for each code, with its status first, and no other", async () => {
-    const sections = (await read("docs/errors.md")).split(/^## /m).slice(1);
+    const sections = (await read("docs/reference/errors.md")).split(/^## /m).slice(1);
     const documented = sections.map((section) => {
       const [, code, status] = /^(\w+)\n\n(\d{3})/.exec(section) ?? [];
       return [code, Number(status)];
@@ -22,9 +22,10 @@ describe("docs/errors.md", () => {
   });
 });
 
-describe("docs/settings.md", () => {
+describe("docs/reference/settings.md", () => {
   it("has one row for each variable of the server, and no other", async () => {
-    const rows = [...(await read("docs/settings.md")).matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+    const page = await read("docs/reference/settings.md");
+    const rows = [...page.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
     expect(rows.sort()).toEqual(
       [env, otelEnv, telemetryEnv, generatorEnv].flatMap(Object.values<string>).sort(),
     );
@@ -46,14 +47,43 @@ async function documents(): Promise<string[]> {
   ];
 }
 
-/** Links of a document to files of ours, from the repository's root. */
-async function links(document: string): Promise<string[]> {
-  const targets = [...(await read(document)).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(
-    ([, target = ""]) => target,
-  );
+interface Link {
+  readonly from: string;
+  /** From the repository's root. */
+  readonly path: string;
+  /** Without `#`; empty for the whole page. */
+  readonly anchor: string;
+}
+
+/** Links of a document to files of this repository; code blocks have none. */
+async function links(document: string): Promise<Link[]> {
+  const prose = withoutCode(await read(document));
+  const targets = [...prose.matchAll(/\]\(([^)\s]+)[^)]*\)/g)].map(([, target = ""]) => target);
   return targets
     .filter((target) => !/^https?:/.test(target))
-    .map((target) => normalize(join(dirname(document), target)));
+    .map((target) => {
+      const [file = "", anchor = ""] = target.split("#");
+      const path = file === "" ? document : normalize(join(dirname(document), file));
+      return { from: document, path, anchor };
+    });
+}
+
+function withoutCode(markdown: string): string {
+  return markdown.replaceAll(/^```.*?^```$/gms, "");
+}
+
+/** The anchors that GitHub gives to headings. */
+async function anchorsOf(document: string): Promise<Set<string>> {
+  const headings = withoutCode(await read(document)).matchAll(/^#+ (.+)$/gm);
+  return new Set(
+    [...headings].map(([, heading = ""]) =>
+      heading
+        .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+        .toLowerCase()
+        .replaceAll(/[^\p{Letter}\p{Number}_ -]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
 }
 
 describe("the documents", () => {
@@ -65,9 +95,42 @@ describe("the documents", () => {
     expect(headings.map((text) => Number(/^# (\d+)\. /.exec(text)?.[1]))).toEqual(numbers);
   });
 
-  it("link to files that are there", async () => {
-    const linked = (await Promise.all((await documents()).map(links))).flat();
-    expect(linked.length).toBeGreaterThan(5);
-    expect(linked.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  it("link to files that exist, and to headings that exist", async () => {
+    const all = (await Promise.all((await documents()).map(links))).flat();
+    expect(all.length).toBeGreaterThan(50);
+    expect(all.filter(({ path }) => !existsSync(join(root, path)))).toEqual([]);
+    const anchored = all.filter(({ path, anchor }) => anchor !== "" && path.endsWith(".md"));
+    const known = new Map(
+      await Promise.all(anchored.map(async ({ path }) => [path, await anchorsOf(path)] as const)),
+    );
+    expect(anchored.filter(({ path, anchor }) => !known.get(path)?.has(anchor))).toEqual([]);
+  });
+
+  it("are all listed by the index of docs/", async () => {
+    const listed = new Set((await links("docs/README.md")).map(({ path }) => path));
+    const pages = (await documents()).filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
+    expect(pages.filter((path) => !listed.has(path))).toEqual([]);
+  });
+});
+
+describe("docs/glossary.md", () => {
+  it("names only code, fields, settings and metrics that exist", async () => {
+    const rows = (await read("docs/glossary.md")).split("\n").filter((line) => line.startsWith("| "));
+    const names = rows.flatMap((row) => {
+      const columns = row.split("|").slice(3).join("|");
+      return [...columns.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
+    });
+    expect(names.length).toBeGreaterThan(50);
+    const folders = ["config/contract", "crds", "operator", "server"];
+    const files = await Promise.all(
+      folders.map(async (folder) => {
+        const entries = await readdir(join(root, folder), { recursive: true });
+        return entries.filter((entry) => entry.endsWith(".ts")).map((entry) => join(folder, entry));
+      }),
+    );
+    const source = (await Promise.all([...files.flat(), "docs/reference/metrics.md"].map(read))).join("\n");
+    const words = new Set(source.match(/\w+/g));
+    const isKnown = (name: string) => (name.match(/\w+/g) ?? []).every((word) => words.has(word));
+    expect(names.filter((name) => !isKnown(name))).toEqual([]);
   });
 });

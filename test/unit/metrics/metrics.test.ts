@@ -37,7 +37,7 @@ function rows(): Map<string, string> {
 const operatorHeading = "## Of the operator";
 
 function page(): Promise<string> {
-  return readFile(join(import.meta.dirname, "../../../docs/metrics.md"), "utf8");
+  return readFile(join(import.meta.dirname, "../../../docs/reference/metrics.md"), "utf8");
 }
 
 function documentedIn(text: string): string[] {
@@ -47,7 +47,7 @@ function documentedIn(text: string): string[] {
     .sort();
 }
 
-describe("docs/metrics.md", () => {
+describe("docs/reference/metrics.md", () => {
   it("has one row for each metric that is exposed, and no other", async () => {
     const [server = ""] = (await page()).split(operatorHeading);
     expect(documentedIn(server)).toEqual([...rows().values()].sort());
