@@ -159,7 +159,7 @@ export async function startApiTier(
     log,
     clock,
   });
-  const quotas = openQuotas(settings, files, metrics, log);
+  const quotas = await openQuotas(settings, files, metrics, log);
   const limits = { ...defaultLimits, ...settings.limits };
   const app = buildApp({
     log,
@@ -349,10 +349,15 @@ async function openOovRecorder({
   });
 }
 
-function openQuotas({ keyLimits, valkey }: ApiSettings, files: Files, metrics: Metrics, log: Log): Quotas {
+async function openQuotas(
+  { keyLimits, valkey }: ApiSettings,
+  files: Files,
+  metrics: Metrics,
+  log: Log,
+): Promise<Quotas> {
   const shared =
     valkey &&
-    connectSharedLimits({
+    (await connectSharedLimits({
       ...valkey,
       password: () => files.valkeyPassword?.current() ?? valkey.password,
       authority: files.valkeyCa?.current(),
@@ -360,7 +365,7 @@ function openQuotas({ keyLimits, valkey }: ApiSettings, files: Files, metrics: M
       points: countOnly,
       log,
       onAway: (isAway) => metrics.sharedLimitsAway(isAway),
-    });
+    }));
   return createQuotas({ defaults: keyLimits, shared });
 }
 

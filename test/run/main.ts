@@ -54,6 +54,7 @@ onInterrupt(async () => {
 });
 
 const plan = lanes(proof);
+const lastOnCluster = plan.flat().findLast(({ needs }) => needs.includes("cluster"));
 const prepared = prepareAll(plan.flat());
 const results = (await Promise.all(plan.map(runLane))).flat();
 await removeCluster();
@@ -115,6 +116,8 @@ async function runLane(suites: readonly Suite[]): Promise<Result[]> {
   for (const suite of suites) {
     await Promise.all(suite.needs.map((name) => prepared.get(name)));
     laneResults.push(await runSuite(suite));
+    // an idle cluster takes processor time from the suites that follow
+    if (suite === lastOnCluster) await removeCluster();
   }
   return laneResults;
 }

@@ -45,6 +45,8 @@ const usualAnswerWithinMs = 50;
 const askAgainAfterMs = 1_000;
 const usualLeaseSeconds = 30;
 const longestReconnectMs = 2_000;
+/** Longest wait at the start for the first connection. */
+const firstConnectionWithinMs = 2_000;
 
 /** Leases lie in a sorted set by their end, on the server's own clock. */
 const takeScript = `
@@ -68,7 +70,11 @@ interface Scripts {
   svcRenew(key: string, seconds: string, ...leases: string[]): Promise<number>;
 }
 
-export function connectSharedLimits(options: SharedLimitsOptions): SharedLimits {
+/**
+ * Waits until the server is connected, has turned this process away or has let it wait for two seconds, so that the first requests
+ * are not counted by this process alone.
+ */
+export async function connectSharedLimits(options: SharedLimitsOptions): Promise<SharedLimits> {
   const { leaseSeconds = usualLeaseSeconds, prefix } = options;
   const redis = connect(options);
   const { ask, tell, close } = link(redis, options);
@@ -80,6 +86,7 @@ export function connectSharedLimits(options: SharedLimitsOptions): SharedLimits 
   });
   const streams = (id: string) => `${prefix}streams:${id}`;
   const seconds = String(leaseSeconds);
+  await firstAttempt(redis, options.clock ?? systemClock);
 
   return {
     count: (id) => ask(() => limiter.consume(id)),
@@ -120,6 +127,18 @@ function connect({ url, password, authority }: SharedLimitsOptions): Redis & Scr
   redis.defineCommand("svcTake", { numberOfKeys: 1, lua: takeScript });
   redis.defineCommand("svcRenew", { numberOfKeys: 1, lua: renewScript });
   return redis as Redis & Scripts;
+}
+
+function firstAttempt(redis: Redis, clock: Clock): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = clock.after(firstConnectionWithinMs, resolve);
+    for (const event of ["ready", "close"]) {
+      redis.once(event, () => {
+        cancel();
+        resolve();
+      });
+    }
+  });
 }
 
 interface Link {

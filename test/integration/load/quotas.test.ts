@@ -180,7 +180,7 @@ describe("a client of Valkey", () => {
   it("waits once for one that hangs, and asks again a second later", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
-    const shared = connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
+    const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
     try {
       await eventually("it is connected", async () => {
         await clock.advance(1_000);
@@ -210,6 +210,31 @@ describe("a client of Valkey", () => {
     }
   });
 
+  it("is connected before the first request, or has waited two seconds", async () => {
+    const clock = new FakeClock();
+    const relay = await Relay.start(Number(new URL(valkey.url).port));
+    const connectThrough = () => connectTo(`redis://${new URL(relay.url).host}`, "a password", clock);
+    valkey.process.kill("SIGSTOP");
+    try {
+      const patient = connectThrough();
+      await eventually("it asks", () => relay.bytesAsked > 0);
+      expect(clock.timers).toBe(1);
+      valkey.process.kill("SIGCONT");
+      const connected = await patient;
+      expect(await connected.count("id")).toBeDefined();
+      await connected.close();
+      valkey.process.kill("SIGSTOP");
+      const waiting = connectThrough();
+      await clock.advance(2_000);
+      const unconnected = await waiting;
+      expect(await unconnected.count("id")).toBeUndefined();
+      await unconnected.close();
+    } finally {
+      valkey.process.kill("SIGCONT");
+      await relay.close();
+    }
+  });
+
   it("does not take it for away when this process was held up itself", async () => {
     let nowMs = 0;
     const timers: (() => void)[] = [];
@@ -221,7 +246,7 @@ describe("a client of Valkey", () => {
         return () => undefined;
       },
     };
-    const shared = connectTo(valkey.url, "a password", clock);
+    const shared = await connectTo(valkey.url, "a password", clock);
     try {
       await eventually("it is connected", () => {
         nowMs += 10_000;
@@ -241,7 +266,7 @@ describe("a client of Valkey", () => {
   it("tells once of one that lets nobody in, with its reason", async () => {
     const clock = new FakeClock();
     const relay = await Relay.start(Number(new URL(valkey.url).port));
-    const shared = connectTo(`redis://${new URL(relay.url).host}`, "a wrong one", clock);
+    const shared = await connectTo(`redis://${new URL(relay.url).host}`, "a wrong one", clock);
     await eventually("it was turned away", () => relay.hangups.length > 0);
     for (let i = 0; i < 3; i++) {
       expect(await shared.count("id")).toBeUndefined();
