@@ -1,6 +1,7 @@
 import { type ModelId, models, type Profile } from "../../config/contract/models.ts";
 import type { ListedVoice } from "../../config/contract/voices.ts";
 import type { Invocation } from "../speech.ts";
+import { countCodePoints } from "./code-points.ts";
 import { FieldReader, shown } from "./field-reader.ts";
 import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
 import { formats } from "./formats.ts";
@@ -139,20 +140,6 @@ function tooLong(modelId: ModelId, place: Place, limit: number, length: number):
   const where = place === "api" ? `with ${modelId}` : `with ${modelId} at the dashboard`;
   const way = place === "api" ? "use arcana, which has no limit" : "send it through the API";
   return `may have ${limit} characters ${where} and has ${length}; split it, or ${way}`;
-}
-
-export function countCodePoints(text: string): number {
-  let count = text.length;
-  for (let i = 0; i < text.length; i++) if (isHighSurrogate(text, i) && isLowSurrogate(text, i + 1)) count--;
-  return count;
-}
-
-function isHighSurrogate(text: string, at: number): boolean {
-  return (text.charCodeAt(at) & 0xfc00) === 0xd800;
-}
-
-function isLowSurrogate(text: string, at: number): boolean {
-  return (text.charCodeAt(at) & 0xfc00) === 0xdc00;
 }
 
 function readRate(

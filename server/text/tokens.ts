@@ -88,14 +88,9 @@ class WordReader {
 
   *#readRun(run: string, stretch: number): Generator<Item> {
     for (const written of splitUnspaced(withoutControls(run.toWellFormed()))) {
-      const [from, to] = coreOf(written);
-      const core = written.slice(from, to);
-      const before = written.slice(Math.max(0, from - maxPunctuation), from);
-      const after = written.slice(to, to + maxPunctuation);
+      const { before, core, after } = partsOf(written);
       if (soundless.test(core)) this.#amendAfter(`${before}${after}`);
-      else if (dotted.test(core) && after.startsWith(".")) {
-        yield* this.#putLong(before, `${core}.`, after.slice(1), stretch);
-      } else yield* this.#putLong(before, core, after, stretch);
+      else yield* this.#putLong(before, core, after, stretch);
     }
   }
 
@@ -136,6 +131,22 @@ class WordReader {
   #amend(change: Partial<WrittenToken>): void {
     if (this.#held) this.#held = { ...this.#held, ...change };
   }
+}
+
+/** A written word and the punctuation on its two sides, of which no more is kept than matters. */
+export interface WordParts {
+  readonly before: string;
+  readonly core: string;
+  readonly after: string;
+}
+
+export function partsOf(written: string): WordParts {
+  const [from, to] = coreOf(written);
+  const core = written.slice(from, to);
+  const before = written.slice(Math.max(0, from - maxPunctuation), from);
+  const after = written.slice(to, to + maxPunctuation);
+  const keepsDot = dotted.test(core) && after.startsWith(".");
+  return keepsDot ? { before, core: `${core}.`, after: after.slice(1) } : { before, core, after };
 }
 
 /** Characters of a word as they are looked at, one at a time. */

@@ -64,8 +64,12 @@ function boundary(path: string, { kind, target }: Import): Verdict {
   return `imports ${target}, but ${part}/ may import ${allowed} alone: operator and server are two programs that agree by config/contract, and arrows point down. Move what both need to config/contract.`;
 }
 
+/** Sockets have to know where a sentence ends before any of it is sent to a model tier. */
+const sharedText = "server/text/sentence-ends.ts";
+
 function layers(path: string, { target }: Import): Verdict {
   if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
+  if (target === sharedText) return undefined;
   return `imports ${target}: text and engines run in another container, which the API tier reaches by the wire alone. Ask the model tier for it.`;
 }
 

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { countCodePoints } from "../code-points.ts";
 import { toOpenaiError } from "../openai-errors.ts";
 import { readOpenaiRequest } from "../openai-request.ts";
 import type { ApiParts } from "../parts.ts";
-import { countCodePoints } from "../request.ts";
 import { type EventShape, eventText } from "../respond/events.ts";
 import { maySpeak, profileOf, sendEvents, sendStream, startSpeaking } from "./speaking.ts";
 

@@ -96,6 +96,7 @@ describe("the rules of the house allow", () => {
     ["server/main.ts", "process.exitCode = Number(process.env.CODE);"],
     ["server/model/mist/main.ts", 'import { readFileSync } from "node:fs"; const { env } = process;'],
     ["server/api/app.ts", "const started = Date.now();"],
+    ["server/api/sockets/segmentation.ts", 'import { sentenceEnds } from "../../text/sentence-ends.ts";'],
     ["test/unit/a.test.ts", 'import { it } from "vitest"; it.each([1])("is %i", () => {});'],
   ])("%s: %s", (path, text) => {
     expect(messages(path, text)).toEqual([]);
