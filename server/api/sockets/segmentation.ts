@@ -1,0 +1,58 @@
+import { sentenceEnds } from "../../text/sentence-ends.ts";
+import { countCodePoints } from "../code-points.ts";
+
+/** When text that arrives over a socket is spoken, as the query parameter `segment` chooses it. */
+export const segmentModes = ["bySentence", "immediate", "never"] as const;
+export type SegmentMode = (typeof segmentModes)[number];
+
+export interface SegmentationOptions {
+  readonly mode: SegmentMode;
+  /** Language of the voice, ISO 639-3. */
+  readonly language: string;
+  /** A comma ends a segment too, as on the binary socket. */
+  readonly commas: boolean;
+  /** Most characters of one synthesis. */
+  readonly longestText: number;
+}
+
+/** The part of a text that may be spoken now, and the part that waits for more text. */
+export interface Split {
+  readonly ready: string;
+  readonly rest: string;
+}
+
+/** Splits text that may still continue. */
+export function splitReady(text: string, { mode, ...options }: SegmentationOptions): Split {
+  switch (mode) {
+    case "never":
+      return { ready: "", rest: text };
+    case "immediate":
+      return { ready: text, rest: "" };
+    case "bySentence": {
+      const end = sentenceEnds(text, options).at(-1) ?? 0;
+      return { ready: text.slice(0, end), rest: text.slice(end) };
+    }
+  }
+}
+
+/**
+ * Divides text into parts that one synthesis each may speak: as few as possible, and only between sentences. A single sentence above the
+ * limit stays whole. Blank text has no parts.
+ */
+export function divide(text: string, { language, longestText }: SegmentationOptions): string[] {
+  const whole = text.trim();
+  if (whole === "") return [];
+  if (countCodePoints(whole) <= longestText) return [whole];
+  const parts: string[] = [];
+  for (const sentence of sentencesOf(whole, language)) {
+    const joined = `${parts.at(-1) ?? ""}${sentence}`;
+    if (parts.length > 0 && countCodePoints(joined.trim()) <= longestText) parts[parts.length - 1] = joined;
+    else parts.push(sentence);
+  }
+  return parts.map((part) => part.trim());
+}
+
+function sentencesOf(text: string, language: string): string[] {
+  const ends = [...sentenceEnds(text, { language, commas: false }), text.length];
+  return ends.map((end, at) => text.slice(ends[at - 1] ?? 0, end));
+}
