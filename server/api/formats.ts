@@ -5,7 +5,7 @@ import { createMulawEncoder } from "../audio/mulaw.ts";
 import { createOpusEncoder } from "../audio/opus.ts";
 import { createPcmEncoder } from "../audio/pcm.ts";
 import { createWavStreamEncoder, wavHeader } from "../audio/wav.ts";
-import type { AudioFormat, Variant } from "./variants.ts";
+import type { AnswerForm, AudioFormat } from "./variants.ts";
 
 type CreateEncoder = (rate: number) => Encoder | Promise<Encoder>;
 
@@ -38,7 +38,7 @@ export const formats: Readonly<Record<AudioFormat, Format>> = {
 };
 
 /** What an answer's audio is written with: a JSON answer's is a file. */
-export function encoderOf(format: AudioFormat, form: Variant["form"]): CreateEncoder {
+export function encoderOf(format: AudioFormat, form: AnswerForm): CreateEncoder {
   const { createEncoder, file } = formats[format];
   return form === "json" && file ? file.createEncoder : createEncoder;
 }

@@ -1,21 +1,30 @@
 import type { Readable } from "node:stream";
-import type { FastifyReply } from "fastify";
 import type { ModelId } from "../../config/contract/models.ts";
 import type { Clock } from "../clock.ts";
 import type { ErrorCode } from "../errors.ts";
 import type { Span } from "../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
 import { Playback, type Wire } from "./playback.ts";
-import type { AudioFormat, Variant } from "./variants.ts";
+import type { AnswerForm, AudioFormat } from "./variants.ts";
 
 /** A request to speak, as logs and metrics name it. Never its text. */
 export interface SpokenFacts {
   readonly model: ModelId;
   readonly voice: string;
   readonly format: AudioFormat;
-  readonly form: Variant["form"];
+  readonly form: AnswerForm;
   /** Hz. */
   readonly rate: number;
+}
+
+/** The connection that speech is sent on. */
+export interface Outlet {
+  /** Since the request for the speech arrived. */
+  elapsedMs(): number;
+  /** Bytes given to the connection so far. */
+  written(): number;
+  /** Of these, bytes that still wait in this process. */
+  pending(): number;
 }
 
 /** Sound that is told to the metrics at once, in samples per Hz: a second. */
@@ -28,7 +37,7 @@ export class Spoken {
   readonly characters: number;
   readonly #metrics: Metrics;
   readonly #clock: Clock;
-  readonly #reply: FastifyReply;
+  readonly #outlet: Outlet;
   readonly #span: Span;
   #encoding: Span | undefined;
   #workMs = 0;
@@ -44,7 +53,7 @@ export class Spoken {
   constructor(
     { characters, ...facts }: SpokenFacts & { readonly characters: number },
     { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
-    reply: FastifyReply,
+    outlet: Outlet,
     span: Span,
   ) {
     this.facts = facts;
@@ -59,7 +68,7 @@ export class Spoken {
     });
     this.#metrics = metrics;
     this.#clock = clock;
-    this.#reply = reply;
+    this.#outlet = outlet;
     this.#playback = facts.form === "json" ? undefined : new Playback(this.#wire());
   }
 
@@ -116,7 +125,7 @@ export class Spoken {
 
   #tellFirstAudio(): void {
     const { model, form, format } = this.facts;
-    this.#firstAudioMs = this.#reply.elapsedTime;
+    this.#firstAudioMs = this.#outlet.elapsedMs();
     this.#metrics.firstAudio({
       model,
       variant: `${form}-${format}`,
@@ -139,13 +148,11 @@ export class Spoken {
 
   /** Bytes of this answer on its connection, which may have carried others before. */
   #wire(): Wire {
-    const { raw } = this.#reply;
-    const { socket } = raw;
-    const before = socket?.bytesWritten ?? 0;
+    const before = this.#outlet.written();
     const waiting = () => this.#body?.readableLength ?? 0;
     return {
-      sent: () => (socket?.bytesWritten ?? 0) - before + waiting(),
-      pending: () => raw.writableLength + waiting(),
+      sent: () => this.#outlet.written() - before + waiting(),
+      pending: () => this.#outlet.pending() + waiting(),
     };
   }
 }

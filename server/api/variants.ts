@@ -26,6 +26,9 @@ export interface StreamVariant {
   readonly fixedRate?: number;
 }
 
+/** The form in which speech goes out, as logs and metrics name it. */
+export type AnswerForm = Variant["form"] | "socket";
+
 interface Offer {
   /** The type answered with comes first, its aliases after it. */
   readonly types: readonly string[];

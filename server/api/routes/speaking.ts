@@ -1,22 +1,19 @@
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { models, type Profile } from "../../../config/contract/models.ts";
-import type { Encoder } from "../../audio/encoder.ts";
+import type { Profile } from "../../../config/contract/models.ts";
 import { Failure } from "../../errors.ts";
-import type { Invocation } from "../../speech.ts";
 import { requireScope } from "../auth.ts";
-import { encoderOf } from "../formats.ts";
+import { countCodePoints } from "../code-points.ts";
 import { refuseWhileDraining } from "../lifecycle.ts";
-import type { CallContext } from "../models.ts";
 import type { ApiParts } from "../parts.ts";
 import { limitRate } from "../quota/hook.ts";
-import { countCodePoints, type SpeechRequest } from "../request.ts";
+import type { SpeechRequest } from "../request.ts";
 import type { Listener, Speaking } from "../respond/audio.ts";
 import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from "../respond/events.ts";
 import { bodyOf, respondStream } from "../respond/stream.ts";
-import { Spoken } from "../spoken.ts";
+import { type Outlet, Spoken } from "../spoken.ts";
+import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../synthesis.ts";
 import type { Variant } from "../variants.ts";
 
 /** What every route that speaks has in hand. */
@@ -41,19 +38,10 @@ export function profileOf({ directory }: ApiParts): Profile {
  * @throws Failure before the first byte, which may still become a problem document.
  */
 export async function startSpeaking(parts: ApiParts, exchange: Exchange): Promise<Speaking> {
-  const { request, reply, wanted } = exchange;
-  const model = wanted.invocation.modelId;
-  request.spoken = spokenBy(parts, exchange);
-  parts.license.admit(model);
-  const signal = whenClosed(reply.raw);
-  const untilOver = (leave: () => void) => {
-    if (signal.aborted) leave();
-    else signal.addEventListener("abort", leave, { once: true });
-  };
-  await admit(parts, exchange, untilOver);
-  parts.metrics.streamStarted(model);
-  untilOver(() => parts.metrics.streamEnded(model));
-  return begin(parts, exchange, signal);
+  exchange.request.spoken = spokenBy(parts, exchange);
+  const speaking = await startSynthesis(parts, orderOf(exchange));
+  setFirstAudioHeaders(exchange);
+  return speaking;
 }
 
 /**
@@ -69,76 +57,14 @@ export async function speakAgain(
 ): Promise<Speaking> {
   speech.close();
   exchange.request.spoken?.startAgain();
-  return begin(parts, exchange, whenClosed(exchange.reply.raw), { replica: speech.replica, failure });
+  const speaking = await repeatSynthesis(parts, orderOf(exchange), { replica: speech.replica, failure });
+  setFirstAudioHeaders(exchange);
+  return speaking;
 }
 
-async function begin(
-  parts: ApiParts,
-  exchange: Exchange,
-  signal: AbortSignal,
-  after?: CallContext["after"],
-): Promise<Speaking> {
-  const { request, wanted } = exchange;
-  const model = wanted.invocation.modelId;
-  const begun = parts.models.speak(withLexicon(parts, exchange), {
-    requestId: request.id,
-    caller: request.apiKey?.id ?? "",
-    signal,
-    span: request.span,
-    ...(after && { after }),
-    onOovs: (words) => noteOovs(parts, exchange, words),
-    onAttempt: (failed) => {
-      if (failed) parts.metrics.retried({ model, code: failed });
-    },
-  });
-  const prepared = prepareEncoder(exchange);
-  try {
-    const [speech, encoder] = await Promise.all([begun, prepared]);
-    tellOfFirstAudio(exchange);
-    return { speech, encoder };
-  } catch (error) {
-    (await prepared).close?.(); // encoders are lent: refusals must not use them up
-    throw error;
-  }
-}
-
-/** As the caller's team says its words; arcana reads text alone. */
-function withLexicon({ lexicon }: ApiParts, { request, wanted }: Exchange): Invocation {
-  const { modelId, lang, text } = wanted.invocation;
-  if (!request.apiKey || models[modelId].tier !== "mist") return wanted.invocation;
-  const entries = lexicon?.find(request.apiKey.team, lang, text);
-  return entries ? { ...wanted.invocation, lexicon: entries } : wanted.invocation;
-}
-
-function noteOovs({ oovRecorder }: ApiParts, { request, wanted }: Exchange, words: readonly string[]): void {
-  const { lang, text } = wanted.invocation;
-  if (request.apiKey) oovRecorder.note(request.apiKey, lang, words, text);
-}
-
-/** Some encoders take milliseconds to make, which pass while the model makes its first audio. */
-async function prepareEncoder({ wanted, form }: Exchange): Promise<Encoder> {
-  await nextTurn(); // the invocation leaves first
-  return encoderOf(wanted.format, form)(wanted.rate);
-}
-
-/** @throws Failure `saturated` or `rate_limited`. */
-async function admit(
-  { admission, quotas, metrics, clock }: ApiParts,
-  { request, wanted }: Exchange,
-  untilOver: (leave: () => void) => void,
-): Promise<void> {
-  const span = request.span.child("admission");
-  const arrivedAtMs = clock.monotonicMs();
-  try {
-    untilOver(admission.enter());
-    if (request.apiKey) untilOver(await quotas.enter(request.apiKey));
-    span.end();
-  } catch (error) {
-    span.end(error instanceof Failure ? error.code : "internal");
-    throw error;
-  }
-  const waitedSeconds = (clock.monotonicMs() - arrivedAtMs) / 1000;
-  metrics.admitted({ model: wanted.invocation.modelId, waitedSeconds });
+function orderOf({ request, reply, wanted, form }: Exchange): SynthesisOrder {
+  const { id: requestId, apiKey, span } = request;
+  return { wanted, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
 }
 
 function spokenBy(parts: ApiParts, { request, reply, wanted, form }: Exchange): Spoken {
@@ -149,9 +75,19 @@ function spokenBy(parts: ApiParts, { request, reply, wanted, form }: Exchange): 
       characters: countCodePoints(invocation.text),
     },
     parts,
-    reply,
+    outletOf(reply),
     request.span,
   );
+}
+
+function outletOf(reply: FastifyReply): Outlet {
+  const { raw } = reply;
+  const { socket } = raw;
+  return {
+    elapsedMs: () => reply.elapsedTime,
+    written: () => socket?.bytesWritten ?? 0,
+    pending: () => raw.writableLength,
+  };
 }
 
 /** Aborts once the answer is over, whether it was sent or the caller hung up. */
@@ -163,7 +99,7 @@ function whenClosed(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-function tellOfFirstAudio({ reply, wanted }: Exchange): void {
+function setFirstAudioHeaders({ reply, wanted }: Exchange): void {
   const { invocation, rate } = wanted;
   void reply.headers({
     "x-sampling-rate": String(rate),
