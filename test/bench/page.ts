@@ -59,7 +59,7 @@ are heard within a second and are spoken no slower than speech, and none fails. 
 also tells the tokens a second that vLLM wrote meanwhile, and those that it writes alone for as many completions.
 
 **Not run yet**: there was no GPU with vLLM on it. The command is tested against servers that stand in for both. What was measured of
-vLLM on a processor is in [arcana](explanation/arcana.md#a-larger-model-by-vllm).
+vLLM on a processor is in [arcana](how-to/serve-a-larger-model.md).
 `;
 
 export function targetsTable(rows: readonly TargetRow[]): string {

@@ -1,4 +1,4 @@
-/** The commands of docs/how-to/upgrade.md that need no pods, as they stand there, on a real API server beside a running operator. */
+/** The commands of the guides for operating that need no pods, unchanged, on a real API server with a running operator. */
 import { execFile } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -9,6 +9,9 @@ import { kubectl } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 const root = join(import.meta.dirname, "../../..");
+const guides = ["install", "upgrade", "back-up", "rotate-credentials"].map(
+  (name) => `docs/how-to/${name}.md`,
+);
 const address = inject("controlPlane");
 
 let house: OperatorHouse;
@@ -16,8 +19,8 @@ let folder: string;
 let commands: string[];
 
 beforeAll(async () => {
-  const page = await readFile(join(root, "docs/how-to/upgrade.md"), "utf8");
-  const blocks = page.matchAll(/^```sh\n(.*?)^```/gms);
+  const text = (await Promise.all(guides.map((guide) => readFile(join(root, guide), "utf8")))).join("\n");
+  const blocks = text.matchAll(/^```sh\n(.*?)^```/gms);
   commands = [...blocks].flatMap(([, block = ""]) => block.trim().split("\n"));
 });
 
@@ -31,10 +34,10 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Runs the one command of the page that begins so, in the test's own namespace. */
+/** Runs the one command of the guides that begins so, in the test's own namespace. */
 async function follow(beginning: string, change = (command: string) => command): Promise<string> {
   const [command = "", ...more] = commands.filter((line) => line.startsWith(beginning));
-  expect([command, ...more], `docs/how-to/upgrade.md must say "${beginning}" once`).toHaveLength(1);
+  expect([command, ...more], `${guides.join(", ")} must have one command "${beginning}"`).toHaveLength(1);
   const { stdout } = await promisify(execFile)(
     "bash",
     ["-euo", "pipefail", "-c", change(command.replaceAll("-n speech", `-n ${house.namespace}`))],

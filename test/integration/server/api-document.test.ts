@@ -11,9 +11,12 @@ import { parseEvents } from "../../support/events.ts";
 import { decodeAudio, toneOf } from "../../support/ffmpeg.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
-const text = readFileSync(join(import.meta.dirname, "../../../docs/reference/api.md"), "utf8");
+/** Every code block of these pages is run. */
+const pages = ["docs/how-to/call-the-api.md", "docs/how-to/use-openai-clients.md"];
+const textOf = (page: string) => readFileSync(join(import.meta.dirname, "../../..", page), "utf8");
 
 interface Example {
+  readonly page: string;
   readonly language: string;
   readonly code: string;
   /** What it writes. */
@@ -21,10 +24,13 @@ interface Example {
   readonly line: number;
 }
 
-const examples: readonly Example[] = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => {
-  const [, language = "", code = ""] = match;
-  const files = [...code.matchAll(/\b[\w-]+\.(?:wav|mp3|ogg|json|txt)\b(?!\()/g)].map(([name]) => name);
-  return { language, code, files, line: text.slice(0, match.index).split("\n").length };
+const examples: readonly Example[] = pages.flatMap((page) => {
+  const text = textOf(page);
+  return [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map((match) => {
+    const [, language = "", code = ""] = match;
+    const files = [...code.matchAll(/\b[\w-]+\.(?:wav|mp3|ogg|json|txt)\b(?!\()/g)].map(([name]) => name);
+    return { page, language, code, files, line: text.slice(0, match.index).split("\n").length };
+  });
 });
 
 const programs: Readonly<Record<string, readonly [program: string, file: string]>> = {
@@ -72,23 +78,27 @@ async function expectWritten(name: string): Promise<void> {
   }
 }
 
-describe("docs/reference/api.md", () => {
-  it("has examples in curl, Python and JavaScript", () => {
+describe("the guides to the API", () => {
+  it("have examples in curl, Python and JavaScript", () => {
     expect(new Set(examples.map(({ language }) => language))).toEqual(new Set(Object.keys(programs)));
   });
 
-  it.each(examples)("has an example in $language at line $line that works as written", async (example) => {
-    const [program, file] = programs[example.language] as readonly [string, string];
-    writeFileSync(join(folder, file), example.code);
-    await promisify(execFile)(program, example.language === "sh" ? ["-eo", "pipefail", file] : [file], {
-      cwd: folder,
-      env: { ...process.env, SVC_TTS_URL: api.url, SVC_TTS_API_KEY: api.key },
-    });
-    expect(example.files.length).toBeGreaterThan(0);
-    for (const name of example.files) await expectWritten(name);
-  });
+  it.each(examples)(
+    "$page has an example in $language at line $line that works as written",
+    async (example) => {
+      const [program, file] = programs[example.language] as readonly [string, string];
+      writeFileSync(join(folder, file), example.code);
+      await promisify(execFile)(program, example.language === "sh" ? ["-eo", "pipefail", file] : [file], {
+        cwd: folder,
+        env: { ...process.env, SVC_TTS_URL: api.url, SVC_TTS_API_KEY: api.key },
+      });
+      expect(example.files.length).toBeGreaterThan(0);
+      for (const name of example.files) await expectWritten(name);
+    },
+  );
 
-  it("has the tables of OpenAI's names as they are", () => {
+  it("have the tables of OpenAI's names as they are", () => {
+    const text = textOf("docs/how-to/use-openai-clients.md");
     const rows = [...text.matchAll(/^\| `([\w-]+)` \| `(\w+)` \|$/gm)].map(([, name, id]) => [name, id]);
     expect(rows).toEqual([...Object.entries(openaiModels), ...Object.entries(openaiVoices)]);
   });

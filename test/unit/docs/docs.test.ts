@@ -22,15 +22,42 @@ describe("docs/reference/errors.md", () => {
   });
 });
 
-describe("docs/reference/settings.md", () => {
-  it("has one row for each variable of the server, and no other", async () => {
-    const page = await read("docs/reference/settings.md");
-    const rows = [...page.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+describe("the pages of settings", () => {
+  it("have one row for each variable of the server, and no other", async () => {
+    const pages = ["settings", "settings-models", "settings-telemetry"].map(
+      (name) => `docs/reference/${name}.md`,
+    );
+    const text = (await Promise.all(pages.map(read))).join("\n");
+    const rows = [...text.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
     expect(rows.sort()).toEqual(
       [env, otelEnv, telemetryEnv, generatorEnv].flatMap(Object.values<string>).sort(),
     );
   });
 });
+
+describe("docs/reference/conditions.md", () => {
+  it("names only conditions, reasons and events that the operator has", async () => {
+    const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
+    const names = rows.flatMap((row) =>
+      [...(row.split("|")[1] ?? "").matchAll(/`(\w+)`/g)].map(([, name]) => name),
+    );
+    expect(names.length).toBeGreaterThan(50);
+    const words = await wordsOf("operator");
+    expect(names.filter((name) => !words.has(name ?? ""))).toEqual([]);
+  });
+});
+
+/** Every word of the sources in these folders. */
+async function wordsOf(...folders: readonly string[]): Promise<Set<string>> {
+  const files = await Promise.all(
+    folders.map(async (folder) => {
+      const entries = await readdir(join(root, folder), { recursive: true });
+      return entries.filter((entry) => /\.(ts|md)$/.test(entry)).map((entry) => join(folder, entry));
+    }),
+  );
+  const texts = await Promise.all(files.flat().map(read));
+  return new Set(texts.join("\n").match(/\w+/g));
+}
 
 /** Every document, from the repository's root. */
 async function documents(): Promise<string[]> {
@@ -46,6 +73,9 @@ async function documents(): Promise<string[]> {
     ...pages,
   ];
 }
+
+/** Of a page: longer ones are split by task or topic. */
+const mostWords = 1_250;
 
 interface Link {
   readonly from: string;
@@ -106,6 +136,15 @@ describe("the documents", () => {
     expect(anchored.filter(({ path, anchor }) => !known.get(path)?.has(anchor))).toEqual([]);
   });
 
+  it("are short, unless they are generated", async () => {
+    const generated = ["docs/reference.md", "docs/benchmarks.md"];
+    const pages = (await documents()).filter((path) => !generated.includes(path));
+    const counted = await Promise.all(
+      pages.map(async (path) => [path, (await read(path)).match(/\S*\w\S*/g)?.length ?? 0] as const),
+    );
+    expect(counted.filter(([, words]) => words > mostWords)).toEqual([]);
+  });
+
   it("are all listed by the index of docs/", async () => {
     const listed = new Set((await links("docs/README.md")).map(({ path }) => path));
     const pages = (await documents()).filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
@@ -121,15 +160,7 @@ describe("docs/glossary.md", () => {
       return [...columns.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
     });
     expect(names.length).toBeGreaterThan(50);
-    const folders = ["config/contract", "crds", "operator", "server"];
-    const files = await Promise.all(
-      folders.map(async (folder) => {
-        const entries = await readdir(join(root, folder), { recursive: true });
-        return entries.filter((entry) => entry.endsWith(".ts")).map((entry) => join(folder, entry));
-      }),
-    );
-    const source = (await Promise.all([...files.flat(), "docs/reference/metrics.md"].map(read))).join("\n");
-    const words = new Set(source.match(/\w+/g));
+    const words = await wordsOf("config/contract", "crds", "operator", "server", "docs/reference");
     const isKnown = (name: string) => (name.match(/\w+/g) ?? []).every((word) => words.has(word));
     expect(names.filter((name) => !isKnown(name))).toEqual([]);
   });

@@ -34,10 +34,9 @@ function rows(): Map<string, string> {
   return found;
 }
 
-const operatorHeading = "## Of the operator";
-
-function page(): Promise<string> {
-  return readFile(join(import.meta.dirname, "../../../docs/reference/metrics.md"), "utf8");
+async function read(...pages: readonly string[]): Promise<string> {
+  const folder = join(import.meta.dirname, "../../../docs/reference");
+  return (await Promise.all(pages.map((page) => readFile(join(folder, page), "utf8")))).join("\n");
 }
 
 function documentedIn(text: string): string[] {
@@ -47,18 +46,16 @@ function documentedIn(text: string): string[] {
     .sort();
 }
 
-describe("docs/reference/metrics.md", () => {
-  it("has one row for each metric that is exposed, and no other", async () => {
-    const [server = ""] = (await page()).split(operatorHeading);
-    expect(documentedIn(server)).toEqual([...rows().values()].sort());
+describe("the pages of metrics", () => {
+  it("have one row for each metric of the server, and no other", async () => {
+    expect(documentedIn(await read("metrics.md", "metrics-process.md"))).toEqual([...rows().values()].sort());
   });
 
-  it("has the same of the operator", async () => {
-    const [, operator = ""] = (await page()).split(operatorHeading);
+  it("have one row for each metric of the operator, and no other", async () => {
     const row = ({ name, help, type, labelNames }: Described) =>
       `| \`${name}\` | ${type} | ${labelNames.map((label) => `\`${label}\``).join(", ")} | ${help} |`;
     const metrics = operatorMetrics().getMetricsAsArray() as unknown as Described[];
-    expect(documentedIn(operator)).toEqual(metrics.map(row).sort());
+    expect(documentedIn(await read("metrics-operator.md"))).toEqual(metrics.map(row).sort());
   });
 });
 

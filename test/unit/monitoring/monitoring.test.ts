@@ -87,7 +87,7 @@ describe("dashboards", () => {
   it("show every metric that arcana sends, and the guide names it", async () => {
     const { panels } = JSON.parse(await readFile(join(root, "config/grafana/models.json"), "utf8"));
     const shown = JSON.stringify(panels);
-    const guide = await readFile(join(root, "docs/how-to/monitor.md"), "utf8");
+    const guide = await readFile(join(root, "docs/reference/metrics-otlp.md"), "utf8");
     for (const { name } of Object.values(engineInstruments)) {
       const asked = [...sentSeries().keys()].filter((one) => one.startsWith(name.replaceAll(".", "_")));
       expect(asked.filter((one) => shown.includes(one)).length, name).toBeGreaterThan(0);
