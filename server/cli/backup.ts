@@ -10,7 +10,7 @@ export const backupCommand: Command = {
     to: { value: "PATH", help: "the copy, which must not be there yet", required: true },
     database: { value: "PATH", help: `the file; ${names.database} unless given, where that is set` },
   },
-  notes: "PostgreSQL is copied by pg_dump. How to put a copy back: docs/how-to/dashboard.md.",
+  notes: "PostgreSQL is copied by pg_dump. How to put a copy back: docs/how-to/back-up.md.",
   async run(shell, { to = "", database = shell.env[names.database] || undefined }) {
     if (database === undefined) throw new UsageError("Say what to copy: --database PATH.");
     if (isPostgresUrl(database)) {

@@ -17,7 +17,7 @@ import {
 import { noTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { Admission } from "./admission.ts";
 
-/** What `/metrics` of a model tier shows, `docs/reference/metrics.md` lists it, and what it sends by itself, `docs/how-to/monitor.md`. */
+/** What `/metrics` of a model tier shows, `docs/reference/metrics.md` lists it, and what it sends by itself, `docs/reference/metrics-otlp.md`. */
 export class TierMetrics {
   readonly registry: TierRegistry;
   readonly #telemetry: Telemetry;

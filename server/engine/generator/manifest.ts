@@ -3,7 +3,7 @@ import { Compile } from "typebox/compile";
 import { voicesOf } from "../../../config/contract/voices.ts";
 import { allowedFlags, findForeignArgument } from "./vllm-flags.ts";
 
-/** What describes a model to arcana: `manifest.json` beside its files; docs/explanation/arcana.md explains each field. */
+/** What describes a model to arcana: `manifest.json` beside its files; docs/reference/model-manifest.md explains each field. */
 
 const text = Type.String({ minLength: 1, maxLength: 200 });
 const tokenId = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });

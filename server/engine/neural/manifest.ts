@@ -3,7 +3,7 @@ import { Compile, type Validator } from "typebox/compile";
 import { modelIds } from "../../../config/contract/models.ts";
 import { languages } from "./languages.ts";
 
-/** A manifest as an administrator writes it beside a model; docs/how-to/mount-voices.md explains each field. */
+/** A manifest as an administrator writes it beside a model; docs/reference/voice-manifest.md explains each field. */
 
 const id = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,63}$" });
 /** Inside the manifest's own folder: no leading slash, no way up. */
