@@ -1,13 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { env as names } from "../../config/contract/names.ts";
 import { prepareRunFiles } from "../../server/cli/run-files.ts";
-import { imageNodeOptions } from "../support/image-options.ts";
 import { leasePort } from "../support/port-lease.ts";
 import type { Served } from "./load.ts";
 import { program } from "./running-server.ts";
@@ -66,6 +65,15 @@ async function startApi(folder: string, modelPort: number, port: number): Promis
   };
   const env = { ...process.env, ...settings, NODE_OPTIONS: imageNodeOptions() };
   return spawn(process.execPath, [program, "api"], { env, stdio: ["ignore", "inherit", "inherit"] });
+}
+
+/** What the server image starts Node with: memory is measured for those who run the image. */
+function imageNodeOptions(): string {
+  const containerfile = readFileSync(new URL("../../Containerfile", import.meta.url), "utf8");
+  const stage = containerfile.split(/^FROM /m).find((text) => / AS server\n/.test(text)) ?? "";
+  const options = /^ENV NODE_OPTIONS=(\S+)$/m.exec(stage)?.[1];
+  if (options === undefined) throw new Error("Containerfile's stage server has no line ENV NODE_OPTIONS=…");
+  return options;
 }
 
 async function portOf(replay: ChildProcess): Promise<number> {

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { ascending, quantile } from "../../server/bench/quantiles.ts";
+import { residentBytes } from "../support/processes.ts";
 import { type ApiAlone, startApiAlone } from "./api-alone.ts";
 import type { Measurement, TargetRow } from "./measurement.ts";
 import { table } from "./page.ts";
-import { residentBytes } from "./process-figures.ts";
 import { replayText } from "./replay/audio.ts";
 
 const mebibyte = 1024 * 1024;

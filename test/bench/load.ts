@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { ascending, quantile } from "../../server/bench/quantiles.ts";
 import type { Report } from "../../server/bench/report.ts";
-import { processorSeconds } from "./process-figures.ts";
+import { processorSeconds } from "../support/processes.ts";
 import { program, type RunningServer } from "./running-server.ts";
 
 export type Served = Pick<RunningServer, "url" | "key">;

@@ -1,7 +1,7 @@
 import { env as names } from "../../config/contract/names.ts";
+import { residentBytes } from "../support/processes.ts";
 import type { Measurement, TargetRow } from "./measurement.ts";
 import { percent, table } from "./page.ts";
-import { residentBytes } from "./process-figures.ts";
 import { type RunningServer, startServer } from "./running-server.ts";
 
 const megabyte = 1024 * 1024;

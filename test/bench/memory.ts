@@ -1,11 +1,11 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { residentBytes } from "../support/processes.ts";
 import { type ApiAlone, replayOptions, startApiAlone } from "./api-alone.ts";
 import { load, median } from "./load.ts";
 import type { Measurement, TargetRow } from "./measurement.ts";
 import { percent } from "./page.ts";
-import { residentBytes } from "./process-figures.ts";
 import { replayRate, replayText } from "./replay/audio.ts";
 
 const restAfterMs = 5_000;

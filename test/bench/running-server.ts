@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ports } from "../../config/contract/names.ts";
 import { leasePortOffset } from "../support/port-lease.ts";
-import { childrenOf, commandOf } from "./process-figures.ts";
+import { childrenOf, commandOf } from "../support/processes.ts";
 
 export const program = fileURLToPath(new URL("../../server/main.ts", import.meta.url));
 const readyWithinMs = 120_000;

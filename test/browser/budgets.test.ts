@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startBrowser, type TestBrowser } from "../support/chromium.ts";
-import { costOf, type PageCost } from "../support/page-cost.ts";
+import { costOf, type PageCost, startBrowser, type TestBrowser } from "../support/chromium.ts";
 import { Visitor } from "../support/visitor.ts";
 import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
 

@@ -82,7 +82,7 @@ function shortCall(
 
 const timers = ["setTimeout", "setInterval", "scheduler", "*"];
 const whySleep =
-  "a fixed time is too short on a busy machine and wasted on a fast one. Wait for a fact by `eventually`, move a FakeClock, or judge from what was recorded. A fake peer that must answer late takes its time by test/support/slow-peer.ts.";
+  "a fixed time is too short on a busy machine and wasted on a fast one. Wait for a fact by `eventually`, move a FakeClock, or judge from what was recorded. A fake peer that must answer late takes its time by test/support/peers.ts.";
 
 const fixedSleep = forEachNode((node) => {
   if (node.type === "ImportDeclaration") {

@@ -1,9 +1,9 @@
 /** The main job on a real cluster: apply a `TtsDeployment`, hear it speak, look into it, and delete it. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { readWav } from "../support/audio.ts";
 import { Deployed } from "../support/deployed.ts";
 import { eventually } from "../support/eventually.ts";
 import { recognize } from "../support/recognizer.ts";
-import { readWav } from "../support/wav.ts";
 import { arcana, licenseSecret, mist, ttsDeployment, World } from "../support/world.ts";
 
 const sentence = "We will meet at the station tomorrow morning at nine.";

@@ -2,9 +2,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FliteVoice, type Voice, voices } from "../../config/contract/voices.ts";
 import { recognize, type Spoken } from "../support/recognizer.ts";
-import { type SpeakingServer, startSpeakingServer } from "../support/speaking-server.ts";
-import { overTelephone } from "../support/telephone.ts";
 import { englishSentences } from "../support/texts.ts";
+import { overTelephone, type SpeakingServer, startSpeakingServer } from "../support/whole-server.ts";
 
 let server: SpeakingServer;
 beforeAll(async () => {

@@ -13,6 +13,8 @@ import { createKey, type Scope } from "../../server/store/key.ts";
 import { toFileEntry } from "../../server/store/key-file.ts";
 import { eventuallyOn, FakeClock } from "./fake-clock.ts";
 
+const speechPath = "/v1/svc-tts";
+
 const testVoices: readonly Voice[] = [
   {
     id: "luna",
@@ -39,8 +41,18 @@ export interface TestApi extends RunningApi {
   readonly otherKeys: { readonly expired: string; readonly unscoped: string };
   route(models: RoutingTable["models"], more?: Partial<RoutingTable>): void;
   license(terms: Partial<LicenseTerms>): Promise<void>;
-  /** @param path another route than that of the specification. */
-  post(body: unknown, headers?: Record<string, string>, path?: string): Promise<Response>;
+  /** With the good key, to the specification's route unless another is given. */
+  post(body: unknown, headers?: Record<string, string>, more?: PostOptions): Promise<Response>;
+}
+
+interface PostOptions {
+  readonly path?: string;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A route to these replicas, each as likely. */
+export function routeTo(...urls: readonly string[]): NonNullable<RoutingTable["models"]["mist"]> {
+  return urls.map((service, i) => ({ pool: `p${i}`, service, weight: 50, idle: false }));
 }
 
 function usualTerms(nowMs: number): LicenseTerms {
@@ -55,9 +67,12 @@ function usualTerms(nowMs: number): LicenseTerms {
   };
 }
 
-/** A whole API tier with files of its own, on a free port of this machine. */
+/**
+ * A whole API tier with files of its own, on a free port of this machine.
+ * @param models routes of each, or the URL of the one replica that speaks them all.
+ */
 export async function startTestApi(
-  models: RoutingTable["models"],
+  models: RoutingTable["models"] | string,
   settings: Partial<ApiSettings> = {},
   environment: ApiEnvironment = {},
 ): Promise<TestApi> {
@@ -76,7 +91,7 @@ export async function startTestApi(
     );
   };
   const made = { good: createKey(), expired: createKey(), unscoped: createKey() };
-  route(models);
+  route(typeof models === "string" ? routesTo(models) : models);
   await license({});
   writeFileSync(file("jwks.json"), JSON.stringify(signer.publicKeys));
   writeFileSync(file("token"), "internal-token\n");
@@ -110,17 +125,23 @@ export async function startTestApi(
     otherKeys: made,
     route,
     license,
-    post: (body, headers = {}, path = "/v1/svc-tts") =>
+    post: (body, headers = {}, { path = speechPath, signal } = {}) =>
       fetch(`${api.url}${path}`, {
         method: "POST",
         headers: { authorization: `Bearer ${made.good}`, "content-type": "application/json", ...headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
+        ...(signal && { signal }),
       }),
     stop: async () => {
       await (clock instanceof FakeClock ? passUntil(clock, api.stop()) : api.stop());
       rmSync(folder, { recursive: true });
     },
   };
+}
+
+function routesTo(url: string): RoutingTable["models"] {
+  const route = routeTo(url);
+  return { mist: route, mistv2: route, arcana: route };
 }
 
 function keysFile(keys: { good: string; expired: string; unscoped: string }): string {
@@ -142,6 +163,30 @@ async function passUntil<T>(clock: FakeClock, work: Promise<T>, stepMs = 100): P
   });
   await eventuallyOn(clock, "the work is done", () => isOver, stepMs);
   return done;
+}
+
+/** The sum of the samples whose lines in an exposition begin so. */
+export async function sampleOf(url: string, line: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const found = text.split("\n").filter((candidate) => candidate.startsWith(line));
+  return found.reduce((sum, sample) => sum + Number(sample.slice(sample.lastIndexOf(" "))), 0);
+}
+
+/** Whether a server that drains takes no new connection any more. */
+export function refusesConnections(url: string): Promise<boolean> {
+  return fetch(`${url}/livez`).then(
+    () => false,
+    () => true,
+  );
+}
+
+/** A request for speech as its bytes, on a connection that ends with it. */
+export function rawSpeech({ key }: { readonly key: string }, body: object, accept: string): string {
+  const text = JSON.stringify(body);
+  return (
+    `POST ${speechPath} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\naccept: ${accept}\r\n` +
+    `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`
+  );
 }
 
 export interface RawAnswer {

@@ -54,3 +54,55 @@ interface Violation {
   readonly help: string;
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
+
+/** What a page costs who opens it, with nothing of it in the browser before. */
+export interface PageCost {
+  /** Bytes on the wire, headers included, by kind of file. */
+  readonly transferred: Readonly<Record<string, number>>;
+  readonly bytes: number;
+  readonly requests: number;
+  readonly elements: number;
+  /** Milliseconds to the first contentful paint. */
+  readonly firstPaintMs: number;
+  /** Cumulative Layout Shift: the sum of shifts that nobody asked for. */
+  readonly layoutShift: number;
+  /** Total Blocking Time, milliseconds: what long tasks take beyond 50 each. */
+  readonly blockedMs: number;
+}
+
+const observers = `
+  globalThis.cost = { firstPaintMs: undefined, layoutShift: 0, blockedMs: 0 };
+  const on = (type, tell) => new PerformanceObserver((list) => list.getEntries().forEach(tell)).observe({ type, buffered: true });
+  on("paint", (entry) => { if (entry.name === "first-contentful-paint") cost.firstPaintMs = entry.startTime; });
+  on("layout-shift", (entry) => { if (!entry.hadRecentInput) cost.layoutShift += entry.value; });
+  on("longtask", (entry) => { cost.blockedMs += Math.max(0, entry.duration - 50); });`;
+
+/** @param settle waits for what the page's scripts do after it has loaded. */
+export async function costOf(
+  context: BrowserContext,
+  url: string,
+  settle: (page: Page) => Promise<unknown> = async () => undefined,
+): Promise<PageCost> {
+  const page = await context.newPage();
+  const devtools = await context.newCDPSession(page);
+  const kinds = new Map<string, string>();
+  const transferred: Record<string, number> = {};
+  devtools.on("Network.responseReceived", ({ requestId, type }) => kinds.set(requestId, type.toLowerCase()));
+  devtools.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    const kind = kinds.get(requestId) ?? "other";
+    transferred[kind] = (transferred[kind] ?? 0) + encodedDataLength;
+  });
+  await devtools.send("Network.enable");
+  await devtools.send("Network.setCacheDisabled", { cacheDisabled: true });
+  await page.addInitScript(observers);
+  await page.goto(url, { waitUntil: "networkidle" });
+  await settle(page);
+  await page.waitForFunction("cost.firstPaintMs !== undefined");
+  // what has been drawn is told of with the frame after it
+  await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+  const told = await page.evaluate<Pick<PageCost, "firstPaintMs" | "layoutShift" | "blockedMs">>("cost");
+  const elements = await page.evaluate<number>('document.querySelectorAll("*").length');
+  await page.close();
+  const bytes = Object.values(transferred).reduce((a, b) => a + b, 0);
+  return { ...told, transferred, bytes, requests: kinds.size, elements };
+}

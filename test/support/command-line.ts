@@ -1,4 +1,4 @@
-import { type Command, runCommand } from "../../server/cli/command.ts";
+import { type Command, runCommand, type Shell } from "../../server/cli/command.ts";
 
 export interface CommandResult {
   readonly code: number;
@@ -10,7 +10,7 @@ export interface CommandResult {
 export async function runInProcess(
   commands: readonly Command[],
   words: readonly string[],
-  now: () => number = () => Date.now(),
+  context: Partial<Shell> = {},
 ): Promise<CommandResult> {
   const [out, err]: [string[], string[]] = [[], []];
   const code = await runCommand("svc-tts", commands, words, {
@@ -19,7 +19,8 @@ export async function runInProcess(
     program: ["node"],
     print: (text) => out.push(text),
     complain: (text) => err.push(text),
-    now,
+    now: () => Date.now(),
+    ...context,
   });
   return { code, out: out.join("\n"), err: err.join("\n") };
 }

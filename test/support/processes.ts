@@ -1,9 +1,50 @@
+/** What the kernel tells of processes (proc(5)). */
 import { readdirSync, readFileSync } from "node:fs";
+
+/** Clock ticks in a second, on every Linux that Node runs on. */
+const ticksPerSecond = 100;
+
+/** Fields of /proc/PID/stat after the name, which may hold anything; the first is the state. */
+function statOf(pid: number): string[] {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+export function childrenOf(parent: number): number[] {
+  const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
+  return pids.filter((pid) => parentOf(pid) === parent);
+}
+
+function parentOf(pid: number): number | undefined {
+  try {
+    return Number(statOf(pid)[1]);
+  } catch {
+    return undefined; // it ended meanwhile
+  }
+}
+
+/** Its words. */
+export function commandOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+}
+
+/** Processor time so far, user and system, of its threads but not of its children. */
+export function processorSeconds(pid: number): number {
+  const fields = statOf(pid);
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+/** Resident memory in bytes. */
+export function residentBytes(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
+  if (!match) throw new Error(`no resident memory is told of process ${pid}`);
+  return Number(match[1]) * 1024;
+}
 
 /** True when a process has ended; one that only waits to be collected by its parent has ended too. */
 export function processGone(pid: number): boolean {
   try {
-    return /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+    return statOf(pid)[0] === "Z";
   } catch {
     return true;
   }
@@ -11,17 +52,13 @@ export function processGone(pid: number): boolean {
 
 /** Processes that this one started, and whose command line has a text. */
 export function childrenWith(text: string, parent = process.pid): number[] {
-  const threads = readdirSync(`/proc/${parent}/task`);
-  const children = threads.flatMap((thread) =>
-    readFileSync(`/proc/${parent}/task/${thread}/children`, "utf8").trim().split(" "),
-  );
-  return children.filter((pid) => pid !== "" && commandOf(pid).includes(text)).map(Number);
+  return childrenOf(parent).filter((pid) => `${wordsOf(pid).join(" ")} `.includes(text));
 }
 
-function commandOf(pid: string): string {
+function wordsOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+    return commandOf(pid);
   } catch {
-    return ""; // it has ended meanwhile
+    return []; // it has ended meanwhile
   }
 }

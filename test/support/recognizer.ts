@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createRateConverter } from "../../server/audio/resample.ts";
 import type { WordTime } from "../../server/speech.ts";
+import { wavFile } from "./audio.ts";
 import { pythonWith } from "./python.ts";
-import { wavFile } from "./wav.ts";
 
 const run = promisify(execFile);
 const packages = ["pocketsphinx==5.1.1", "jiwer==4.0.0"];

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Failure } from "../../server/errors.ts";
 import type { Invocation } from "../../server/speech.ts";
 import { encodeFrame, type WireFrame } from "../../server/wire.ts";
 
@@ -71,6 +72,42 @@ export function speakTone(seconds: number, rate = 24_000) {
     const total = seconds * rate;
     for (let at = 0; at < total; at += rate / 10) await call.tone(Math.min(rate / 10, total - at), rate);
     await call.end(total);
+  };
+}
+
+/** Begins with a tenth of a second of a tone, and ends once it is released. */
+export function speakUntil(released: Promise<unknown>, rate = 24_000) {
+  return async (call: Call): Promise<void> => {
+    await call.head(rate);
+    await call.tone(rate / 10, rate);
+    await released;
+    await call.end(rate / 10);
+  };
+}
+
+/** Speaks a tone a second at a time until its caller is gone. @param pieces are told before and after each. */
+export function speakOn(pieces: (isWaiting: boolean) => void = () => undefined, rate = 24_000) {
+  return async (call: Call): Promise<void> => {
+    let over = false;
+    void call.aborted.then(() => {
+      over = true;
+    });
+    await call.head(rate);
+    while (!over) {
+      pieces(true);
+      await call.tone(rate, rate);
+      pieces(false);
+    }
+  };
+}
+
+/** Fails by itself, after a tenth of a second of a tone unless it is to say nothing. */
+export function fail({ seconds = 0.1, rate = 24_000 } = {}) {
+  return async (call: Call): Promise<void> => {
+    await call.head(rate);
+    if (seconds > 0) await call.tone(seconds * rate, rate);
+    await call.send({ kind: "error", failure: new Failure("model_failed", "The voice broke.") });
+    call.close();
   };
 }
 

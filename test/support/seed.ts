@@ -30,15 +30,19 @@ export interface SeededRandom {
 
 /** Depends on the run's seed and on `purpose` alone, so that tests do not disturb each other's choices. */
 export function seededRandom(purpose: string): SeededRandom {
-  let state = digest(`${runSeed()} ${purpose}`);
-  // mulberry32, by Tommy Ettinger (public domain)
-  const next = () => {
+  const next = pseudoRandom(digest(`${runSeed()} ${purpose}`));
+  return { next, below: (end) => Math.floor(next() * end) };
+}
+
+/** Numbers from 0 to below 1: mulberry32, by Tommy Ettinger (public domain). */
+export function pseudoRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-  return { next, below: (end) => Math.floor(next() * end) };
 }
 
 function digest(text: string): number {

@@ -78,3 +78,26 @@ export const longTexts: Readonly<Record<string, readonly [string, string]>> = {
     "Ο γιατρός είπε ότι πρέπει να πίνω περισσότερο νερό. Στο τέλος του δρόμου έχτισαν ένα νέο σχολείο. Έβρεχε όταν γυρίσαμε στο σπίτι.",
   ],
 };
+
+/** Text of all sorts: letters, controls, lone surrogates, emoji, right-to-left and combining marks. */
+export function randomText(random: () => number): string {
+  const pools = [
+    [0x20, 0x7e],
+    [0x00, 0x1f],
+    [0xd800, 0xdfff],
+    [0x1f300, 0x1faff],
+    [0x0590, 0x06ff],
+    [0x0300, 0x036f],
+    [0x3040, 0x30ff],
+    [0x4e00, 0x9fff],
+    [0x2000, 0x206f],
+    [0xfe00, 0xffff],
+    [0x0900, 0x0dff],
+  ] as const;
+  const length = Math.floor(random() * 60);
+  return Array.from({ length }, () => {
+    if (random() < 0.15) return " ";
+    const [from, to] = pools[Math.floor(random() * pools.length)] ?? pools[0];
+    return String.fromCodePoint(from + Math.floor(random() * (to - from + 1)));
+  }).join("");
+}

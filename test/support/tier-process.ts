@@ -39,11 +39,6 @@ export async function makeTierFiles(): Promise<TierFiles> {
   return { ...files, route, remove: () => rmSync(folder, { recursive: true }) };
 }
 
-/** A route to these replicas, each as likely. */
-export function routeTo(...urls: readonly string[]): NonNullable<RoutingTable["models"]["mist"]> {
-  return urls.map((service, i) => ({ pool: `p${i}`, service, weight: 50, idle: false }));
-}
-
 /** Resolves once it is ready. */
 export async function startTierProcess(
   tier: "api" | Tier,

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createRateConverter } from "../../server/audio/resample.ts";
+import { wavFile } from "./audio.ts";
 import { pythonWith } from "./python.ts";
-import { wavFile } from "./wav.ts";
 
 const run = promisify(execFile);
 const packages = ["numpy==2.3.5"];

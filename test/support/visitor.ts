@@ -72,3 +72,38 @@ export interface Page {
   readonly text: string;
   readonly setCookie: string | undefined;
 }
+
+/** Somebody whom the owner has added, signed in. */
+export async function joined(
+  owner: Visitor,
+  url: string,
+  { name, role, team, password }: Readonly<Record<"name" | "role" | "team" | "password", string>>,
+): Promise<Visitor> {
+  const link = await invited(owner, { name, role, team });
+  const visitor = new Visitor(url);
+  await visitor.post("/dashboard/join", { link, password });
+  return visitor;
+}
+
+/** Adds somebody. @returns the link's secret. */
+export async function invited(owner: Visitor, person: Readonly<Record<string, string>>): Promise<string> {
+  await owner.get("/dashboard/people");
+  const { text } = await owner.post("/dashboard/people", person);
+  return /join\?link=([\w-]+)/.exec(text)?.[1] ?? "";
+}
+
+/** @returns a new key, or why there is none. */
+export async function newKey(
+  visitor: Visitor,
+  name: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  await visitor.get("/dashboard/keys");
+  const page = await visitor.post("/dashboard/keys", { name, scopes: "tts:write", ...more });
+  return keyOn(page) ?? `no key: ${page.status}`;
+}
+
+/** The key that a page shows once. */
+export function keyOn({ text }: Page): string | undefined {
+  return /id="new-key">(svc_\w+)</.exec(text)?.[1];
+}

@@ -15,15 +15,13 @@ import type { GeneratorSettings } from "../../server/engine/generator/settings.t
 import type { ModelTierOptions } from "../../server/model/settings.ts";
 import type { RunningTier } from "../../server/model/tier.ts";
 import { pause } from "../../server/pause.ts";
-import { childrenOf, processorSeconds } from "../bench/process-figures.ts";
 import { eventually } from "../support/eventually.ts";
-import { TinyModelFolder } from "../support/generator/model-folder.ts";
-import { tinyCodec } from "../support/generator/tiny-codec.ts";
-import { decodedAtOnce, seamError } from "../support/generator/whole-decoding.ts";
+import { decodedAtOnce, seamError, TinyModelFolder } from "../support/generator/model-folder.ts";
+import { tinyCodec } from "../support/generator/tiny-model.ts";
 import { framesOf, hear, internalToken, invoke, modelTier } from "../support/model-tier.ts";
+import { Relay } from "../support/peers.ts";
 import { leasePort } from "../support/port-lease.ts";
-import { childrenWith } from "../support/processes.ts";
-import { Relay } from "../support/relay.ts";
+import { childrenOf, childrenWith, processorSeconds } from "../support/processes.ts";
 import { makeTierFiles, startTierProcess } from "../support/tier-process.ts";
 
 const run = promisify(execFile);

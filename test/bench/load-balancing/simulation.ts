@@ -1,6 +1,6 @@
 import type { Route } from "../../../config/contract/routing.ts";
 import { createReplicaChooser, type Directory, type ReplicaChooser } from "../../../server/api/replicas.ts";
-import { pseudoRandom } from "../../support/random-text.ts";
+import { pseudoRandom } from "../../support/seed.ts";
 
 /** How an API process finds a replica; `own streams` is what it did before replicas told their load. */
 export const policies = ["own streams", "two choices", "reports", "reports, room first"] as const;

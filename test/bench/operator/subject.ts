@@ -5,7 +5,7 @@ import { createWriteStream, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { leasePorts } from "../../support/port-lease.ts";
-import { processorSeconds, residentBytes } from "../process-figures.ts";
+import { processorSeconds, residentBytes } from "../../support/processes.ts";
 import type { Field, Plot } from "./field.ts";
 
 /** How an operator is started; the place is a shell's, with its account's files where a pod has them. */

@@ -4,9 +4,9 @@ import { defaultLimits } from "../../../server/api/parts.ts";
 import { errorCodes } from "../../../server/errors.ts";
 import { wireType } from "../../../server/wire.ts";
 import { rawRequest, startTestApi } from "../../support/api-tier.ts";
+import { decodeAudio } from "../../support/audio.ts";
 import { type HeardEvent, joinChunks, parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
-import { decodeAudio } from "../../support/ffmpeg.ts";
 import { hear, invoke } from "../../support/model-tier.ts";
 import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
 import { type Container, openaiRefused, openaiSpoken, refused, routes, spellings } from "./answer-rows.ts";
@@ -379,7 +379,7 @@ describe("an event stream", () => {
 
 describe("OpenAI's shape", () => {
   const body = { model: "tts-1", voice: "nova", input: "Good day." };
-  const post = (more: object) => server.api.post({ ...body, ...more }, {}, "/v1/audio/speech");
+  const post = (more: object) => server.api.post({ ...body, ...more }, {}, { path: "/v1/audio/speech" });
 
   it.each(openaiSpoken)(
     "%j: %j is %s",
@@ -387,6 +387,7 @@ describe("OpenAI's shape", () => {
       const answer = await post(more);
       expect(answer.status).toBe(200);
       expect(answer.headers.get("content-type")).toBe(mediaType);
+      expect(answer.headers.get("x-sampling-rate")).toBe("24000");
       const form = mediaType === "audio/pcm" ? ["-f", "s16le", "-ar", "24000", "-ac", "1"] : [];
       const heard = await decodeAudio(Buffer.from(await answer.arrayBuffer()), form);
       expect(heard.codec).toBe(codec);

@@ -352,7 +352,7 @@ export const heldBy = {
   "late failure of events": answers,
   "late failure of audio": answers,
   "hang up": speech,
-  pull: speech,
+  pull: "test/integration/load/back-pressure.test.ts",
   "first phrase first": "test/unit/text/plan.test.ts",
   admission: "test/integration/load/model-tier.test.ts",
   pauses: requests,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { settle } from "../../support/fake-clock.ts";
-import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+import { type ScriptedModel, speakOn, startScriptedModel } from "../../support/scripted-model.ts";
 import { heldRules } from "../contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);
@@ -37,21 +37,15 @@ let spokenSeconds = 0;
 let waits = false;
 
 beforeAll(async () => {
-  model = await startScriptedModel(async (call) => {
-    spokenSeconds = 0;
-    let over = false;
-    void call.aborted.then(() => {
-      over = true;
-    });
-    await call.head(24_000);
-    while (!over) {
-      waits = true;
-      await call.tone(24_000, 24_000);
-      waits = false;
-      spokenSeconds += 1;
-    }
+  const speak = speakOn((isWaiting) => {
+    waits = isWaiting;
+    if (!isWaiting) spokenSeconds += 1;
   });
-  api = await startTestApi({ arcana: [{ pool: "p", service: model.url, weight: 100, idle: false }] });
+  model = await startScriptedModel((call) => {
+    spokenSeconds = 0;
+    return speak(call);
+  });
+  api = await startTestApi(model.url);
 });
 
 afterAll(async () => {
@@ -95,6 +89,6 @@ it.each([
     }
     await reader.cancel();
     await model.calls.at(-1)?.aborted;
-    held.exercised("flat memory");
+    held.exercised("flat memory", "pull");
   },
 );

@@ -1,50 +1,31 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import type { Report } from "../../../server/bench/report.ts";
 import { benchCommand } from "../../../server/cli/bench.ts";
-import { runCommand } from "../../../server/cli/command.ts";
-import { startTestApi } from "../../support/api-tier.ts";
+import { sampleOf, startTestApi } from "../../support/api-tier.ts";
+import { wavFile } from "../../support/audio.ts";
+import { runInProcess } from "../../support/command-line.ts";
 import { eventually } from "../../support/eventually.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { modelTier } from "../../support/model-tier.ts";
-import { pauseOfPeer, sendEvery } from "../../support/slow-peer.ts";
-import { wavFile } from "../../support/wav.ts";
+import { pauseOfPeer, sendEvery } from "../../support/peers.ts";
 
-let folder: string;
+const folder = folderOfTests("bench");
 const open: (() => Promise<unknown>)[] = [];
 
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
-});
 afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
-  rmSync(folder, { recursive: true });
 });
 
 async function bench(words: readonly string[], signal = new AbortController().signal) {
-  const [out, err]: [string[], string[]] = [[], []];
   const files = { json: join(folder, "run.json"), svg: join(folder, "run.svg") };
-  const code = await runCommand(
-    "svc-tts",
-    [benchCommand],
-    ["bench", ...words, "--json", files.json, "--svg", files.svg],
-    {
-      env: {},
-      signal,
-      program: ["node"],
-      print: (text) => out.push(text),
-      complain: (text) => err.push(text),
-      now: () => Date.now(),
-    },
-  );
+  const line = ["bench", ...words, "--json", files.json, "--svg", files.svg];
   return {
-    code,
-    out: out.join("\n"),
-    err: err.join("\n"),
+    ...(await runInProcess([benchCommand], line, { signal })),
     run: () => JSON.parse(readFileSync(files.json, "utf8")) as Report,
     written: () => readFileSync(files.json, "utf8") + readFileSync(files.svg, "utf8"),
   };
@@ -54,33 +35,16 @@ describe("svc-tts bench on the real tiers", () => {
   it("tells what the streams themselves show, until it is told to end", async () => {
     const model = await modelTier({ tokens: { kind: "fixed", tokens: ["internal-token"] } });
     open.push(() => model.stop());
-    const api = await startTestApi(
-      { mist: [{ pool: "mist", service: model.url, weight: 1, idle: false }] },
-      { voices },
-    );
+    const api = await startTestApi(model.url, { voices });
     open.push(() => api.stop());
     const texts = join(folder, "texts");
     writeFileSync(texts, "A secret sentence.\n\nAnother one, a little longer than the first.\n");
 
     const over = new AbortController();
-    const words = [
-      "--url",
-      api.url,
-      "--key",
-      api.key,
-      "--streams",
-      "3",
-      "--seconds",
-      "3600",
-      "--text",
-      texts,
-    ];
-    const running = bench(words, over.signal);
-    await eventually("six requests are complete", async () => {
-      const lines = (await (await fetch(`${api.url}/metrics`)).text()).split("\n");
-      const spoken = lines.filter((line) => /^svc_tts_requests_total\{.*outcome="ok"/.test(line));
-      return spoken.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0) >= 6;
-    });
+    const ours = ["--url", api.url, "--key", api.key];
+    const running = bench([...ours, "--streams", "3", "--seconds", "3600", "--text", texts], over.signal);
+    const spoken = () => sampleOf(api.url, "svc_tts_requests_total{");
+    await eventually("six requests are complete", async () => (await spoken()) >= 6);
     over.abort();
     const { code, out, run, written } = await running;
 

@@ -356,9 +356,11 @@ test("where Flite is missing, eSpeak NG speaks English; where both are, a voice 
   }
 });
 
+const programs = fileURLToPath(new URL("../../support/engine-programs/main.ts", import.meta.url));
+
 test("a phrase that nobody else's runs beside is spoken by the process that may use all cores, others by the others", async () => {
-  const file = fileURLToPath(new URL("../../support/telling-engine.ts", import.meta.url));
-  const telling = { name: "telling", rate: 8_000, file, args: ["1"], argsAlone: ["2"] };
+  const args = { args: ["telling", "1"], argsAlone: ["telling", "2"] };
+  const telling = { name: "telling", rate: 8_000, file: programs, ...args };
   const pool = await ProcessPool.open(telling, { processes: 3, log: quiet });
   try {
     const once = async () => (await hear(pool.speak(utterance(flite, "once"), never))).samples[0];
@@ -384,20 +386,14 @@ test("a phrase that nobody else's runs beside is spoken by the process that may 
 });
 
 test("an engine whose library is absent says what to install", async () => {
-  const file = fileURLToPath(new URL("../../support/absent-engine.ts", import.meta.url));
-  const opening = ProcessPool.open({ name: "absent", rate: 1, file }, { processes: 2, log: quiet });
+  const program = { name: "absent", rate: 1, file: programs, args: ["absent"] };
+  const opening = ProcessPool.open(program, { processes: 2, log: quiet });
   await expect(opening).rejects.toThrow(EngineMissing);
   await expect(opening).rejects.toThrow("apt-get install the-library");
 });
 
 test("no engine process outlives its owner, even one that is killed", async () => {
-  const owner = spawn(
-    process.execPath,
-    [fileURLToPath(new URL("../../support/engine-owner.ts", import.meta.url))],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
+  const owner = spawn(process.execPath, [programs, "owner"], { stdio: ["ignore", "pipe", "inherit"] });
   const [line] = (await once(owner.stdout, "data")) as [Buffer];
   const pids = JSON.parse(line.toString()) as number[];
   expect(pids).toHaveLength(2);

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { childrenOf } from "../../bench/process-figures.ts";
+import { routeTo } from "../../support/api-tier.ts";
 import { parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
+import { childrenOf } from "../../support/processes.ts";
 import { seededRandom } from "../../support/seed.ts";
 import {
   descriptorsOf,
   makeTierFiles,
-  routeTo,
   startTierProcess,
   type TierFiles,
   type TierProcess,

@@ -1,19 +1,19 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { rawRequest, routeTo, sampleOf, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { sendEvery } from "../../support/peers.ts";
 import {
   type Call,
   type ScriptedModel,
+  speakOn,
   speakTone,
   startScriptedModel,
 } from "../../support/scripted-model.ts";
-import { sendEvery } from "../../support/slow-peer.ts";
 import {
   descriptorsOf,
   makeTierFiles,
-  routeTo,
   startTierProcess,
   type TierFiles,
   type TierProcess,
@@ -43,14 +43,8 @@ afterAll(async () => {
 const speech = JSON.stringify({ speaker: "luna", modelId: "arcana", text: "Hello." });
 
 function headersOf(more: readonly string[] = []): string {
-  return [
-    "host: x",
-    `authorization: Bearer ${files.key}`,
-    "content-type: application/json",
-    ...more,
-    "",
-    "",
-  ].join("\r\n");
+  const usual = ["host: x", `authorization: Bearer ${files.key}`, "content-type: application/json"];
+  return [...usual, ...more, "", ""].join("\r\n");
 }
 
 function post(more: readonly string[] = [], body = speech): string {
@@ -95,10 +89,8 @@ async function expectHealthy({ url } = api): Promise<void> {
   });
 }
 
-async function inFlight(): Promise<number> {
-  const text = await (await fetch(`${api.url}/metrics`)).text();
-  return Number(/^svc_tts_streams\{model="arcana"\} (\d+)$/m.exec(text)?.[1]);
-}
+const inFlight = ({ url }: { readonly url: string } = api) =>
+  sampleOf(url, 'svc_tts_streams{model="arcana"}');
 
 describe("a caller who sends slowly", () => {
   let hasty: TierProcess;
@@ -333,10 +325,9 @@ describe("what is held at once is bounded", () => {
   it("with large bodies: who waited long enough is told to come back", async () => {
     await start(50);
     let now = 0;
-    model.script = async (call) => {
+    model.script = (call) => {
       now++;
-      await gate.promise;
-      await speakTone(0.1)(call);
+      return gate.promise.then(() => speakTone(0.1)(call));
     };
     const fitting: Promise<Response>[] = [];
     for (const count of [1, 2]) {
@@ -365,19 +356,9 @@ describe("what is held at once is bounded", () => {
     const ask = { speaker: "luna", modelId: "arcana", text: "Hello.", audioFormat: "wav" };
     const json = () => small.post(ask, { accept: "application/json" });
     const fitting = Array.from({ length: 6 }, json);
-    const encoded = async () => {
-      const text = await (await fetch(`${small.url}/metrics`)).text();
-      return Number(/^svc_tts_audio_seconds_total\{.*\} (\S+)$/m.exec(text)?.[1]);
-    };
+    const encoded = () => sampleOf(small.url, "svc_tts_audio_seconds_total{");
     await eventually("six answers are held", async () => (await encoded()) === 6 * seconds);
-    model.script = async (call) => {
-      let over = false;
-      void call.aborted.then(() => {
-        over = true;
-      });
-      await call.head(24_000);
-      while (!over) await piece(call);
-    };
+    model.script = speakOn();
     const last = await json();
     expect(last.status).toBe(503);
     expect(await last.json()).toMatchObject({ code: "overloaded" });
@@ -401,41 +382,30 @@ describe("a reader", () => {
       caller.socket.write(request);
       return caller;
     };
-    const streams = async () => {
-      const text = await (await fetch(`${judge.url}/metrics`)).text();
-      return Number(/^svc_tts_streams\{model="arcana"\} (\d+)$/m.exec(text)?.[1]);
-    };
-    model.script = async (call) => {
-      let over = false;
-      void call.aborted.then(() => {
-        over = true;
-      });
-      await call.head(24_000);
-      while (!over) await call.tone(24_000, 24_000);
-    };
+    const streams = () => inFlight(judge);
+    model.script = speakOn();
     const slow = begin();
     let slowly = 0;
     const stopSips = sendEvery(20, () => {
       slowly += (slow.socket.read() as Buffer | null)?.length ?? 0;
     });
-    try {
-      // each lazy one that is cut is a whole time limit that the slow one outlives
-      for (const round of [1, 2, 3]) {
-        const before = slowly;
-        const lazy = begin();
-        await eventually(`lazy reader ${round} speaks`, async () => (await streams()) === 2);
-        await eventually(`lazy reader ${round} is cut`, async () => (await streams()) === 1);
-        expect(slow.socket.closed).toBe(false);
-        expect(slowly).toBeGreaterThan(before);
-        lazy.socket.destroy();
-      }
-      slow.socket.destroy();
-      await eventually("none is in flight", async () => (await streams()) === 0);
-    } finally {
+    onTestFinished(async () => {
       stopSips();
       await judge.stop();
       model.script = speakTone(0.1);
+    });
+    // each lazy one that is cut is a whole time limit that the slow one outlives
+    for (const round of [1, 2, 3]) {
+      const before = slowly;
+      const lazy = begin();
+      await eventually(`lazy reader ${round} speaks`, async () => (await streams()) === 2);
+      await eventually(`lazy reader ${round} is cut`, async () => (await streams()) === 1);
+      expect(slow.socket.closed).toBe(false);
+      expect(slowly).toBeGreaterThan(before);
+      lazy.socket.destroy();
     }
+    slow.socket.destroy();
+    await eventually("none is in flight", async () => (await streams()) === 0);
   });
 
   it("by HTTP/1.0 gets no chunks, and a stream that broke off ends in a reset", async () => {

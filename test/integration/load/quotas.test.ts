@@ -3,14 +3,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { connectSharedLimits } from "../../../server/api/quota/shared-limits.ts";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import type { Clock } from "../../../server/clock.ts";
-import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { rawSpeech, sampleOf, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { Relay } from "../../support/relay.ts";
+import { Relay } from "../../support/peers.ts";
 import {
-  type Call,
   type ScriptedModel,
   speakTone,
+  speakUntil,
   startScriptedModel,
 } from "../../support/scripted-model.ts";
 import { startValkey, type TestValkey } from "../../support/valkey.ts";
@@ -42,39 +42,18 @@ async function start(
   shared = true,
   answerWithinMs = 2_000,
 ): Promise<TestApi> {
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  const api = await startTestApi(
-    { mist: route },
-    {
-      keyLimits: limits,
-      valkey: shared
-        ? {
-            url: valkey.url,
-            password: "a password",
-            passwordFile: undefined,
-            caFile: undefined,
-            prefix: "test:",
-            answerWithinMs, // on a busy machine 50 ms may pass before anybody looks
-          }
-        : undefined,
-    },
-  );
+  const common = { url: valkey.url, prefix: "test:", passwordFile: undefined, caFile: undefined };
+  const api = await startTestApi(model.url, {
+    keyLimits: limits,
+    // on a busy machine 50 ms may pass before anybody looks
+    valkey: shared ? { ...common, password: "a password", answerWithinMs } : undefined,
+  });
   apis.push(api);
   return api;
 }
 
 const body = { speaker: "abbie", text: "Hello." };
-const speak = (api: TestApi, signal?: AbortSignal) =>
-  fetch(`${api.url}/v1/svc-tts`, {
-    method: "POST",
-    headers: {
-      authorization: `Bearer ${api.key}`,
-      "content-type": "application/json",
-      accept: "audio/pcm",
-    },
-    body: JSON.stringify(body),
-    ...(signal && { signal }),
-  });
+const speak = (api: TestApi, signal?: AbortSignal) => api.post(body, { accept: "audio/pcm" }, { signal });
 
 async function statusOf(answer: Promise<Response>): Promise<number> {
   const { status, body: bytes } = await answer;
@@ -83,18 +62,9 @@ async function statusOf(answer: Promise<Response>): Promise<number> {
 }
 
 /** A model that begins and goes on until the test ends it. */
-function holdStreams(): (call: Call) => Promise<void> {
-  return async (call) => {
-    await call.head(16_000);
-    await call.tone(1600, 16_000);
-    await call.aborted;
-  };
-}
+const holdStreams = () => speakUntil(new Promise(() => undefined), 16_000);
 
-async function away(api: TestApi): Promise<boolean> {
-  const text = await (await fetch(`${api.url}/metrics`)).text();
-  return /^svc_tts_shared_limits_away 1$/m.test(text);
-}
+const away = async ({ url }: TestApi) => (await sampleOf(url, "svc_tts_shared_limits_away ")) === 1;
 
 describe("a key with a rate", () => {
   it("is told what it has left, and then to wait", async () => {
@@ -336,12 +306,8 @@ describe("a key with a number of streams", () => {
   it("gives the place back when the caller is gone before it was taken", async () => {
     const api = await start({ streams: 1 });
     const { hostname, port } = new URL(api.url);
-    const text = JSON.stringify(body);
     const socket = connect(Number(port), hostname, () => {
-      socket.write(
-        `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${api.key}\r\naccept: audio/pcm\r\n` +
-          `content-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
-      );
+      socket.write(rawSpeech(api, body, "audio/pcm"));
       socket.destroySoon();
     });
     await eventually("it is free", async () => (await statusOf(speak(api))) === 200);

@@ -1,16 +1,18 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, utimesSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, utimesSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ports } from "../../../config/contract/names.ts";
 import { freeOffset } from "../../bench/running-server.ts";
+import { rawRequest, rawSpeech } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
+const folder = folderOfTests("run");
 /** Of the ports of all tiers. */
 let offset: number;
 const sentence = "This machine can speak now";
@@ -23,14 +25,13 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "svc-tts-run-"));
+  home = mkdtempSync(join(folder, "home-"));
 });
 
 afterEach(async () => {
   run.child.kill("SIGKILL");
   await run.ended;
   await eventually("nothing is left", () => ourProcesses().length === 0);
-  rmSync(home, { recursive: true });
 });
 
 function start(environment: Record<string, string> = {}): void {
@@ -79,14 +80,7 @@ function openConnections(port: number): number {
   ).length;
 }
 
-function curlLine(): string {
-  return (
-    run
-      .said()
-      .split("\n")
-      .find((line) => line.startsWith("curl ")) ?? ""
-  );
-}
+const curlLine = () => /^curl .*$/m.exec(run.said())?.[0] ?? "";
 
 describe("svc-tts all", () => {
   it("prints a curl line that speaks as it is pasted, takes SVC_TTS_API_KEY too, and a signal stops everything", async () => {
@@ -97,18 +91,9 @@ describe("svc-tts all", () => {
       [readFileSync(join(home, ".local/share/svc-tts/run/key"), "utf8"), 200],
       ["another", 401],
     ] as const) {
-      const answer = await fetch(`http://127.0.0.1:${portOf("api")}/v1/svc-tts`, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${key}`,
-          "content-type": "application/json",
-          accept: "audio/pcm",
-          connection: "close",
-        },
-        body: JSON.stringify({ speaker: "alan", text: "Good morning." }),
-      });
-      await answer.arrayBuffer();
-      expect(answer.status).toBe(status);
+      const request = rawSpeech({ key }, { speaker: "alan", text: "Good morning." }, "audio/pcm");
+      const { text } = await rawRequest(`http://127.0.0.1:${portOf("api")}`, request);
+      expect(text).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     }
 
     expect(curlLine()).toContain(sentence);
@@ -148,12 +133,10 @@ describe("svc-tts all", () => {
   it("restarts the tiers on save with DEV=1, and leaves nothing behind then either", async () => {
     start({ DEV: "1" });
     await speaking();
-    const before = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
+    const pidOfApi = () => ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
+    const before = pidOfApi();
     utimesSync(main, new Date(), new Date());
-    await eventually("the API is another process", () => {
-      const now = ourProcesses().find(({ command }) => command.endsWith("\0api\0"))?.pid;
-      return now !== undefined && now !== before;
-    });
+    await eventually("the API is another process", () => ![undefined, before].includes(pidOfApi()));
     run.child.kill("SIGKILL");
     await eventually("the tiers end too", () => ourProcesses().length === 0);
   });

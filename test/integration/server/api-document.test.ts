@@ -1,14 +1,14 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import { openaiModels, openaiVoices } from "../../../server/api/openai-names.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { decodeAudio, toneOf } from "../../support/audio.ts";
 import { parseEvents } from "../../support/events.ts";
-import { decodeAudio, toneOf } from "../../support/ffmpeg.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
 /** Every code block of these pages is run. */
@@ -39,6 +39,8 @@ const programs: Readonly<Record<string, readonly [program: string, file: string]
   javascript: [process.execPath, "example.mjs"],
 };
 
+const folders = folderOfTests("examples");
+
 let model: ScriptedModel;
 let api: TestApi;
 let folder: string;
@@ -50,8 +52,7 @@ beforeAll(async () => {
     await call.send({ kind: "words", words: [{ word: "Hello", start: 0, end: 0.5 }] });
     await call.end(12_000);
   });
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route, mistv2: route, arcana: route }, { voices });
+  api = await startTestApi(model.url, { voices });
 });
 
 afterAll(async () => {
@@ -60,10 +61,8 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-example-"));
+  folder = mkdtempSync(join(folders, "example-"));
 });
-
-afterEach(() => rmSync(folder, { recursive: true }));
 
 async function expectWritten(name: string): Promise<void> {
   const bytes = readFileSync(join(folder, name));

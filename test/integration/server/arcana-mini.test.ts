@@ -1,10 +1,10 @@
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { openArcana } from "../../../server/engine/arcana/engine.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { hear, modelTier } from "../../support/model-tier.ts";
 import { recognize, type Spoken } from "../../support/recognizer.ts";
 import { englishSentences } from "../../support/texts.ts";
@@ -12,6 +12,7 @@ import { englishSentences } from "../../support/texts.ts";
 /** The recognizer works as long as the speech lasts, longer on a machine with much else to do. */
 vi.setConfig({ testTimeout: 240_000 });
 
+const folders = folderOfTests("models");
 const arcana = { modelId: "arcana", speaker: "luna" } as const;
 const usual = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 const sentence = englishSentences[0];
@@ -88,14 +89,10 @@ describe("a model folder", () => {
     ["manifest.json", '{"kind":"tokens","sha256":{}}', "manifest.json: unknown kind tokens"],
     ["encoder.onnx", undefined, "encoder.onnx"],
   ])("with a wrong %s is refused, by name", async (name, content, says) => {
-    const folder = await mkdtemp(join(tmpdir(), "svc-tts-model-"));
-    try {
-      await cp(own, folder, { recursive: true });
-      if (content === undefined) await rm(join(folder, name));
-      else await writeFile(join(folder, name), content);
-      await expect(openArcana(options, folder)).rejects.toThrow(says);
-    } finally {
-      await rm(folder, { recursive: true });
-    }
+    const folder = join(folders, name);
+    await cp(own, folder, { recursive: true });
+    if (content === undefined) await rm(join(folder, name));
+    else await writeFile(join(folder, name), content);
+    await expect(openArcana(options, folder)).rejects.toThrow(says);
   });
 });

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { copyFileSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { copyFileSync, existsSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -12,23 +11,20 @@ import { createKeyTable, openKeyTableBook } from "../../../server/store/key-tabl
 import { createLexiconTable } from "../../../server/store/lexicon.ts";
 import { createOovStore } from "../../../server/store/oov-store.ts";
 import { runInProcess } from "../../support/command-line.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
 const run = promisify(execFile);
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 const now = () => Date.now();
 
-let folder: string;
+const folder = folderOfTests("backup");
 let postgres: TestPostgres;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-backup-"));
   postgres = await startPostgres();
 });
-afterAll(async () => {
-  await postgres.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => postgres.stop());
 
 /** A process of its own beside those that write. */
 function backUpByProcess(database: string, to: string) {

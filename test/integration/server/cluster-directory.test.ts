@@ -125,10 +125,19 @@ const removeSlice = (service: string) =>
     name: `${service}-x1`,
   });
 
-const sees = (service: string, urls: readonly string[]) => () =>
-  JSON.stringify(directory.replicas(route(service))) === JSON.stringify(urls);
+const sees =
+  (service: string, ...addresses: readonly string[]) =>
+  () =>
+    directory.replicas(route(service)).join() === addresses.map((one) => `http://${one}:8080`).join();
 
 const ofSlices = ({ path }: ProxiedRequest) => path.endsWith("/endpointslices");
+
+async function watchTheFirstState(): Promise<void> {
+  await table([route("demo-mist")]);
+  await putSlice("demo-mist", ["10.0.0.1"]);
+  await eventually("the first state", sees("demo-mist", "10.0.0.1"));
+  await eventually("both are watched", () => proxy.openWatches === 2);
+}
 
 describe("the directory of a cluster", () => {
   it("knows nothing until the table is there, and then follows it", async () => {
@@ -144,11 +153,11 @@ describe("the directory of a cluster", () => {
     await table([route("demo-mist")]);
     await putSlice("other", ["10.0.0.7"]);
     await putSlice("demo-mist", ["10.0.0.1"]);
-    await eventually("the first replica", sees("demo-mist", ["http://10.0.0.1:8080"]));
+    await eventually("the first replica", sees("demo-mist", "10.0.0.1"));
     await putSlice("demo-mist", ["10.0.0.1", "10.0.0.2"]);
-    await eventually("the second", sees("demo-mist", ["http://10.0.0.1:8080", "http://10.0.0.2:8080"]));
+    await eventually("the second", sees("demo-mist", "10.0.0.1", "10.0.0.2"));
     await removeSlice("demo-mist");
-    await eventually("none", sees("demo-mist", []));
+    await eventually("none", sees("demo-mist"));
     expect(directory.replicas(route("other"))).toEqual([]);
     expect(proxy.requests.find(ofSlices)?.query.get("labelSelector")).toBe(
       "kubernetes.io/service-name in (demo-mist)",
@@ -156,38 +165,30 @@ describe("the directory of a cluster", () => {
     expect(directory.replicas(route("demo-mist", { idle: true }))).toEqual([]);
   });
 
+  const expired = '{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}';
   it.each<[what: string, fault: () => void]>([
-    [
-      "an expired version (410)",
-      () => proxy.sayOnWatches('{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}'),
-    ],
+    ["an expired version (410)", () => proxy.sayOnWatches(expired)],
     ["a dropped connection", () => proxy.cutWatches()],
     ["an event that is not JSON", () => proxy.sayOnWatches("<html>")],
   ])("loses no change to %s", async (_what, fault) => {
-    await table([route("demo-mist")]);
-    await putSlice("demo-mist", ["10.0.0.1"]);
-    await eventually("the first state", sees("demo-mist", ["http://10.0.0.1:8080"]));
-    await eventually("both are watched", () => proxy.openWatches === 2);
+    await watchTheFirstState();
     // the change's own event never arrives
     proxy.stallWatches();
     await putSlice("demo-mist", ["10.0.0.9"]);
     fault();
-    await eventually("the state after the fault", sees("demo-mist", ["http://10.0.0.9:8080"]));
+    await eventually("the state after the fault", sees("demo-mist", "10.0.0.9"));
   });
 
   it("keeps the last good state while the API server is away, and catches up when it is back", async () => {
-    await table([route("demo-mist")]);
-    await putSlice("demo-mist", ["10.0.0.1"]);
-    await eventually("the first state", sees("demo-mist", ["http://10.0.0.1:8080"]));
-    await eventually("both are watched", () => proxy.openWatches === 2);
+    await watchTheFirstState();
     proxy.rule = () => ({ kind: "answer", status: 500 });
     proxy.cutWatches();
     const before = proxy.requests.length;
     await eventually("it tries again and again", () => proxy.requests.length > before + 3);
-    expect(sees("demo-mist", ["http://10.0.0.1:8080"])()).toBe(true);
+    expect(sees("demo-mist", "10.0.0.1")()).toBe(true);
     await putSlice("demo-mist", ["10.0.0.2"]);
     proxy.rule = () => undefined;
-    await eventually("the new state", sees("demo-mist", ["http://10.0.0.2:8080"]));
+    await eventually("the new state", sees("demo-mist", "10.0.0.2"));
   });
 
   it("keeps the last good table when a wrong one comes, and says so", async () => {

@@ -1,34 +1,31 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { joined } from "../../support/people.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
-import { type Page, Visitor } from "../../support/visitor.ts";
+import { invited, joined, type Page, Visitor } from "../../support/visitor.ts";
 
 const password = "four plain words here";
 const inGerman = { "accept-language": "de-AT,de;q=0.9,en;q=0.5" };
 
+const folder = folderOfTests("languages");
+writeFileSync(join(folder, "setup"), "setup");
+
 let model: ScriptedModel;
-let folder: string;
 let api: TestApi;
 let owner: Visitor;
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.1));
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-languages-"));
-  writeFileSync(join(folder, "setup"), "setup");
   const dashboard = { url: "https://tts.example.com", setupFile: join(folder, "setup") };
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route }, { database: join(folder, "svc-tts.db"), dashboard });
+  api = await startTestApi(model.url, { database: join(folder, "svc-tts.db"), dashboard });
   owner = new Visitor(api.url);
   await owner.post("/dashboard/setup", { token: "setup", name: "ada", password });
 });
 afterAll(async () => {
   await api.stop();
   await model.close();
-  rmSync(folder, { recursive: true });
 });
 
 function languageOf({ text, headers }: Page): readonly (string | null | undefined)[] {
@@ -79,9 +76,7 @@ describe("the language of a page", () => {
     const fields = { token: "a&b", name: "ada", password };
     const first = await new Visitor(api.url).post("/dashboard/setup", fields);
     expect([first.status, backOf(first)]).toEqual([400, "/dashboard/setup?token=a%26b"]);
-    await owner.get("/dashboard/people");
-    const { text } = await owner.post("/dashboard/people", { name: "joe", role: "viewer", team: "red" });
-    const link = /join\?link=([\w-]+)/.exec(text)?.[1] ?? "";
+    const link = await invited(owner, { name: "joe", role: "viewer", team: "red" });
     const visitor = new Visitor(api.url);
     const refused = await visitor.post("/dashboard/join", { link, password: "short" });
     expect([refused.status, backOf(refused)]).toEqual([400, `/dashboard/join?link=${link}`]);

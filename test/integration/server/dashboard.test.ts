@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
@@ -10,24 +9,24 @@ import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
-import { joined as joinedBy } from "../../support/people.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
-import { type Page, Visitor } from "../../support/visitor.ts";
+import { joined as joinedBy, keyOn, newKey, type Page, Visitor } from "../../support/visitor.ts";
 
 const clock = new FakeClock();
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";
 const password = "four plain words here";
 
+const folder = folderOfTests("dashboard");
+writeFileSync(join(folder, "setup"), `${setupToken}\n`);
+
 let model: ScriptedModel;
-let folder: string;
 let database: string;
 let api: TestApi;
 let owner: Visitor;
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.1));
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-dashboard-"));
-  writeFileSync(join(folder, "setup"), `${setupToken}\n`);
 });
 beforeEach(async () => {
   database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
@@ -35,10 +34,7 @@ beforeEach(async () => {
   owner = new Visitor(api.url);
 });
 afterEach(() => api.stop());
-afterAll(async () => {
-  await model.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => model.close());
 
 function start(
   url: string,
@@ -46,13 +42,8 @@ function start(
   more: Partial<ApiSettings> = {},
   environment: ApiEnvironment = {},
 ): Promise<TestApi> {
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
   const dashboard = { url, setupFile: join(folder, setup) };
-  return startTestApi(
-    { mist: route, mistv2: route, arcana: route },
-    { database, dashboard, ...more },
-    { clock, ...environment },
-  );
+  return startTestApi(model.url, { database, dashboard, ...more }, { clock, ...environment });
 }
 
 function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Page> {
@@ -61,12 +52,6 @@ function setUp(visitor: Visitor, more: Record<string, string> = {}): Promise<Pag
 
 function joined(name: string, role: string, team: string): Promise<Visitor> {
   return joinedBy(owner, api.url, { name, role, team, password });
-}
-
-async function makeKey(visitor: Visitor, name: string, more: Record<string, string> = {}): Promise<string> {
-  await visitor.get("/dashboard/keys");
-  const page = await visitor.post("/dashboard/keys", { name, scopes: "tts:write", ...more });
-  return /id="new-key">(svc_\w+)</.exec(page.text)?.[1] ?? `no key: ${page.status}`;
 }
 
 async function statusOf(key: string): Promise<number> {
@@ -141,7 +126,7 @@ describe("a sign-in", () => {
     expect((await visitor.get("/dashboard/keys")).status).toBe(200);
     const { cookie } = visitor;
     expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
-    visitor.cookie = cookie; // as who copied it would
+    visitor.cookie = cookie; // a copy of it
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
   });
 
@@ -294,22 +279,20 @@ describe("the token page", () => {
   beforeEach(() => setUp(owner));
 
   it("makes a key that speaks, shows it once, counts its use, and revokes it", async () => {
-    const key = await makeKey(owner, "app", { streams: "3" });
+    const key = await newKey(owner, "app", { streams: "3" });
     await eventuallyOn(clock, "the key is known", async () => (await statusOf(key)) === 200);
     const page = await owner.get("/dashboard/keys");
     expect(page.text).toContain("3 at once");
     expect(page.text).not.toContain(key);
-    const fresh = /id="new-key">(svc_\w+)</.exec(
-      (await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })).text,
-    )?.[1];
-    await eventuallyOn(clock, "the new secret is known", async () => (await statusOf(fresh ?? "")) === 200);
+    const fresh = keyOn(await owner.post("/dashboard/keys/rotate", { key: "app", overlapHours: "1" })) ?? "";
+    await eventuallyOn(clock, "the new secret is known", async () => (await statusOf(fresh)) === 200);
     expect(await statusOf(key)).toBe(200);
     await eventuallyOn(clock, "its use is counted", async () =>
       /\d today/.test((await owner.get("/dashboard/keys")).text),
     );
     await owner.post("/dashboard/keys/revoke", { key: "app" });
     await eventuallyOn(clock, "neither counts any more", async () => (await statusOf(key)) === 401);
-    expect(await statusOf(fresh ?? "")).toBe(401);
+    expect(await statusOf(fresh)).toBe(401);
   });
 
   it("says what is wrong with a form beside its field, keeps what was written, and makes nothing", async () => {
@@ -322,15 +305,15 @@ describe("the token page", () => {
     expect(page.text).toMatch(/id="expiresAt-help" class="wrong">must be a time to come/);
     expect(page.text).toContain('value="2001-01-01"');
     expect(page.text).toContain("There are no keys yet.");
-    await makeKey(owner, "app");
-    expect(await makeKey(owner, "app")).toBe("no key: 409");
+    await newKey(owner, "app");
+    expect(await newKey(owner, "app")).toBe("no key: 409");
   });
 
   it("shows members and viewers their team's keys alone, and lets viewers change nothing", async () => {
-    await makeKey(owner, "red-app", { team: "red" });
+    await newKey(owner, "red-app", { team: "red" });
     const member = await joined("bob", "member", "blue");
-    expect(await makeKey(member, "blue-app")).toMatch(/^svc_/);
-    expect(await makeKey(member, "sly", { team: "red" })).toBe("no key: 400");
+    expect(await newKey(member, "blue-app")).toMatch(/^svc_/);
+    expect(await newKey(member, "sly", { team: "red" })).toBe("no key: 400");
     const page = await member.get("/dashboard/keys");
     expect(page.text).toContain("blue-app");
     expect(page.text).not.toContain("red-app");
@@ -342,7 +325,7 @@ describe("the token page", () => {
       expect((await member.get(`/dashboard/${path}`)).status).toBe(403);
     const viewer = await joined("eve", "viewer", "red");
     expect((await viewer.get("/dashboard/keys")).text).toContain("red-app");
-    expect(await makeKey(viewer, "mine")).toBe("no key: 403");
+    expect(await newKey(viewer, "mine")).toBe("no key: 403");
     const changes = (await owner.get("/dashboard/changes")).text;
     expect(changes).toMatch(
       /<td>bob<\/td><td>key created<\/td><td>blue-app<\/td><td>tts:write of blue<\/td>/,
@@ -361,11 +344,11 @@ describe("a member's keys", () => {
     owner.cookie = cookie;
     const member = await joined("bob", "member", "blue");
     expect((await member.get("/dashboard/keys")).text).not.toContain('value="admin"');
-    expect(await makeKey(member, "root", { scopes: "admin" })).toBe("no key: 400");
-    expect(await makeKey(member, "fast", { streams: "5" })).toBe("no key: 400");
-    expect(await makeKey(member, "app", { streams: "4", requestsPerMinute: "1000" })).toMatch(/^svc_/);
+    expect(await newKey(member, "root", { scopes: "admin" })).toBe("no key: 400");
+    expect(await newKey(member, "fast", { streams: "5" })).toBe("no key: 400");
+    expect(await newKey(member, "app", { streams: "4", requestsPerMinute: "1000" })).toMatch(/^svc_/);
     const more = { scopes: "admin", team: "blue", streams: "5" };
-    expect(await makeKey(owner, "blue-root", more)).toMatch(/^svc_/);
+    expect(await newKey(owner, "blue-root", more)).toMatch(/^svc_/);
     const rotate = (visitor: Visitor) =>
       visitor.post("/dashboard/keys/rotate", { key: "blue-root", overlapHours: "24" });
     await member.get("/dashboard/keys");
@@ -446,7 +429,7 @@ describe("people", () => {
       .map(([, id]) => id)
       .filter((_, i) => i % 2 === 0);
     expect(page.text).not.toContain("revokeKeys");
-    await makeKey(member, "bobs-app");
+    await newKey(member, "bobs-app");
     expect((await owner.get("/dashboard/people")).text).toContain("made or rotated: bobs-app");
     const removal = { id: bobs, revokeKeys: "on" };
     expect((await owner.post("/dashboard/people/remove", removal)).status).toBe(303);
@@ -572,8 +555,7 @@ describe("/v1/keys", () => {
 
 describe("a server without a dashboard", () => {
   it("has neither its pages nor, without a database, the paths of keys", async () => {
-    const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-    const plain = await startTestApi({ mist: route });
+    const plain = await startTestApi(model.url);
     for (const path of ["/dashboard", "/dashboard/login", "/v1/keys"]) {
       expect((await fetch(`${plain.url}${path}`)).status).toBe(404);
     }

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { stringify } from "yaml";
 import { acceptedTokensKey } from "../../../config/contract/names.ts";
 import { readTelemetry } from "../../../server/cli/telemetry-settings.ts";
@@ -42,6 +42,11 @@ const environment = () => ({
   OTEL_METRIC_EXPORT_INTERVAL: "200",
 });
 const resource = () => ({ "service.name": "voices", test: `,${test}` });
+
+const sending = (url: string, protocol = "http/protobuf") => ({
+  OTEL_COLLECTOR_PROTOCOL: protocol,
+  OTEL_COLLECTOR_ENDPOINT: url,
+});
 
 let receiver: OtlpReceiver;
 beforeAll(async () => {
@@ -94,18 +99,17 @@ describe("the real collector", () => {
       OTEL_COLLECTOR_ENDPOINT: `http://127.0.0.1:${collector.ports.grpc}`,
       ...environment(),
     });
-    try {
-      const { samples, rate } = await hear(arcana.url, hello);
-      expect((await invoke(arcana.url, { ...hello, speaker: "nobody" })).status).toBe(400);
-      await eventually("a reading of the GPU", () => names().includes(gpuLoad));
-      await arcana.kill("SIGTERM");
-      await eventually("the last flush", () => invocations() === 2 && streams() === 0);
-      expectAllFive(samples.length / rate);
-      held.exercised("6.3", "6.4");
-    } finally {
+    onTestFinished(async () => {
       await arcana.kill("SIGKILL");
       files.remove();
-    }
+    });
+    const { samples, rate } = await hear(arcana.url, hello);
+    expect((await invoke(arcana.url, { ...hello, speaker: "nobody" })).status).toBe(400);
+    await eventually("a reading of the GPU", () => names().includes(gpuLoad));
+    await arcana.kill("SIGTERM");
+    await eventually("the last flush", () => invocations() === 2 && streams() === 0);
+    expectAllFive(samples.length / rate);
+    held.exercised("6.3", "6.4");
   });
 
   it.each(["http/protobuf", "http/json"])(
@@ -118,8 +122,7 @@ describe("the real collector", () => {
         generator: "flite",
         engineProcesses: 1,
         telemetry: readTelemetry({
-          OTEL_COLLECTOR_PROTOCOL: protocol,
-          OTEL_COLLECTOR_ENDPOINT: `http://127.0.0.1:${collector.ports.http}`,
+          ...sending(`http://127.0.0.1:${collector.ports.http}`, protocol),
           ...environment(),
         }),
       });
@@ -205,11 +208,7 @@ describe("arcana's metrics", () => {
     ["http/json", "application/json"],
     ["http/protobuf", "application/x-protobuf"],
   ])("go out by %s as %s, to a path of their own", async (protocol, type) => {
-    const telemetry = await start(
-      { OTEL_COLLECTOR_PROTOCOL: protocol, OTEL_COLLECTOR_ENDPOINT: receiver.url },
-      noGpu,
-      new FakeClock(),
-    );
+    const telemetry = await start(sending(receiver.url, protocol), noGpu, new FakeClock());
     await telemetry.stop();
     expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
   });
@@ -218,10 +217,7 @@ describe("arcana's metrics", () => {
 
   it("leave no more than one send under way while the collector is silent, and one line in the log", async () => {
     await using silent = await startSilentCollector();
-    const telemetry = await start(
-      { OTEL_COLLECTOR_PROTOCOL: "http/protobuf", OTEL_COLLECTOR_ENDPOINT: silent.url },
-      noGpu,
-    );
+    const telemetry = await start(sending(silent.url), noGpu);
     await eventually("several sends", () => silent.tries() > 3 && complaints().length > 0);
     expect(silent.open()).toBeLessThan(3);
     expect(complaints()).toHaveLength(1);
@@ -241,15 +237,8 @@ describe("arcana's metrics", () => {
   it("hold no stop back for longer than their last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
-    const telemetry = await start(
-      {
-        OTEL_COLLECTOR_PROTOCOL: "http/protobuf",
-        OTEL_COLLECTOR_ENDPOINT: silent.url,
-        OTEL_METRIC_EXPORT_INTERVAL: "3600000",
-      },
-      noGpu,
-      clock,
-    );
+    const settings = { ...sending(silent.url), OTEL_METRIC_EXPORT_INTERVAL: "3600000" };
+    const telemetry = await start(settings, noGpu, clock);
     const stopped = telemetry.stop();
     await eventually("the last flush", () => silent.tries() === 1);
     await clock.advance(lastFlushMs);
@@ -259,10 +248,7 @@ describe("arcana's metrics", () => {
 
   it("lose no count while the collector is away", async () => {
     receiver.status = 400;
-    const telemetry = await start(
-      { OTEL_COLLECTOR_PROTOCOL: "http/json", OTEL_COLLECTOR_ENDPOINT: receiver.url },
-      noGpu,
-    );
+    const telemetry = await start(sending(receiver.url, "http/json"), noGpu);
     speak(telemetry);
     await eventually("the complaint", () => complaints().length > 0);
     receiver.status = 200;

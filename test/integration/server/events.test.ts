@@ -1,12 +1,11 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { defaultLimits } from "../../../server/api/parts.ts";
 import type { ApiEnvironment } from "../../../server/api/start.ts";
-import { Failure } from "../../../server/errors.ts";
 import { startTestApi } from "../../support/api-tier.ts";
-import { joinChunks, parseEvents } from "../../support/events.ts";
+import { parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+import { fail, type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 
 const open: { stop?: () => Promise<void>; close?: () => Promise<void> }[] = [];
 
@@ -17,8 +16,7 @@ afterEach(async () => {
 async function start(script: ScriptedModel["script"], environment: ApiEnvironment = {}) {
   const model = await startScriptedModel(script);
   open.push(model);
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  const api = await startTestApi({ mist: route, arcana: route }, {}, environment);
+  const api = await startTestApi(model.url, {}, environment);
   open.push(api);
   return { api, model };
 }
@@ -26,49 +24,7 @@ async function start(script: ScriptedModel["script"], environment: ApiEnvironmen
 const accept = { accept: "text/event-stream" };
 const mist = { speaker: "abbie", text: "Hello there.", audioFormat: "pcm" };
 
-const words = [
-  { word: "Hello", start: 0.012_345, end: 0.25 },
-  { word: "there.", start: 0.25, end: 0.3 },
-];
-
-/** Word times come when the engine knows them: some before, some after the audio that they tell of. */
-const speakWords: ScriptedModel["script"] = async (call) => {
-  await call.head(16_000);
-  await call.send({ kind: "words", words: words.slice(0, 1) });
-  for (let i = 0; i < 3; i++) await call.tone(1600, 16_000);
-  await call.send({ kind: "words", words: words.slice(1) });
-  await call.end(4800);
-};
-
 describe("an event stream", () => {
-  it("is chunks, then exactly one timestamps, then done, and nothing after", async () => {
-    const { api } = await start(speakWords);
-    const answer = await api.post({ ...mist, samplingRate: 8000 }, accept);
-    expect(answer.headers.get("content-type")).toBe("text/event-stream");
-    const events = parseEvents(await answer.text());
-    const names = events.map(({ name }) => name);
-    expect(names.slice(-2)).toEqual(["timestamps", "done"]);
-    expect(new Set(names.slice(0, -2))).toEqual(new Set(["chunk"]));
-    for (const { name, data } of events) {
-      if (name === "chunk") expect(data).toEqual({ data: expect.any(String) });
-    }
-    expect(joinChunks(events).length).toBe(2 * 2400);
-  });
-
-  it("has word times in seconds as the engine gave them, whatever the rate of the answer", async () => {
-    const { api } = await start(speakWords);
-    for (const samplingRate of [4000, 22_050, 44_100]) {
-      const events = parseEvents(await (await api.post({ ...mist, samplingRate }, accept)).text());
-      expect(events.at(-2)).toEqual({
-        name: "timestamps",
-        data: {
-          word_timestamps: { words: ["Hello", "there."], start: [0.012_345, 0.25], end: [0.25, 0.3] },
-        },
-      });
-      expect(events.at(-1)).toEqual({ name: "done", data: { done: true } });
-    }
-  });
-
   it("has a chunk and three empty lists when nothing was said", async () => {
     const { api } = await start(async (call) => {
       await call.head(16_000);
@@ -112,12 +68,7 @@ describe("an event stream", () => {
   });
 
   it("that fails after the first chunk says why in an error event, and has no done", async () => {
-    const { api } = await start(async (call) => {
-      await call.head(16_000);
-      await call.tone(1600, 16_000);
-      await call.send({ kind: "error", failure: new Failure("model_failed", "The voice broke.") });
-      call.close();
-    });
+    const { api } = await start(fail({ rate: 16_000 }));
     const answer = await api.post({ ...mist, samplingRate: 16_000 }, accept);
     expect(answer.status).toBe(200);
     const events = parseEvents(await answer.text());

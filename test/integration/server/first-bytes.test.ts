@@ -1,24 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
+import { type ScriptedModel, speakUntil, startScriptedModel } from "../../support/scripted-model.ts";
 import { variants } from "../contract/audio-rows.ts";
 
-const engineRate = 24_000;
 let api: TestApi;
 let model: ScriptedModel;
 let release: () => void;
 
 beforeAll(async () => {
-  model = await startScriptedModel(async (call) => {
+  model = await startScriptedModel((call) => {
     const { promise, resolve } = Promise.withResolvers<void>();
     release = resolve;
-    await call.head(engineRate);
-    await call.tone(engineRate / 5, engineRate);
-    await promise;
-    await call.end(engineRate / 5);
+    return speakUntil(promise)(call);
   });
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route, arcana: route });
+  api = await startTestApi(model.url);
 });
 
 afterAll(async () => {

@@ -4,7 +4,7 @@ import type { RunningTier } from "../../../server/model/tier.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
-import { tinyCodec } from "../../support/generator/tiny-codec.ts";
+import { tinyCodec } from "../../support/generator/tiny-model.ts";
 import { modelTier } from "../../support/model-tier.ts";
 
 /** Frames that the model writes before it holds still: enough for the first sound, far fewer than the caller asked for. */

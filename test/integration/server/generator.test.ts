@@ -12,10 +12,14 @@ import type { RunningTier } from "../../../server/model/tier.ts";
 import type { Invocation } from "../../../server/speech.ts";
 import type { WireFrame } from "../../../server/wire.ts";
 import { eventually } from "../../support/eventually.ts";
-import { type TinyModelFolder, tinyManifest } from "../../support/generator/model-folder.ts";
+import {
+  decodedAtOnce,
+  seamError,
+  type TinyModelFolder,
+  tinyManifest,
+} from "../../support/generator/model-folder.ts";
 import { ScriptedVllm } from "../../support/generator/scripted-vllm.ts";
-import { tinyCodec } from "../../support/generator/tiny-codec.ts";
-import { decodedAtOnce, seamError } from "../../support/generator/whole-decoding.ts";
+import { tinyCodec } from "../../support/generator/tiny-model.ts";
 import { coldModelTier, framesOf, hear, invoke, modelTier } from "../../support/model-tier.ts";
 import { leasePort } from "../../support/port-lease.ts";
 import { childrenWith, processGone } from "../../support/processes.ts";
@@ -30,7 +34,7 @@ const arcana: Partial<Invocation> = {
   text: "Hello there.",
   sampling: usual,
 };
-const ownerFile = fileURLToPath(new URL("../../support/generator/owner/main.ts", import.meta.url));
+const ownerFile = fileURLToPath(new URL("../../support/engine-programs/main.ts", import.meta.url));
 
 let vllm: ScriptedVllm;
 let tier: RunningTier;
@@ -329,7 +333,7 @@ describe("the vLLM that is run here", () => {
 
   test("ends with its owner, however that goes", async () => {
     const own = await ScriptedVllm.create();
-    const owner = spawn(process.execPath, [ownerFile, JSON.stringify(own.settings)], {
+    const owner = spawn(process.execPath, [ownerFile, "generator-owner", JSON.stringify(own.settings)], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     const [line] = (await once(createInterface({ input: owner.stdout }), "line")) as [string];

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -12,36 +11,32 @@ import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { runInProcess } from "../../support/command-line.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 const run = promisify(execFile);
 const staleSeconds = 60;
 const lookSeconds = 2;
 const main = join(import.meta.dirname, "../../../server/main.ts");
+const folder = folderOfTests("keys");
 
 let model: ScriptedModel;
-let folder: string;
 let database: string;
 let api: TestApi;
 let clock: FakeClock;
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.1));
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-keys-"));
 });
 beforeEach(() => {
   database = join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
   clock = new FakeClock(Date.now()); // the command line reads the machine's
 });
 afterEach(() => api.stop());
-afterAll(async () => {
-  await model.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => model.close());
 
 async function start(): Promise<void> {
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route }, { database, keysStaleSeconds: staleSeconds }, { clock });
+  api = await startTestApi(model.url, { database, keysStaleSeconds: staleSeconds }, { clock });
 }
 
 /** The command line, as a process of its own beside the running server. */
@@ -53,19 +48,15 @@ async function keysProcess(...words: string[]): Promise<string> {
 /** The same commands in this process. */
 async function keys(...words: string[]): Promise<string> {
   const line = ["keys", ...words, "--database", database];
-  const { code, out, err } = await runInProcess(keysCommands, line, () => clock.nowMs());
+  const { code, out, err } = await runInProcess(keysCommands, line, { now: () => clock.nowMs() });
   expect(code, err).toBe(0);
   return out;
 }
 
 /** Changes without a command line. */
-async function change<T>(act: (book: KeyBook) => Promise<T>): Promise<T> {
+function change<T>(act: (book: KeyBook) => Promise<T>): Promise<T> {
   const opened = openDatabase(database);
-  try {
-    return await act(openKeyTableBook(opened, () => clock.nowMs()));
-  } finally {
-    await opened.close();
-  }
+  return act(openKeyTableBook(opened, () => clock.nowMs())).finally(() => opened.close());
 }
 
 function makeKey(name: string, scopes: readonly Scope[] = ["tts:write"]): Promise<string> {

@@ -1,21 +1,19 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
-import { joined } from "../../support/people.ts";
-import { Visitor } from "../../support/visitor.ts";
+import { folderOfTests } from "../../support/folder.ts";
+import { joined, Visitor } from "../../support/visitor.ts";
 
 const password = "four plain words here";
+const folder = folderOfTests("lexicon");
 
-let folder: string;
 let api: TestApi;
 let owner: Visitor;
 let member: Visitor;
 let viewer: Visitor;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-lexicon-"));
   writeFileSync(join(folder, "setup"), "the-setup-token");
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
   api = await startTestApi({}, { database: join(folder, "svc-tts.db"), dashboard });
@@ -24,10 +22,7 @@ beforeAll(async () => {
   member = await joined(owner, api.url, { name: "bob", role: "member", team: "blue", password });
   viewer = await joined(owner, api.url, { name: "eve", role: "viewer", team: "blue", password });
 });
-afterAll(async () => {
-  await api.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => api.stop());
 
 function pls(...lexemes: readonly (readonly [word: string, phonemes: string])[]): string {
   return `<?xml version="1.0" encoding="UTF-8"?>

@@ -1,9 +1,8 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
@@ -11,15 +10,16 @@ import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
-import { sendEvery } from "../../support/slow-peer.ts";
+import { sendEvery } from "../../support/peers.ts";
 
 /** The API tier on a clock of the test, and a real HTTPS server in the place of the license's issuer. */
 
+const folder = folderOfTests("issuer");
 let certificate: Certificate;
 let issuer: Issuer;
 let server: Server;
-let folder = "";
 let endpoint = "";
 let asked: string[] = [];
 let answer: (response: ServerResponse) => void | Promise<void>;
@@ -41,7 +41,6 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-issuer-"));
   asked = [];
   clock = new FakeClock(Date.now());
   answer = sayGood;
@@ -60,7 +59,6 @@ afterEach(async () => {
   api = undefined;
   server.closeAllConnections();
   server.close();
-  rmSync(folder, { recursive: true });
 });
 
 const seconds = () => Math.floor(clock.nowMs() / 1000);

@@ -1,6 +1,5 @@
 /** PostgreSQL is away for ten minutes while a thousand unknown words come each second; then for longer than there is room. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createOovRecorder, type OovRecorder } from "../../../server/api/oovs/recorder.ts";
@@ -10,6 +9,7 @@ import type { ApiKey } from "../../../server/store/key.ts";
 import { createOovStore } from "../../../server/store/oov-store.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
 /** Five keys, each with ten words, twenty times a second. */
@@ -21,10 +21,10 @@ const everySecond = Array.from({ length: 20 }, () => words).flat();
 const wordsASecond = keys.length * everySecond.length;
 const clock = new FakeClock();
 const began = clock.nowMs();
+const folder = folderOfTests("outage");
 
 let postgres: TestPostgres;
 let database: Database;
-let folder: string;
 let recorder: OovRecorder;
 let dropped = 0;
 const troubles: (string | undefined)[] = [];
@@ -32,7 +32,6 @@ const troubles: (string | undefined)[] = [];
 beforeAll(async () => {
   postgres = await startPostgres();
   database = openDatabase(await postgres.newDatabase());
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-outage-"));
   const spool = await openSpool({
     folder,
     onDropped: (count) => {
@@ -54,7 +53,6 @@ afterAll(async () => {
   await recorder.close();
   await database.close();
   await postgres.stop();
-  rmSync(folder, { recursive: true });
 });
 
 async function meet(seconds: number, all = everySecond): Promise<void> {

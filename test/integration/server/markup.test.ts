@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { languages, voices } from "../../../config/contract/voices.ts";
-import { pseudoRandom, randomText } from "../../support/random-text.ts";
 import { choose } from "../../support/recognizer.ts";
-import { type SpeakingServer, startSpeakingServer, type TimedAnswer } from "../../support/speaking-server.ts";
+import { pseudoRandom } from "../../support/seed.ts";
+import { randomText } from "../../support/texts.ts";
 import { timbresOf } from "../../support/timbre.ts";
+import { type SpeakingServer, startSpeakingServer, type TimedAnswer } from "../../support/whole-server.ts";
 
 let server: SpeakingServer;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { Client } from "undici";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { rawRequest, routeTo, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { seriesOf } from "../../support/metrics.ts";
@@ -12,14 +12,11 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../support
 
 let model: ScriptedModel;
 let api: TestApi;
-const route = (...urls: string[]) => ({
-  mist: urls.map((service, index) => ({ pool: `p${index}`, service, weight: 1, idle: false })),
-});
 const body = { speaker: "abbie", text: "Hello." };
 
 beforeAll(async () => {
   model = await startScriptedModel(speakTone(0.2));
-  api = await startTestApi(route(model.url));
+  api = await startTestApi({ mist: routeTo(model.url) });
 });
 afterAll(async () => {
   await api.stop();
@@ -60,38 +57,36 @@ describe("the API tier counts", () => {
   it("a stream whose audio came too late as one that ran dry, however often it did, and no other", async () => {
     const clock = new FakeClock();
     const shared = api;
-    api = await startTestApi(route(model.url), {}, { clock });
-    try {
-      const dry = () => total("svc_tts_underruns_total", { model: "mist" });
-      /** Listens to the end, and lets time pass after each piece that is `late`. */
-      const dryAfter = async (accept: string, late: boolean) => {
-        let heardBytes = 0;
-        model.script = async (call) => {
-          await call.head(24_000);
-          for (let piece = 0; piece < 3; piece++) {
-            const before = heardBytes;
-            await call.tone(2_400, 24_000);
-            if (accept === "audio/pcm") await eventually("the piece is heard", () => heardBytes > before);
-            if (late) await clock.advance(400);
-          }
-          await call.end(7_200);
-        };
-        // both are counted at the end of an answer
-        await growth("svc_tts_requests_total", { model: "mist" }, async () => {
-          const answer = await ask(accept);
-          for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>)
-            heardBytes += bytes.length;
-        });
-        return dry();
-      };
-      expect(await dryAfter("application/json", true)).toBe(0);
-      expect(await dryAfter("audio/pcm", false)).toBe(0);
-      expect(await dryAfter("audio/pcm", true)).toBe(1);
-    } finally {
+    api = await startTestApi({ mist: routeTo(model.url) }, {}, { clock });
+    onTestFinished(async () => {
       model.script = speakTone(0.2);
       await api.stop();
       api = shared;
-    }
+    });
+    /** Listens to the end, and lets time pass after each piece that is `late`. */
+    const dryAfter = async (accept: string, late: boolean) => {
+      let heardBytes = 0;
+      model.script = async (call) => {
+        await call.head(24_000);
+        for (let piece = 0; piece < 3; piece++) {
+          const before = heardBytes;
+          await call.tone(2_400, 24_000);
+          if (accept === "audio/pcm") await eventually("the piece is heard", () => heardBytes > before);
+          if (late) await clock.advance(400);
+        }
+        await call.end(7_200);
+      };
+      // both are counted at the end of an answer
+      await growth("svc_tts_requests_total", { model: "mist" }, async () => {
+        const answer = await ask(accept);
+        for await (const bytes of answer.body as unknown as AsyncIterable<Uint8Array>)
+          heardBytes += bytes.length;
+      });
+      return total("svc_tts_underruns_total", { model: "mist" });
+    };
+    expect(await dryAfter("application/json", true)).toBe(0);
+    expect(await dryAfter("audio/pcm", false)).toBe(0);
+    expect(await dryAfter("audio/pcm", true)).toBe(1);
   });
 
   it("seconds of audio and of the encoder's work by format, and first audio by variant", async () => {
@@ -112,12 +107,7 @@ describe("the API tier counts", () => {
     const calls = model.calls.length;
     await growth("svc_tts_requests_total", { outcome: "gone", voice: "abbie" }, () =>
       growth("http_requests_total", gone, async () => {
-        const answer = fetch(`${api.url}/v1/svc-tts`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${api.key}`, "content-type": "application/json" },
-          body: JSON.stringify(body),
-          signal: hangUp.signal,
-        });
+        const answer = api.post(body, {}, { signal: hangUp.signal });
         await eventually("the model was asked", () => model.calls.length > calls);
         hangUp.abort();
         await expect(answer).rejects.toThrow();
@@ -149,7 +139,7 @@ describe("the API tier counts", () => {
         ? call.refuse(503, { code: "saturated", detail: "full" }, { "retry-after": "1" })
         : speakTone(0.2)(call);
     const replicas = [await startScriptedModel(firstRefuses), await startScriptedModel(firstRefuses)];
-    const other = await startTestApi(route(...replicas.map(({ url }) => url)));
+    const other = await startTestApi({ mist: routeTo(...replicas.map(({ url }) => url)) });
     const requests = 5;
     for (let i = 0; i < requests; i++) {
       const answer = await other.post(body, { accept: "audio/pcm" });

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { stringify } from "yaml";
@@ -9,18 +8,18 @@ import { createKey, type Scope } from "../../../server/store/key.ts";
 import { toFileEntry } from "../../../server/store/key-file.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { framesOf, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
 const clock = new FakeClock();
+const folder = folderOfTests("oovs");
 
 let tier: RunningTier;
 let model: ScriptedModel;
-let folder: string;
 let api: TestApi | undefined;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-oovs-"));
   // as Hunspell's own: plurals by a rule
   writeFileSync(join(folder, "fr.aff"), "SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n");
   writeFileSync(join(folder, "fr.dic"), "3\nbonjour\nmaison/S\nles\n");
@@ -35,7 +34,6 @@ afterEach(async () => {
 afterAll(async () => {
   await model.close();
   await tier.stop();
-  rmSync(folder, { recursive: true });
 });
 
 async function oovsOf(invocation: Parameters<typeof invoke>[1]): Promise<readonly string[] | undefined> {
@@ -67,9 +65,7 @@ describe("a model tier", () => {
 
 /** An API tier whose keys share words in the team blue, but for `loner`. */
 async function start(service: string): Promise<TestApi> {
-  const route = [{ pool: "p", service, weight: 100, idle: false }];
-  const routes = { mist: route, mistv2: route, arcana: route };
-  api = await startTestApi(routes, service === tier.url ? { voices } : {}, { clock });
+  api = await startTestApi(service, service === tier.url ? { voices } : {}, { clock });
   return api;
 }
 
@@ -110,32 +106,23 @@ describe("saveOovs", () => {
       await answer.arrayBuffer();
       return answer.status;
     };
-    await eventuallyOn(
-      clock,
-      "the keys are read",
-      async () => (await speak(keys.loner, {}, "audio/basic")) === 200,
-    );
-    for (const accept of ["audio/pcm", "audio/wav", "audio/mpeg"]) {
-      expect(await speak(keys.writer, { modelId: "mist" }, accept)).toBe(200);
+    const isKnown = async () => (await speak(keys.loner, {}, "audio/basic")) === 200;
+    await eventuallyOn(clock, "the keys are read", isKnown);
+    for (const [more, accept] of [
+      ...["audio/pcm", "audio/wav", "audio/mpeg"].map((accept) => [{ modelId: "mist" }, accept] as const),
+      [{ audioFormat: "wav" }, "application/json"],
+      [{ audioFormat: "mp3" }, "application/json"],
+      [{ audioFormat: "ogg", samplingRate: 8000 }, "application/json"],
+    ] as const) {
+      expect(await speak(keys.writer, more, accept)).toBe(200);
     }
-    for (const audioFormat of ["wav", "mp3"]) {
-      expect(await speak(keys.writer, { audioFormat }, "application/json")).toBe(200);
-    }
-    expect(await speak(keys.writer, { audioFormat: "ogg", samplingRate: 8000 }, "application/json")).toBe(
-      200,
-    );
     const asked = model.calls.length;
     expect(await speak(keys.writer, {}, "text/event-stream")).toBe(200);
     expect(await speak(keys.writer, { saveOovs: false }, "audio/pcm")).toBe(200);
-    expect(model.calls.slice(asked).map(({ invocation }) => invocation.saveOovs)).toEqual([
-      undefined,
-      undefined,
-    ]);
-    await eventuallyOn(
-      clock,
-      "they are there",
-      async () => (await saved(running, keys.reader))[0]?.count === 6,
-    );
+    const saves = model.calls.slice(asked).map(({ invocation }) => invocation.saveOovs);
+    expect(saves).toEqual([undefined, undefined]);
+    const isSaved = async () => (await saved(running, keys.reader))[0]?.count === 6;
+    await eventuallyOn(clock, "they are there", isSaved);
     const [word] = await saved(running, keys.reader, "?language=en&limit=5");
     expect(word).toMatchObject({ word: "zorblaxian", language: "eng", count: 6 });
     expect(word).toHaveProperty("firstSeen", expect.stringMatching(/^\d{4}-.*Z$/));
@@ -151,35 +138,21 @@ describe("saveOovs", () => {
     await eventuallyOn(clock, "the keys are read", async () => (await ask("", keys.reader)).status === 200);
     expect((await ask("", keys.writer)).status).toBe(403);
     expect((await ask("", running.key)).status).toBe(401);
-    for (const query of [
-      "?limit=0",
-      "?limit=many",
-      "?limit=10001",
-      "?language=klingon",
-      "?language=a&language=b",
-    ]) {
-      expect((await ask(query, keys.reader)).status).toBe(400);
-    }
+    const wrong = ["limit=0", "limit=many", "limit=10001", "language=klingon", "language=a&language=b"];
+    for (const query of wrong) expect((await ask(`?${query}`, keys.reader)).status).toBe(400);
   });
 
   it("goes the whole way to an engine and back", async () => {
     const running = await start(tier.url);
     writeFileSync(join(running.folder, "token"), internalToken);
     const keys = addKeys(running);
-    const speak = () =>
-      running.post(
-        { speaker: "alan", text: "The zorblaxian.", saveOovs: true },
-        { authorization: `Bearer ${keys.loner}`, accept: "audio/pcm" },
-      );
-    await eventuallyOn(
-      clock,
-      "it is spoken",
-      async () =>
-        (await speak().then(async (answer) => {
-          await answer.arrayBuffer();
-          return answer.status;
-        })) === 200,
-    );
+    const headers = { authorization: `Bearer ${keys.loner}`, accept: "audio/pcm" };
+    const isSpoken = async () => {
+      const answer = await running.post({ ...body, speaker: "alan" }, headers);
+      await answer.arrayBuffer();
+      return answer.status === 200;
+    };
+    await eventuallyOn(clock, "it is spoken", isSpoken);
     await eventuallyOn(clock, "they are there", async () => (await saved(running, keys.loner)).length === 1);
     expect(await saved(running, keys.loner)).toMatchObject([{ word: "zorblaxian" }]);
   });

@@ -22,11 +22,8 @@ async function model(script: ScriptedModel["script"]): Promise<ScriptedModel> {
 }
 
 const speak = async () => {
-  const answer = await fetch(`${api.url}/v1/svc-tts`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${api.key}`, "content-type": "application/json", accept: "audio/pcm" },
-    body: JSON.stringify({ text: "Good morning.", speaker: "luna", modelId: "arcana" }),
-  });
+  const body = { text: "Good morning.", speaker: "luna", modelId: "arcana" };
+  const answer = await api.post(body, { accept: "audio/pcm" });
   return { status: answer.status, bytes: (await answer.arrayBuffer()).byteLength };
 };
 

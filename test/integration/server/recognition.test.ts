@@ -8,9 +8,13 @@ import { prepareSpeech } from "../../../server/model/synthesis.ts";
 import type { WordTime } from "../../../server/speech.ts";
 import { plainInvocation } from "../../support/model-tier.ts";
 import { align, choose, recognizeEach, type Spoken } from "../../support/recognizer.ts";
-import { type SpeakingServer, startSpeakingServer, type TimedAnswer } from "../../support/speaking-server.ts";
-import { overTelephone } from "../../support/telephone.ts";
 import { englishSentences } from "../../support/texts.ts";
+import {
+  overTelephone,
+  type SpeakingServer,
+  startSpeakingServer,
+  type TimedAnswer,
+} from "../../support/whole-server.ts";
 
 /** The recognizer works as long as the speech lasts, longer on a machine with much else to do. */
 vi.setConfig({ testTimeout: 240_000 });

@@ -1,10 +1,15 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { ApiLoad, PoolLoad } from "../../../config/contract/load.ts";
 import type { Route } from "../../../config/contract/routing.ts";
-import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { sampleOf, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
+import {
+  type ScriptedModel,
+  speakTone,
+  speakUntil,
+  startScriptedModel,
+} from "../../support/scripted-model.ts";
 
 /** A pool at zero over real sockets: who asks is held until it is there, within bounds. */
 
@@ -38,13 +43,7 @@ async function reroute(more: Partial<Route>): Promise<void> {
   await clock.advance(readMs);
 }
 
-const speak = (signal?: AbortSignal) =>
-  fetch(`${api.url}/v1/svc-tts`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${api.key}`, "content-type": "application/json", accept: "audio/pcm" },
-    body: JSON.stringify(words),
-    ...(signal && { signal }),
-  });
+const speak = (signal?: AbortSignal) => api.post(words, { accept: "audio/pcm" }, { signal });
 
 /** Reads one line, as the operator reads many. */
 async function load(token = "internal-token"): Promise<PoolLoad> {
@@ -162,19 +161,12 @@ describe("what the operator scales by", () => {
   it("counts streams by replica, and how soon their first audio came", async () => {
     const finish = Promise.withResolvers<void>();
     await asleep(undefined, { idle: false });
-    model.script = async (call) => {
-      await call.head(24_000);
-      await call.tone(2_400, 24_000);
-      await finish.promise;
-      await call.end(2_400);
-    };
+    model.script = speakUntil(finish.promise);
     const answers = [speak(), speak()];
     await eventually("both speak", async () => (await load()).streams === 2);
     expect((await load()).replicas).toEqual({ [model.url]: 2 });
     await eventually("both were heard", async () => (await load()).firstAudioMs !== undefined);
-    expect(await (await fetch(`${api.url}/metrics`)).text()).toContain(
-      'svc_tts_pool_streams{pool="voice"} 2',
-    );
+    expect(await sampleOf(api.url, 'svc_tts_pool_streams{pool="voice"}')).toBe(2);
     finish.resolve();
     for (const answer of answers) await (await answer).arrayBuffer();
     await eventually("both are over", async () => (await load()).streams === 0);

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "kysely/migration";
@@ -9,24 +7,21 @@ import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import type { Schema } from "../../../server/store/migrate.ts";
 import { migrations, oldestReader } from "../../../server/store/schema.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
-let folder: string;
+const folder = folderOfTests("schema");
 let postgres: TestPostgres;
 let files = 0;
 const open: Database[] = [];
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-schema-"));
   postgres = await startPostgres();
 });
 afterEach(async () => {
   for (const database of open.splice(0)) await database.close();
 });
-afterAll(async () => {
-  await postgres.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => postgres.stop());
 
 function opened(place: string, schema?: Schema): Database {
   const database = openDatabase(place, schema && { schema });
@@ -71,13 +66,7 @@ const executed = (database: Database) =>
   });
 
 describe.each([
-  [
-    "SQLite",
-    async () => {
-      files += 1;
-      return join(folder, `${files}.db`);
-    },
-  ],
+  ["SQLite", async () => join(folder, `${files++}.db`)],
   ["PostgreSQL", () => postgres.newDatabase()],
 ])("a database in %s", (_, newPlace) => {
   it("that a newer release has extended serves this release beside the newer one", async () => {

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { pythonWith } from "../../support/python.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
 
@@ -12,27 +11,22 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../support
 const examples = process.env.FUZZ_EXAMPLES ?? "5";
 const limitSeconds = process.env.FUZZ_SECONDS ?? "15";
 const seed = process.env.FUZZ_EXAMPLES === undefined ? ["--seed", "1"] : [];
+const folder = folderOfTests("fuzz");
 
 let api: TestApi;
 let model: ScriptedModel;
-let folder: string;
 let python: string;
 
 beforeAll(async () => {
   python = await pythonWith(["schemathesis==4.32.5"]);
   model = await startScriptedModel(speakTone(0.1));
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-fuzz-"));
-  api = await startTestApi(
-    { mist: route, mistv2: route, arcana: route },
-    { database: join(folder, "svc-tts.db") }, // with it the paths of keys are there
-  );
+  const database = join(folder, "svc-tts.db"); // with it the paths of keys are there
+  api = await startTestApi(model.url, { database });
 });
 
 afterAll(async () => {
   await api.stop();
   await model.close();
-  rmSync(folder, { recursive: true });
 });
 
 async function fuzz(): Promise<{ passed: boolean; said: string }> {

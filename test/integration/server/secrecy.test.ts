@@ -1,15 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { childrenOf, commandOf } from "../../bench/process-figures.ts";
 import { freeOffset } from "../../bench/running-server.ts";
 import { rawRequest } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../../support/otlp.ts";
+import { childrenOf, commandOf } from "../../support/processes.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 const key = "my-Kwyjibo-key";
@@ -17,7 +15,7 @@ const key = "my-Kwyjibo-key";
 const word = "Zyxquorvle";
 const parts = ["zyxq", "quorv", "orvle", "kwyji"];
 
-let home: string;
+const home = folderOfTests("secrecy");
 let offset: number;
 let url: string;
 let child: ChildProcess;
@@ -37,7 +35,6 @@ function accessLines(tier: { tier?: string; name?: string }): Record<string, unk
 }
 
 beforeAll(async () => {
-  home = mkdtempSync(join(tmpdir(), "svc-tts-secrecy-"));
   receiver = await startOtlpReceiver();
   offset = await freeOffset();
   url = `http://127.0.0.1:${8000 + offset}`;
@@ -66,7 +63,6 @@ beforeAll(async () => {
 afterAll(async () => {
   child.kill("SIGKILL");
   await receiver.close();
-  rmSync(home, { recursive: true, force: true });
 });
 
 /** Those of the tier that speaks arcana. */

@@ -4,16 +4,25 @@ import { Client } from "undici";
 import { afterEach, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import type { ApiEnvironment } from "../../../server/api/start.ts";
-import { resampledLength } from "../../../server/audio/resample.ts";
 import { Failure } from "../../../server/errors.ts";
 import { unsentBytes } from "../../../server/kernel-queues.ts";
-import { rawRequest, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import {
+  rawRequest,
+  rawSpeech,
+  refusesConnections,
+  routeTo,
+  sampleOf,
+  startTestApi,
+  type TestApi,
+} from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import {
   type Call,
+  fail,
   type ScriptedModel,
   speakTone,
+  speakUntil,
   startScriptedModel,
 } from "../../support/scripted-model.ts";
 import { heldRules } from "../contract/held-rules.ts";
@@ -42,52 +51,22 @@ async function startOver(
   settings: Partial<ApiSettings> = {},
   environment: ApiEnvironment = {},
 ): Promise<TestApi> {
-  const routes = models.map(({ url }, i) => ({ pool: `p${i}`, service: url, weight: 50, idle: false }));
+  const routes = routeTo(...models.map(({ url }) => url));
   const api = await startTestApi({ mist: routes, mistv2: routes, arcana: routes }, settings, environment);
   open.push(api);
   return api;
 }
 
+/** Before the end of the test. */
+function stop(api: TestApi): Promise<void> {
+  open.splice(open.indexOf(api), 1);
+  return api.stop();
+}
+
 const arcana = { speaker: "luna", text: "Hello there." };
 const mist = { speaker: "abbie", text: "Hello there." };
 
-function rawPost({ key }: TestApi, body: object, accept: string): string {
-  const text = JSON.stringify(body);
-  return (
-    `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\naccept: ${accept}\r\n` +
-    `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\nconnection: close\r\n\r\n${text}`
-  );
-}
-
 describe("a spoken answer", () => {
-  it("is a WAV file in JSON, as long as the speech to the sample", async () => {
-    const { api } = await start(speakTone(1, 16_000));
-    const answer = await api.post(
-      { ...mist, audioFormat: "wav", samplingRate: 9999 },
-      { accept: "application/json" },
-    );
-    expect(answer.status).toBe(200);
-    const { audioContent } = (await answer.json()) as { audioContent: string };
-    const file = Buffer.from(audioContent, "base64");
-    expect(file.length).toBe(44 + 2 * resampledLength(16_000, 16_000, 9999));
-    expect(file.readUInt32LE(24)).toBe(9999);
-    expect(file.readUInt32LE(40)).toBe(file.length - 44);
-  });
-
-  it("is raw PCM at the model's own rate unless another is asked for", async () => {
-    const { api } = await start(speakTone(1));
-    for (const [body, rate] of [
-      [mist, 16_000],
-      [{ ...arcana, modelId: "arcana" }, 24_000],
-      [{ ...mist, samplingRate: 8000 }, 8000],
-    ] as const) {
-      const answer = await api.post(body, { accept: "audio/pcm" });
-      expect(answer.headers.get("content-type")).toBe("audio/pcm");
-      expect(answer.headers.get("x-sampling-rate")).toBe(String(rate));
-      expect((await answer.arrayBuffer()).byteLength).toBe(2 * rate);
-    }
-  });
-
   it("says which model and voice spoke, its request ID, and how soon", async () => {
     const { api, model } = await start(speakTone(0.1));
     const answer = await api.post(arcana, { accept: "audio/wav", "x-request-id": "mine-1" });
@@ -107,40 +86,6 @@ describe("a spoken answer", () => {
       "x-request-id": "mine-1",
     });
   });
-
-  it("is a WAV stream whose 44 header bytes leave in the same write as the first audio", async () => {
-    const release = Promise.withResolvers<void>();
-    const { api } = await start(async (call) => {
-      await call.head(24_000);
-      await call.tone(2400, 24_000);
-      await release.promise;
-      await call.end(2400);
-    });
-    const answer = await api.post(arcana, { accept: "audio/wav" });
-    const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
-    const first = (await reader.read()).value as Uint8Array;
-    expect(first.length).toBe(44 + 4800);
-    expect(Buffer.from(first.subarray(0, 4)).toString()).toBe("RIFF");
-    release.resolve();
-    expect((await reader.read()).done).toBe(true);
-  });
-
-  it("slows the model down when the listener is slow", async () => {
-    let sent = 0;
-    const { api, model } = await start(async (call) => {
-      await call.head(24_000);
-      for (let i = 0; i < 2000; i++) {
-        await call.tone(24_000, 24_000);
-        sent += 1;
-      }
-      await call.end(2000 * 24_000);
-    });
-    const answer = await api.post(arcana, { accept: "audio/wav" });
-    await eventually("the model waits", () => model.calls[0]?.isHeldUp);
-    expect(sent).toBeLessThan(500);
-    await answer.body?.cancel();
-    held.exercised("pull");
-  });
 });
 
 describe("a caller who hangs up", () => {
@@ -153,16 +98,8 @@ describe("a caller who hangs up", () => {
         await never;
       });
       const controller = new AbortController();
-      const request = fetch(`${api.url}/v1/svc-tts`, {
-        method: "POST",
-        signal: controller.signal,
-        headers: {
-          authorization: `Bearer ${api.key}`,
-          "content-type": "application/json",
-          accept: "audio/wav",
-        },
-        body: JSON.stringify(arcana),
-      }).catch(() => undefined);
+      const { signal } = controller;
+      const request = api.post(arcana, { accept: "audio/wav" }, { signal }).catch(() => undefined);
       await eventually("the model was asked", () => model.calls.length === 1);
       if (piece > 0) await request;
       controller.abort();
@@ -174,17 +111,21 @@ describe("a caller who hangs up", () => {
 
 describe("a model that fails", () => {
   it("after the first audio, ends the stream with no terminating chunk", async () => {
-    for (const fail of ["cut", "error", "short"] as const) {
+    for (const ending of ["cut", "error", "short"] as const) {
       const firstAudioIsOut = Promise.withResolvers<void>();
       const { api } = await start(async (call) => {
         await call.head(24_000);
         await call.tone(2400, 24_000);
         await firstAudioIsOut.promise;
-        if (fail === "cut") call.cut();
-        else if (fail === "short") await call.end(9999);
+        if (ending === "cut") call.cut();
+        else if (ending === "short") await call.end(9999);
         else await call.send({ kind: "error", failure: new Failure("model_failed", "it broke") });
       });
-      const { text } = await rawRequest(api.url, rawPost(api, arcana, "audio/wav"), firstAudioIsOut.resolve);
+      const { text } = await rawRequest(
+        api.url,
+        rawSpeech(api, arcana, "audio/wav"),
+        firstAudioIsOut.resolve,
+      );
       expect(text).toContain("200 OK");
       expect(text).toContain("RIFF");
       expect(text.endsWith("0\r\n\r\n")).toBe(false);
@@ -204,15 +145,11 @@ describe("a model that fails", () => {
   });
 
   it("before the first audio, is a 502 in problem details", async () => {
-    const { api } = await start(async (call) => {
-      await call.head(24_000);
-      await call.send({ kind: "error", failure: new Failure("model_failed", "it broke") });
-      call.close();
-    });
+    const { api } = await start(fail({ seconds: 0 }));
     const answer = await api.post(arcana, { accept: "audio/wav" });
     expect(answer.status).toBe(502);
     expect(answer.headers.get("content-type")).toBe("application/problem+json");
-    expect(await answer.json()).toMatchObject({ code: "model_failed", status: 502, detail: "it broke" });
+    expect(await answer.json()).toMatchObject({ code: "model_failed", detail: "The voice broke." });
     held.exercised("502");
   });
 
@@ -239,12 +176,7 @@ describe("a model that fails", () => {
   });
 
   it("is replaced in mid-speech where the answer is one JSON document, once", async () => {
-    const dying = async (call: Call) => {
-      await call.head(24_000);
-      await call.tone(2400, 24_000);
-      await call.send({ kind: "error", failure: new Failure("model_failed", "it broke") });
-      call.close();
-    };
+    const dying = fail();
     const first = await startScriptedModel(dying);
     const second = await startScriptedModel(dying);
     open.push(first, second);
@@ -262,10 +194,8 @@ describe("a model that fails", () => {
     const { audioContent } = (await answer.json()) as { audioContent: string };
     expect(Buffer.from(audioContent, "base64").length).toBe(44 + 2 * 12_000);
     expect([first.calls.length, second.calls.length]).toEqual([2, 2]);
-    await eventually("both are counted", async () => {
-      const text = await (await fetch(`${api.url}/metrics`)).text();
-      return /svc_tts_retries_total\{[^}]*error_message="model_failed"[^}]*\} 2/.test(text);
-    });
+    const retries = 'svc_tts_retries_total{model="mist",error_message="model_failed"}';
+    await eventually("both are counted", async () => (await sampleOf(api.url, retries)) === 2);
   });
 
   it("keeps its own words, fields and Retry-After when it refuses", async () => {
@@ -320,18 +250,12 @@ describe("a server that shuts down", () => {
   it("refuses what was on its way, as a representation that depends on Accept", async () => {
     const { api } = await start(speakTone(0.1), { timing: { lastPauseMs: 20_000 } });
     const { hostname, port } = new URL(api.url);
-    const request = rawPost(api, mist, "audio/wav");
+    const request = rawSpeech(api, mist, "audio/wav");
     const socket = connect(Number(port), hostname, () => socket.write(request.slice(0, 20)));
     await once(socket, "connect");
     await eventually("its first bytes are read", () => socket.writableLength === 0);
-    open.splice(open.indexOf(api), 1);
-    const stopped = api.stop();
-    await eventually("new connections are refused", () =>
-      fetch(`${api.url}/livez`).then(
-        () => false,
-        () => true,
-      ),
-    );
+    const stopped = stop(api);
+    await eventually("new connections are refused", () => refusesConnections(api.url));
     socket.write(request.slice(20));
     const [answer] = (await once(socket, "data")) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1.1 503 .*\r\nvary: Accept\r\n.*"code":"draining"/s);
@@ -341,32 +265,19 @@ describe("a server that shuts down", () => {
 
   it("finishes the running stream, refuses new work, and then is gone", async () => {
     const release = Promise.withResolvers<void>();
-    const { api } = await start(async (call) => {
-      await call.head(24_000);
-      await call.tone(2400, 24_000);
-      await release.promise;
-      await call.tone(2400, 24_000);
-      await call.end(4800);
-    });
+    const { api } = await start(speakUntil(release.promise));
     const running = await api.post(arcana, { accept: "audio/wav" });
-    const stopped = api.stop();
-    open.splice(open.indexOf(api), 1);
-    await eventually("new connections are refused", () =>
-      fetch(`${api.url}/livez`).then(
-        () => false,
-        () => true,
-      ),
-    );
+    const stopped = stop(api);
+    await eventually("new connections are refused", () => refusesConnections(api.url));
     release.resolve();
-    expect((await running.arrayBuffer()).byteLength).toBe(44 + 2 * 4800);
+    expect((await running.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
     await stopped;
   });
 
   it("serves what comes on a kept connection for a last while, and asks the caller to come anew", async () => {
     const { api } = await start(speakTone(0.1), { timing: { farewellMs: 5_000 } });
     expect((await api.post(arcana, { accept: "audio/wav" })).headers.get("connection")).toBe("keep-alive");
-    open.splice(open.indexOf(api), 1);
-    const stopped = api.stop();
+    const stopped = stop(api);
     expect((await fetch(`${api.url}/ready`)).status).toBe(503);
     const last = await api.post(arcana, { accept: "audio/wav" });
     expect(last.status).toBe(200);
@@ -377,15 +288,8 @@ describe("a server that shuts down", () => {
 
   it("serves who was not told to close the connection, as the stream on it had begun before", async () => {
     const release = Promise.withResolvers<void>();
-    const { api } = await start(
-      async (call) => {
-        await call.head(24_000);
-        await call.tone(2400, 24_000);
-        await release.promise;
-        await call.end(2400);
-      },
-      { timing: { farewellMs: 300, lastPauseMs: 4_000 } },
-    );
+    const timing = { farewellMs: 300, lastPauseMs: 4_000 };
+    const { api } = await start(speakUntil(release.promise), { timing });
     // one connection: the second request waits for the first one's end, and is sent at once
     const caller = new Client(api.url, { pipelining: 1 });
     const headers = {
@@ -397,14 +301,8 @@ describe("a server that shuts down", () => {
     const post = () => caller.request({ path: "/v1/svc-tts", method: "POST", headers, body });
     const first = await post();
     const second = post();
-    open.splice(open.indexOf(api), 1);
-    const stopped = api.stop();
-    await eventually("new connections are refused", () =>
-      fetch(`${api.url}/livez`).then(
-        () => false,
-        () => true,
-      ),
-    );
+    const stopped = stop(api);
+    await eventually("new connections are refused", () => refusesConnections(api.url));
     release.resolve();
     expect((await first.body.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
     expect((await second).headers.connection).toBe("close");
@@ -417,13 +315,12 @@ describe("a server that shuts down", () => {
     const clock = new FakeClock();
     const { api } = await start(speakTone(8), { drainSeconds: 30 }, { clock });
     const { hostname, port } = new URL(api.url);
-    const socket = connect(Number(port), hostname, () => socket.write(rawPost(api, arcana, "audio/wav")));
+    const socket = connect(Number(port), hostname, () => socket.write(rawSpeech(api, arcana, "audio/wav")));
     // who reads nothing is given little by the kernel, which keeps the rest
     await eventually("it is written", async () => (await unsentBytes(Number(port))) > 100_000);
-    open.splice(open.indexOf(api), 1);
     const soonMs = clock.monotonicMs() + 1_000;
     let isGone = false;
-    const stopped = api.stop().then(() => {
+    const stopped = stop(api).then(() => {
       isGone = true;
     });
     await eventually("it has looked at what is unsent again and again", () => clock.monotonicMs() > soonMs);
@@ -435,16 +332,9 @@ describe("a server that shuts down", () => {
   });
 
   it("cuts what is not done in time", async () => {
-    const { api } = await start(
-      async (call) => {
-        await call.head(24_000);
-        await call.tone(2400, 24_000);
-      },
-      { drainSeconds: 0.3 },
-    );
+    const { api } = await start(speakUntil(new Promise(() => undefined)), { drainSeconds: 0.3 });
     const running = await api.post(arcana, { accept: "audio/wav" });
-    open.splice(open.indexOf(api), 1);
-    await api.stop();
+    await stop(api);
     await expect(running.arrayBuffer()).rejects.toThrow();
   });
 });

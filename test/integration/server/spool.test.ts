@@ -1,17 +1,16 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import { openDatabase } from "../../../server/store/database.ts";
-import { startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { routeTo, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, startScriptedModel } from "../../support/scripted-model.ts";
 import {
   makeTierFiles,
-  routeTo,
   startTierProcess,
   type TierFiles,
   type TierProcess,
@@ -19,6 +18,7 @@ import {
 
 const clock = new FakeClock();
 const key = "a-key-of-the-environment";
+const folder = folderOfTests("spool");
 
 let postgres: TestPostgres;
 let model: ScriptedModel;
@@ -40,12 +40,11 @@ beforeAll(async () => {
 });
 beforeEach(async () => {
   place = await postgres.newDatabase();
-  spool = mkdtempSync(join(tmpdir(), "svc-tts-spool-"));
+  spool = mkdtempSync(join(folder, "spool-"));
 });
 afterEach(async () => {
   await api?.kill("SIGKILL");
   api = undefined;
-  rmSync(spool, { recursive: true });
 });
 afterAll(async () => {
   await model.close();
@@ -85,14 +84,10 @@ async function speak({ url }: { readonly url: string }, text: string): Promise<n
 /** What the database has, as `word count`. */
 async function kept(): Promise<string[]> {
   const database = openDatabase(place);
-  try {
-    const rows = await database.run((db) =>
-      db.selectFrom("oovs").select(["word", "count"]).orderBy("word").execute(),
-    );
-    return rows.map(({ word, count }) => `${word} ${count}`);
-  } finally {
-    await database.close();
-  }
+  const rows = database.run((db) =>
+    db.selectFrom("oovs").select(["word", "count"]).orderBy("word").execute(),
+  );
+  return (await rows.finally(() => database.close())).map(({ word, count }) => `${word} ${count}`);
 }
 
 function spooled(): number {

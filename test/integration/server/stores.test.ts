@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { Migrator } from "kysely/migration";
@@ -24,24 +23,21 @@ import { createSentenceSetting } from "../../../server/store/team-settings.ts";
 import { listUsage, recordUsage } from "../../../server/store/usage.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 
-let folder: string;
+const folder = folderOfTests("stores");
 let postgres: TestPostgres;
 let files = 0;
 const open: Database[] = [];
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-stores-"));
   postgres = await startPostgres();
 });
 afterEach(async () => {
   for (const database of open.splice(0)) await database.close();
 });
-afterAll(async () => {
-  await postgres.stop();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => postgres.stop());
 
 function opened(place: string): Database {
   const database = openDatabase(place);
@@ -56,13 +52,7 @@ let clock = now;
 const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
 
 const kinds: readonly [string, () => Promise<string>][] = [
-  [
-    "SQLite",
-    async () => {
-      files += 1;
-      return join(folder, `${files}.db`);
-    },
-  ],
+  ["SQLite", async () => join(folder, `${files++}.db`)],
   ["PostgreSQL", () => postgres.newDatabase()],
 ];
 
@@ -83,8 +73,8 @@ const books: readonly [string, () => Promise<KeyBook>][] = [
   ],
 ];
 
-describe("a key book", () => {
-  it.each(books)("%s makes, lists, rotates and revokes keys", async (_, openBook) => {
+describe.each(books)("a key book %s", (_, openBook) => {
+  it("makes, lists, rotates and revokes keys", async () => {
     const book = await openBook();
     const [first, second] = [createKey(), createKey()];
     await book.create(first, facts);
@@ -106,11 +96,8 @@ describe("a key book", () => {
     await expect(book.rotate("app", createKey(), { endOfOthers: 0 })).rejects.toThrow("no key named app");
     await book.create(createKey(), facts); // the name is free again
   });
-});
 
-it.each(books)(
-  "a key book %s rotates a key with the end that it has, and none that has ended",
-  async (_, openBook) => {
+  it("rotates a key with the end that it has, and none that has ended", async () => {
     const book = await openBook();
     await book.create(createKey(), { ...facts, expiresAt: now + 9 * hour });
     for (const overlap of [hour, 2 * hour]) {
@@ -127,8 +114,8 @@ it.each(books)(
     await book.create(createKey(), { ...facts, name: "ended", expiresAt: now });
     const revived = book.rotate("ended", createKey(), { endOfOthers: now, expiresAt: now + hour });
     await expect(revived).rejects.toThrow("no key named ended");
-  },
-);
+  });
+});
 
 describe.each(kinds)("%s", (_, newPlace) => {
   describe("the table of keys", () => {
@@ -364,11 +351,9 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
     const old = await sessions.begin(ada.id);
     clock += 25 * hour;
-    const [first = "", second = "", third = ""] = [
-      await sessions.begin(ada.id),
-      await sessions.begin(ada.id),
-      await sessions.begin(ada.id),
-    ];
+    const first = await sessions.begin(ada.id);
+    const second = await sessions.begin(ada.id);
+    const third = await sessions.begin(ada.id);
     const eves = await sessions.begin(eve.id);
     const ids = (await sessions.list(ada.id)).map(({ id }) => id);
     expect(ids.toSorted()).toEqual([first, second, third].map(sessionId).toSorted());
@@ -429,10 +414,8 @@ describe.each(kinds)("a database in %s of before the first owner was written dow
   /** What it is after the migration, of people as they were before. */
   async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
     const current = opened(await newPlace());
-    await people(
-      createAccounts(current, () => now),
-      current,
-    );
+    const accounts = createAccounts(current, () => now);
+    await people(accounts, current);
     const place = await newPlace();
     const { dialect } = isPostgresUrl(place) ? postgresBackend(place) : sqliteBackend(place);
     const old = new Kysely<Tables>({ dialect });
@@ -448,21 +431,15 @@ describe.each(kinds)("a database in %s of before the first owner was written dow
     database.run((db) => db.updateTable("users").set({ role: "viewer" }).execute());
 
   it("counts as set up where there is an owner, or was one", async () => {
-    expect(await isSetUpAfter((accounts) => accounts.setUp("ada", "kept"))).toBe(true);
-    const wasOne = isSetUpAfter(async (accounts, database) => {
-      await accounts.setUp("ada", "kept");
-      await demote(database);
-    });
-    expect(await wasOne).toBe(true);
-    const wasOneByGroup = isSetUpAfter(async (accounts, database) => {
-      await accounts.add("ada", { name: "ada", role: "owner" });
-      await demote(database);
-    });
-    expect(await wasOneByGroup).toBe(true);
-    const nobodyYet = isSetUpAfter((accounts) =>
-      accounts.add("bob", { name: "bob", role: "member", team: "owner" }),
-    );
-    expect(await nobodyYet).toBe(false);
+    const setUp = (accounts: Accounts) => accounts.setUp("ada", "kept");
+    const byGroup = (accounts: Accounts) => accounts.add("ada", { name: "ada", role: "owner" });
+    expect(await isSetUpAfter(setUp)).toBe(true);
+    for (const makeOwner of [setUp, byGroup]) {
+      const wasOne = isSetUpAfter((accounts, database) => makeOwner(accounts).then(() => demote(database)));
+      expect(await wasOne).toBe(true);
+    }
+    const bob = { name: "bob", role: "member", team: "owner" } as const;
+    expect(await isSetUpAfter((accounts) => accounts.add("bob", bob))).toBe(false);
   });
 });
 

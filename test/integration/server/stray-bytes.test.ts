@@ -15,8 +15,7 @@ const speakWithoutEnd = async (call: Call) => {
 
 beforeAll(async () => {
   model = await startScriptedModel(speakWithoutEnd);
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route, arcana: route });
+  api = await startTestApi(model.url);
   await eventually("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
 });
 

@@ -19,7 +19,6 @@ import { type ScriptedModel, speakTone, startScriptedModel } from "../../support
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const callerSpan = "b7ad6b7169203331";
 const traceparent = `00-${traceId}-${callerSpan}-01`;
-const routes = (url: string) => ({ mist: [{ pool: "p", service: url, weight: 1, idle: false }] });
 /** So many wait for no timer: a whole batch, by the OpenTelemetry specification's default. */
 const batchSpans = 512;
 const text = "A quick look. Then a lengthy sentence follows it.";
@@ -43,7 +42,7 @@ describe("a request through both tiers", () => {
       tokens: { kind: "fixed", tokens: ["internal-token"] },
       tracing: tracingTo(receiver.url, "model"),
     });
-    const api = await startTestApi(routes(model.url), { voices, tracing: tracingTo(receiver.url, "api") });
+    const api = await startTestApi(model.url, { voices, tracing: tracingTo(receiver.url, "api") });
     const answer = await api.post(
       { speaker: "alan", modelId: "mist", text },
       { accept: "audio/wav", traceparent, tracestate: "vendor=1", "x-request-id": "the-id" },
@@ -102,7 +101,7 @@ describe("traces", () => {
   });
   afterAll(() => model.close());
   const start = async (more: Parameters<typeof tracingTo>[2] = {}) => {
-    api = await startTestApi(routes(model.url), { tracing: tracingTo(receiver.url, "api", more) });
+    api = await startTestApi(model.url, { tracing: tracingTo(receiver.url, "api", more) });
   };
   const speak = async (headers: Record<string, string> = {}) => {
     await (await api.post(body, { accept: "audio/pcm", ...headers })).arrayBuffer();
@@ -110,7 +109,7 @@ describe("traces", () => {
   };
 
   it("are off unless asked for: no header goes on, nothing is sent", async () => {
-    api = await startTestApi(routes(model.url));
+    api = await startTestApi(model.url);
     expect(await speak({ traceparent })).not.toHaveProperty("traceparent");
     await api.stop();
     expect(receiver.posts).toEqual([]);
@@ -192,7 +191,7 @@ describe("traces", () => {
   it("hold no stop back for longer than their last flush", async () => {
     await using silent = await startSilentCollector();
     const clock = new FakeClock();
-    api = await startTestApi(routes(model.url), { tracing: tracingTo(silent.url, "api") }, { clock });
+    api = await startTestApi(model.url, { tracing: tracingTo(silent.url, "api") }, { clock });
     await speak();
     const stopped = api.stop();
     await eventually("the last flush", () => silent.tries() === 1);

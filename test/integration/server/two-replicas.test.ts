@@ -1,24 +1,24 @@
 /** Two API tiers with one PostgreSQL: what is changed at one counts at the other, and a caller does not notice its end. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import type { ApiSettings } from "../../../server/api/settings.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
-import { Visitor } from "../../support/visitor.ts";
+import { newKey, Visitor } from "../../support/visitor.ts";
 
 const clock = new FakeClock();
+const folder = folderOfTests("two");
 const word = "zorblax";
 /** Requests that callers make while PostgreSQL is away. */
 const spokenMeanwhile = 200;
 
 let postgres: TestPostgres;
 let model: ScriptedModel;
-let folder: string;
 let [one, other]: TestApi[] = [];
 let owner: Visitor;
 let start: (settings?: Partial<ApiSettings>) => Promise<TestApi>;
@@ -26,12 +26,10 @@ let start: (settings?: Partial<ApiSettings>) => Promise<TestApi>;
 beforeAll(async () => {
   postgres = await startPostgres();
   model = await startScriptedModel(speakTone(0.1));
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-two-"));
   writeFileSync(join(folder, "setup"), "the-setup-token");
   const database = await postgres.newDatabase();
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
-  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-  start = (settings = {}) => startTestApi({ mist: route }, { database, dashboard, ...settings }, { clock });
+  start = (settings = {}) => startTestApi(model.url, { database, dashboard, ...settings }, { clock });
   [one, other] = await Promise.all([start(), start()]);
   owner = new Visitor(one.url);
   const person = { token: "the-setup-token", name: "ada", password: "four plain words here" };
@@ -41,16 +39,7 @@ afterAll(async () => {
   await Promise.all([one?.stop(), other?.stop()]);
   await model.close();
   await postgres.stop();
-  rmSync(folder, { recursive: true });
 });
-
-async function makeKey(name: string): Promise<string> {
-  await owner.get("/dashboard/keys");
-  const { text } = await owner.post("/dashboard/keys", { name, scopes: "tts:write" });
-  const key = /id="new-key">(svc_\w+)</.exec(text)?.[1];
-  if (key === undefined) throw new Error(`no key was made: ${text}`);
-  return key;
-}
 
 async function statusAt(api: TestApi | undefined, key: string): Promise<number | undefined> {
   const headers = { authorization: `Bearer ${key}`, accept: "audio/pcm" };
@@ -68,14 +57,14 @@ async function answeredByBoth(key: string, status: number): Promise<void> {
 }
 
 it("a key that is made, and revoked, at one is known, and refused, at the other", async () => {
-  const key = await makeKey("app");
+  const key = await newKey(owner, "app");
   await eventuallyOn(clock, "a key is known", async () => (await statusAt(other, key)) === 200);
   await owner.post("/dashboard/keys/revoke", { key: "app" });
   await answeredByBoth(key, 401);
 });
 
 it("a word that is written at one is spoken so at the other", async () => {
-  const key = await makeKey("speaker");
+  const key = await newKey(owner, "speaker");
   await eventuallyOn(clock, "the key is known", async () => (await statusAt(other, key)) === 200);
   await owner.get("/dashboard/words");
   await owner.upload("/dashboard/words/import", { team: "" }, lexicon);
@@ -87,7 +76,7 @@ it("a word that is written at one is spoken so at the other", async () => {
 });
 
 it("no caller with a known key hears that PostgreSQL was killed, and what is made once it is back counts", async () => {
-  const key = await makeKey("listener");
+  const key = await newKey(owner, "listener");
   await answeredByBoth(key, 200);
   const statuses = new Map<number | undefined, number>();
   let speaking = true;
@@ -110,25 +99,22 @@ it("no caller with a known key hears that PostgreSQL was killed, and what is mad
   speaking = false;
   await Promise.all(callers);
   expect([...statuses.keys()]).toEqual([200]);
-  const fresh = await makeKey("after");
+  const fresh = await newKey(owner, "after");
   await eventuallyOn(clock, "a key made after it", async () => (await statusAt(other, fresh)) === 200);
 });
 
 it("one that starts while PostgreSQL is away leaves callers to the others, unless it has keys of its own", async () => {
-  const key = await makeKey("early");
+  const key = await newKey(owner, "early");
   await postgres.kill();
   const [fresh, withFile] = await Promise.all([start({ keysFile: undefined }), start()]);
-  try {
-    const ready = async ({ url }: TestApi) => (await fetch(`${url}/ready`)).status;
-    expect(await ready(withFile)).toBe(200);
-    expect(await ready(fresh)).toBe(503);
-    expect(await statusAt(fresh, key)).toBe(503);
-    await postgres.restart();
-    await eventuallyOn(clock, "it is ready", async () => (await ready(fresh)) === 200);
-    expect(await statusAt(fresh, key)).toBe(200);
-  } finally {
-    await Promise.all([fresh.stop(), withFile.stop()]);
-  }
+  onTestFinished(async () => void (await Promise.all([fresh.stop(), withFile.stop()])));
+  const ready = async ({ url }: TestApi) => (await fetch(`${url}/ready`)).status;
+  expect(await ready(withFile)).toBe(200);
+  expect(await ready(fresh)).toBe(503);
+  expect(await statusAt(fresh, key)).toBe(503);
+  await postgres.restart();
+  await eventuallyOn(clock, "it is ready", async () => (await ready(fresh)) === 200);
+  expect(await statusAt(fresh, key)).toBe(200);
 });
 
 const lexicon = `<?xml version="1.0" encoding="UTF-8"?>

@@ -1,33 +1,32 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sql } from "kysely";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { dayOf, recordUsage } from "../../../server/store/usage.ts";
 import { listVoiceUsage, type VoiceUsage } from "../../../server/store/voice-usage.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { startPostgres, type TestPostgres } from "../../support/postgres.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../support/scripted-model.ts";
-import { Visitor } from "../../support/visitor.ts";
+import { joined, newKey, Visitor } from "../../support/visitor.ts";
 
 const password = "four plain words here";
 
-let folder: string;
+const folder = folderOfTests("usage");
+writeFileSync(join(folder, "setup"), "setup");
+
 let postgres: TestPostgres;
 let model: ScriptedModel;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-usage-"));
-  writeFileSync(join(folder, "setup"), "setup");
   postgres = await startPostgres();
   model = await startScriptedModel(speakTone(0.5));
 });
 afterAll(async () => {
   await model.close();
   await postgres.stop();
-  rmSync(folder, { recursive: true });
 });
 
 describe.each([
@@ -44,15 +43,23 @@ describe.each([
   });
   afterEach(() => database.close());
 
+  async function start(): Promise<{ api: TestApi; owner: Visitor }> {
+    const dashboard = { url: "http://127.0.0.1:8000", setupFile: join(folder, "setup") };
+    const api = await startTestApi(model.url, { database: place, dashboard }, { clock });
+    onTestFinished(() => api.stop());
+    const owner = new Visitor(api.url);
+    await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
+    return { api, owner };
+  }
+
   function rowsOf(team?: string): Promise<VoiceUsage[]> {
     return listVoiceUsage(database, { since: "2000-01-01", team }, 1000);
   }
 
   it("is counted by key, voice and day, beside the requests, and seen by the team alone", async () => {
-    const api = await start();
-    const owner = new Visitor(api.url);
-    await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
-    const [blue, red] = [await makeKey(owner, "app", "blue"), await makeKey(owner, "other", "red")];
+    const { api, owner } = await start();
+    const blue = await newKey(owner, "app", { team: "blue" });
+    const red = await newKey(owner, "other", { team: "red" });
     await eventuallyOn(clock, "the keys are known", async () => {
       const answers = [blue, red].map((key) => api.post("{", { authorization: `Bearer ${key}` }));
       return (await Promise.all(answers)).every(({ status }) => status === 400);
@@ -66,7 +73,7 @@ describe.each([
     await speak(api, red, { text: "Hello." });
     model.script = speakTone(0.5);
     await eventuallyOn(clock, "it is written", async () => (await rowsOf()).length === 3);
-    const member = await joined(api, owner, "ada", "blue");
+    const member = await joined(owner, api.url, { name: "ada", role: "member", team: "blue", password });
     const page = await member.get("/dashboard/usage");
     expect(page.text).toContain("License: <strong>valid</strong>");
     expect(page.text).toMatch(/<th scope="row">mist<\/th><td>reachable/);
@@ -83,16 +90,13 @@ describe.each([
     expect(all.headers.get("content-disposition")).toBe('attachment; filename="svc-tts-usage.csv"');
     expect(all.text).toContain(`${today},other,red,mist,abbie,1,1,0,0,,\r\n`);
     expect((await new Visitor(api.url).get("/dashboard/usage.csv")).status).toBe(303);
-    await api.stop();
   });
 
   it.each(["audio/pcm", "application/json"])(
     "counts the characters of a text as %s once, however often it was refused before",
     async (accept) => {
-      const api = await start();
-      const owner = new Visitor(api.url);
-      await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
-      const key = await makeKey(owner, "app", "blue");
+      const { api, owner } = await start();
+      const key = await newKey(owner, "app", { team: "blue" });
       await eventuallyOn(clock, "the key is known", async () => {
         return (await api.post("{", { authorization: `Bearer ${key}` })).status === 400;
       });
@@ -105,14 +109,11 @@ describe.each([
       await speak(api, key, text, accept);
       await eventuallyOn(clock, "it is written", async () => (await rowsOf("blue"))[0]?.requests === 4);
       expect(await rowsOf("blue")).toMatchObject([{ requests: 4, failed: 3, characters: 6, audioMs: 500 }]);
-      await api.stop();
     },
   );
 
   it("beyond what one file holds goes out without the oldest, and the page and the file's name say so", async () => {
-    const api = await start();
-    const owner = new Visitor(api.url);
-    await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
+    const { owner } = await start();
     const [today, before] = [dayOf(clock.nowMs()), dayOf(clock.nowMs() - 86_400_000)];
     await database.run((db) =>
       sql`insert into voice_usage
@@ -126,7 +127,6 @@ describe.each([
     expect(lines[0]).toContain(`${today},z,`);
     expect(cut.headers.get("content-disposition")).toContain('"svc-tts-usage-newest-100000-rows.csv"');
     expect((await owner.get("/dashboard/usage")).text).toContain("the newest 100,000 rows of 100,001");
-    await api.stop();
   });
 
   it("adds up over replicas, keeps the longest wait, and is forgotten after 400 days", async () => {
@@ -161,34 +161,9 @@ describe.each([
     await later.close();
     expect(await rowsOf()).toEqual([]);
   });
-
-  async function start(): Promise<TestApi> {
-    const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-    const dashboard = { url: "http://127.0.0.1:8000", setupFile: join(folder, "setup") };
-    return startTestApi(
-      { mist: route, mistv2: route, arcana: route },
-      { database: place, dashboard },
-      { clock },
-    );
-  }
 });
-
-async function makeKey(visitor: Visitor, name: string, team: string): Promise<string> {
-  await visitor.get("/dashboard/keys");
-  const page = await visitor.post("/dashboard/keys", { name, team, scopes: "tts:write" });
-  return /id="new-key">(svc_\w+)</.exec(page.text)?.[1] ?? `no key: ${page.status}`;
-}
 
 async function speak(api: TestApi, key: string, body: object, accept = "audio/pcm"): Promise<void> {
   const answer = await api.post({ speaker: "abbie", ...body }, { authorization: `Bearer ${key}`, accept });
   await answer.arrayBuffer();
-}
-
-/** A member of a team, signed in. */
-async function joined(api: TestApi, owner: Visitor, name: string, team: string): Promise<Visitor> {
-  await owner.get("/dashboard/people");
-  const page = await owner.post("/dashboard/people", { name, role: "member", team });
-  const visitor = new Visitor(api.url);
-  await visitor.post("/dashboard/join", { link: /join\?link=([\w-]+)/.exec(page.text)?.[1] ?? "", password });
-  return visitor;
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { languages, type Voice, voices } from "../../../config/contract/voices.ts";
-import { type SpeakingServer, startSpeakingServer } from "../../support/speaking-server.ts";
 import { longTexts } from "../../support/texts.ts";
+import { type SpeakingServer, startSpeakingServer } from "../../support/whole-server.ts";
 
 let server: SpeakingServer;
 beforeAll(async () => {

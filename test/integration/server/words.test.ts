@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
@@ -9,22 +8,21 @@ import { createKey } from "../../../server/store/key.ts";
 import { openKeyTableBook } from "../../../server/store/key-table.ts";
 import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { modelTier } from "../../support/model-tier.ts";
-import { joined } from "../../support/people.ts";
-import { Visitor } from "../../support/visitor.ts";
+import { joined, Visitor } from "../../support/visitor.ts";
 
 const password = "four plain words here";
 const sounds = "z1Orbl2@ks";
 const clock = new FakeClock();
+const folder = folderOfTests("words");
 
-let folder: string;
 let tier: RunningTier;
 let api: TestApi;
 let owner: Visitor;
 const keys = { blue: createKey(), red: createKey() };
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-words-"));
   const database = join(folder, "svc-tts.db");
   writeFileSync(join(folder, "setup"), "the-setup-token");
   const opened = openDatabase(database);
@@ -35,15 +33,13 @@ beforeAll(async () => {
   await opened.close();
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
   tier = await modelTier({ engineProcesses: 1, tokens: { kind: "fixed", tokens: ["internal-token"] } });
-  const route = [{ pool: "p", service: tier.url, weight: 100, idle: false }];
-  api = await startTestApi({ mist: route }, { voices, database, dashboard }, { clock });
+  api = await startTestApi(tier.url, { voices, database, dashboard }, { clock });
   owner = new Visitor(api.url);
   await owner.post("/dashboard/setup", { token: "the-setup-token", name: "ada", password });
 });
 afterAll(async () => {
   await api.stop();
   await tier.stop();
-  rmSync(folder, { recursive: true });
 });
 
 async function speak(team: keyof typeof keys, text: string, more: object = {}): Promise<Buffer> {
@@ -92,9 +88,7 @@ describe("a word that no dictionary has", () => {
     await speak("blue", spoken, { saveOovs: true });
     await eventuallyOn(clock, "it appears", async () => (await page()).text.includes(">glumfrag</h2>"));
     expect((await page()).text).not.toContain("<blockquote");
-    const member = await joined(owner, api.url, {
-      ...{ name: "bob", role: "member", team: "blue", password },
-    });
+    const member = await joined(owner, api.url, { name: "bob", role: "member", team: "blue", password });
     expect((await member.get("/dashboard/words")).text).not.toContain("Keep sentences");
     expect((await turn("yes", member)).status).toBe(403);
     await page();

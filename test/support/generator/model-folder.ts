@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { voicesOf } from "../../../config/contract/voices.ts";
+import { Decoder } from "../../../server/engine/generator/decoder.ts";
+import { FrameReader } from "../../../server/engine/generator/frame-reader.ts";
 import type { TokensManifest } from "../../../server/engine/generator/manifest.ts";
-import { tinyCodec, tinyDecoder } from "./tiny-codec.ts";
-import { byteTokenizer, llamaConfig, llamaWeights, special } from "./tiny-llama.ts";
+import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecoder } from "./tiny-model.ts";
 
 /** What a test says otherwise than the tiny model's manifest does. */
 export type ManifestChange = Partial<Record<keyof TokensManifest | string, unknown>>;
@@ -62,4 +63,23 @@ export const tinyManifest: TokensManifest = {
 
 function sha256(content: Buffer): string {
   return createHash("sha256").update(content).digest("hex");
+}
+
+/** Samples, -1 to 1, of all frames of the tiny model's tokens, decoded in one go. */
+export async function decodedAtOnce(folder: string, tokens: readonly number[]): Promise<Float32Array> {
+  const decoder = await Decoder.load({
+    file: join(folder, tinyCodec.onnx),
+    codec: tinyCodec,
+    providers: ["cpu"],
+  });
+  const [whole = new Float32Array()] = await decoder.decode([new FrameReader(tinyCodec).push(tokens)]);
+  return whole;
+}
+
+/** The largest difference of what is heard, as a share of the loudness of the whole. */
+export function seamError(whole: Float32Array, heard: Int16Array | Float32Array): number {
+  const full = heard instanceof Int16Array ? 32_767 : 1;
+  const loudness = Math.sqrt(whole.reduce((sum, value) => sum + value ** 2, 0) / whole.length);
+  const errors = whole.map((value, i) => Math.abs(value - (heard[i] ?? 0) / full));
+  return errors.reduce((most, error) => Math.max(most, error), 0) / loudness;
 }

@@ -5,8 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
-import { tinyCodec } from "../generator/tiny-codec.ts";
-import { special } from "../generator/tiny-llama.ts";
+import { special, tinyCodec } from "../generator/tiny-model.ts";
 
 export interface Script {
   /** `freeze` also hangs where it is asked whether it works. */

@@ -8,20 +8,20 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
 import { openSpool } from "../../../server/api/oovs/spool.ts";
 import type { MetWord } from "../../../server/store/oov-store.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
+const folders = folderOfTests("spool");
 let folder: string;
 
 beforeEach(() => {
-  folder = join(mkdtempSync(join(tmpdir(), "svc-tts-spool-")), "spool");
+  folder = join(mkdtempSync(join(folders, "test-")), "spool");
 });
-afterEach(() => rmSync(join(folder, ".."), { recursive: true }));
 
 function met(word: string, more: Partial<MetWord> = {}): MetWord {
   return { keyId: "k", team: "blue", language: "eng", word, count: 1, firstSeen: 5, lastSeen: 5, ...more };
@@ -152,18 +152,16 @@ describe("a spool", () => {
       flood = setImmediate(pour);
     };
     pour();
-    try {
-      const older = await spool.next();
-      expect(older?.words).toEqual([met("older")]);
-      await older?.done();
-      const first = await spool.next();
-      const count = first?.words[0]?.count ?? 0;
-      expect(count).toBeGreaterThan(0);
-      await first?.done();
-      added -= count;
-    } finally {
-      clearImmediate(flood);
-    }
+    onTestFinished(() => clearImmediate(flood));
+    const older = await spool.next();
+    expect(older?.words).toEqual([met("older")]);
+    await older?.done();
+    const first = await spool.next();
+    const count = first?.words[0]?.count ?? 0;
+    expect(count).toBeGreaterThan(0);
+    await first?.done();
+    added -= count;
+    clearImmediate(flood);
     const counts = (await takeAll()).map((word) => Number(word.replace("zorblax ", "")));
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(added);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Encoder } from "../../../server/audio/encoder.ts";
 import { createMp3Encoder, mp3FileHeader, mp3RateFor } from "../../../server/audio/mp3.ts";
 import { createOpusEncoder, opusRates } from "../../../server/audio/opus.ts";
-import { decodeAudio, likenessDb, toneOf } from "../../support/ffmpeg.ts";
+import { decodeAudio, likenessDb, toneOf } from "../../support/audio.ts";
 
 /** A tone that grows louder, so that a shift in time shows. */
 function sweep(count: number, rate: number): Int16Array {
@@ -30,7 +30,9 @@ const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 
 
 describe("an MP3 file", () => {
   it.each(mp3Rates)("at %i Hz is as long as the speech to the sample, and nowhere shifted", async (rate) => {
-    for (const count of [rate + 123, 1700, 576 * 20, 1152 * 13 - 1]) {
+    // one rate of each version of MPEG, of which the others differ in nothing else
+    const edges = [8000, 24_000, 48_000].includes(rate) ? [1700, 576 * 20, 1152 * 13 - 1] : [];
+    for (const count of [rate + 123, ...edges]) {
       const samples = sweep(count, rate);
       const audio = encodeAll(await createMp3Encoder(rate), samples, Math.floor(rate / 10));
       const file = Buffer.concat([mp3FileHeader(rate, audio, count), audio]);
@@ -65,7 +67,8 @@ describe("an Ogg Opus file", () => {
     "of %i Hz is as long as the speech by its granules, and nowhere shifted",
     async (rate) => {
       const frame = rate / 50;
-      for (const count of [rate + 123, 7, frame * 20, frame * 60 - rate * 0.0065, 0]) {
+      const edges = [8000, 24_000].includes(rate) ? [7, frame * 20, frame * 60 - rate * 0.0065, 0] : [];
+      for (const count of [rate + 123, ...edges]) {
         const samples = sweep(count, rate);
         const file = encodeAll(await createOpusEncoder(rate, 7), samples, Math.floor(rate / 10) + 1);
         const heard = await decodeAudio(file);

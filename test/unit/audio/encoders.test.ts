@@ -7,21 +7,9 @@ const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 
 describe("WAV", () => {
   it("has the 44 bytes of a canonical header", () => {
-    expect(hex(wavHeader(24_000, 1000))).toBe(
-      "52494646" +
-        "0c040000" +
-        "57415645" +
-        "666d7420" +
-        "10000000" +
-        "0100" +
-        "0100" +
-        "c05d0000" +
-        "80bb0000" +
-        "0200" +
-        "1000" +
-        "64617461" +
-        "e8030000",
-    );
+    const riff = "52494646" + "0c040000" + "57415645";
+    const format = "666d7420" + "10000000" + "0100" + "0100" + "c05d0000" + "80bb0000" + "0200" + "1000";
+    expect(hex(wavHeader(24_000, 1000))).toBe(`${riff}${format}64617461e8030000`);
   });
 
   it("streams its header joined to the first samples, with the sizes that mean unknown", () => {

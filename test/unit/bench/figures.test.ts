@@ -5,7 +5,7 @@ import { ascending, distribution, quantile, quantiles } from "../../../server/be
 import { report } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
 import { table } from "../../../server/bench/table.ts";
-import { wavFile } from "../../support/wav.ts";
+import { wavFile } from "../../support/audio.ts";
 
 const oneToHundred = Array.from({ length: 100 }, (_, i) => i + 1);
 
@@ -36,83 +36,25 @@ describe("a quantile", () => {
 });
 
 describe("a listener at real time", () => {
-  it.each([
-    ["hears one piece without a stall", [[40, 100]], undefined, 0],
-    ["does not count the wait before the first audio", [[5000, 100]], undefined, 0],
-    [
-      "hears pieces that come faster than they play",
-      [
-        [0, 100],
-        [10, 100],
-        [20, 100],
-      ],
-      undefined,
-      0,
-    ],
-    [
-      "hears a piece that comes as the last one ends",
-      [
-        [0, 100],
-        [100, 100],
-      ],
-      undefined,
-      0,
-    ],
-    [
-      "waits for a late piece",
-      [
-        [0, 100],
-        [130, 100],
-      ],
-      undefined,
-      30,
-    ],
-    [
-      "hears everything later after a stall, so that it is not counted twice",
-      [
-        [0, 100],
-        [150, 100],
-        [250, 100],
-      ],
-      undefined,
-      50,
-    ],
-    [
-      "adds its stalls",
-      [
-        [0, 100],
-        [150, 100],
-        [300, 100],
-      ],
-      undefined,
-      100,
-    ],
-    [
-      "saves up what came early",
-      [
-        [0, 100],
-        [1, 400],
-        [490, 100],
-      ],
-      undefined,
-      0,
-    ],
-    [
-      "is not helped by a piece without sound",
-      [
-        [0, 100],
-        [100, 0],
-        [160, 100],
-      ],
-      undefined,
-      60,
-    ],
-    ["still waits when the run is cut", [[0, 100]], 350, 250],
-    ["still plays when the run is cut", [[0, 100]], 50, 0],
-    ["has no stall when no audio came at all", [], 900, 0],
-  ] as const)("%s", (_name, arrivals, cutAtMs, stallMs) => {
+  it.each<[string, arrivals: string, cutAtMs: number | undefined, stallMs: number]>([
+    ["hears one piece without a stall", "40 100", undefined, 0],
+    ["does not count the wait before the first audio", "5000 100", undefined, 0],
+    ["hears pieces that come faster than they play", "0 100, 10 100, 20 100", undefined, 0],
+    ["hears a piece that comes as the last one ends", "0 100, 100 100", undefined, 0],
+    ["waits for a late piece", "0 100, 130 100", undefined, 30],
+    ["hears all later after a stall, which is counted once", "0 100, 150 100, 250 100", undefined, 50],
+    ["adds its stalls", "0 100, 150 100, 300 100", undefined, 100],
+    ["saves up what came early", "0 100, 1 400, 490 100", undefined, 0],
+    ["is not helped by a piece without sound", "0 100, 100 0, 160 100", undefined, 60],
+    ["still waits when the run is cut", "0 100", 350, 250],
+    ["still plays when the run is cut", "0 100", 50, 0],
+    ["has no stall when no audio came at all", "", 900, 0],
+  ])("%s", (_name, arrivals, cutAtMs, stallMs) => {
     const playback = new Playback();
-    for (const [atMs, audioMs] of arrivals) playback.arrive(atMs, audioMs);
+    for (const arrival of arrivals.split(", ").filter(Boolean)) {
+      const [atMs = 0, audioMs = 0] = arrival.split(" ").map(Number);
+      playback.arrive(atMs, audioMs);
+    }
     if (cutAtMs !== undefined) playback.waitUntil(cutAtMs);
     expect(playback.stallMs).toBe(stallMs);
   });

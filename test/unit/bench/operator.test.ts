@@ -1,16 +1,15 @@
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { AuditLog } from "../../bench/operator/audit.ts";
 import { operatorPage, operatorTargets } from "../../bench/operator/page.ts";
 import { linesPlot } from "../../bench/operator/plot.ts";
 import { countRequests } from "../../bench/operator/rest.ts";
 import { type Figures, type Finding, ResultsFile, readResults } from "../../bench/operator/results.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
-const directory = mkdtempSync(join(tmpdir(), "svc-tts-audit-"));
+const directory = folderOfTests("audit");
 const path = join(directory, "audit.log");
-afterAll(() => rmSync(directory, { recursive: true }));
 
 function line(user: string, verb: string, resource: string, subresource?: string): string {
   const event = {

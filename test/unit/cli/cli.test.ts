@@ -1,7 +1,6 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { Tier } from "../../../config/contract/models.ts";
 import { env } from "../../../config/contract/names.ts";
 import type { Command } from "../../../server/cli/command.ts";
@@ -16,15 +15,10 @@ import { digestKey, isWellFormedKey } from "../../../server/store/key.ts";
 import { parseKeyFile } from "../../../server/store/key-file.ts";
 import { KeyIndex } from "../../../server/store/key-store.ts";
 import { runInProcess } from "../../support/command-line.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
 const commands: readonly Command[] = [...licenseCommands, ...keysCommands];
-let folder: string;
-
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-cli-"));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
-
+const folder = folderOfTests("cli");
 const run = (...words: string[]) => runInProcess(commands, words);
 
 describe("the command line", () => {
@@ -72,17 +66,9 @@ describe("the command line", () => {
 describe("keys create", () => {
   it("prints the key alone on standard output, and keeps only its digest", async () => {
     const file = join(folder, "keys.yaml");
-    const first = await run("keys", "create", "--name", "app", "--file", file);
-    const second = await run(
-      "keys",
-      "create",
-      "--name",
-      "other",
-      "--scopes",
-      "tts:write,admin",
-      "--file",
-      file,
-    );
+    const create = (...words: string[]) => run("keys", "create", "--file", file, "--name", ...words);
+    const first = await create("app");
+    const second = await create("other", "--scopes", "tts:write,admin");
     expect(isWellFormedKey(first.out)).toBe(true);
     expect(first.err).toBe(`The key app is made and is not shown again. ${file} holds its digest.`);
     const text = readFileSync(file, "utf8");
@@ -92,8 +78,7 @@ describe("keys create", () => {
       "tts:write",
       "admin",
     ]);
-    const again = await run("keys", "create", "--name", "app", "--file", file);
-    expect(again).toMatchObject({ code: 2, err: expect.stringContaining("named app already") });
+    expect(await create("app")).toMatchObject({ code: 2, err: expect.stringContaining("named app already") });
   });
 
   it("prints the entry to paste where no file is given", async () => {
@@ -109,35 +94,24 @@ describe("keys create", () => {
 describe("license", () => {
   it("goes from keygen over issue to inspect", async () => {
     const at = (name: string) => join(folder, "vendor", name);
-    expect((await run("license", "keygen", "--out", join(folder, "vendor"))).code).toBe(0);
+    const keygen = () => run("license", "keygen", "--out", join(folder, "vendor"));
+    expect((await keygen()).code).toBe(0);
     expect(statSync(at("private.jwk")).mode & 0o777).toBe(0o600);
     expect(readFileSync(at("jwks.json"), "utf8")).not.toContain('"d"');
-    expect((await run("license", "keygen", "--out", join(folder, "vendor"))).err).toContain(
-      "is there already",
-    );
-    const issued = await run(
-      "license",
-      "issue",
-      "--key",
-      at("private.jwk"),
-      "--licensee",
-      "ACME",
-      "--models",
-      "mist",
-      "--days",
-      "30",
-    );
+    expect((await keygen()).err).toContain("is there already");
+    const signWith = (key: string, ...words: string[]) =>
+      run("license", "issue", "--key", key, "--licensee", "ACME", ...words);
+    const issued = await signWith(at("private.jwk"), "--models", "mist", "--days", "30");
     const license = at("license.jwt");
-    const { writeFileSync } = await import("node:fs");
     writeFileSync(license, issued.out);
-    const signWith = (key: string) => run("license", "issue", "--key", key, "--licensee", "ACME");
     expect((await signWith(at("jwks.json"))).err).toContain("holds public keys");
     const { d: _secret, ...shared } = JSON.parse(readFileSync(at("private.jwk"), "utf8"));
     writeFileSync(at("public.jwk"), JSON.stringify(shared));
     expect((await signWith(at("public.jwk"))).err).toContain("holds public keys");
     writeFileSync(at("other.jwk"), "7");
     expect((await signWith(at("other.jwk"))).err).toContain("holds no Ed25519 key");
-    const seen = await run("license", "inspect", "--license", license, "--jwks", at("jwks.json"));
+    const inspect = () => run("license", "inspect", "--license", license, "--jwks", at("jwks.json"));
+    const seen = await inspect();
     expect(seen.code).toBe(0);
     expect(JSON.parse(seen.out)).toMatchObject({
       state: "valid",
@@ -146,7 +120,7 @@ describe("license", () => {
     // the signature's first character: its last one has bits that do not count
     const forged = issued.out.replace(/\.(.)(?=[^.]*$)/, (_, first) => (first === "A" ? ".B" : ".A"));
     writeFileSync(license, forged);
-    expect((await run("license", "inspect", "--license", license, "--jwks", at("jwks.json"))).code).toBe(1);
+    expect((await inspect()).code).toBe(1);
   });
 });
 
@@ -154,6 +128,7 @@ const tracesOn = { OTEL_TRACES_EXPORTER: "otlp" };
 
 describe("settings", () => {
   const routing = { [env.routingFile]: "/routing.json" };
+  const dashboard = { ...routing, [env.database]: "db" };
   it("have defaults, and an empty variable counts as unset", () => {
     expect(readApiSettings({ ...routing, [env.port]: "" })).toMatchObject({ port: 8000, logLevel: "info" });
     expect(readApiSettings({ ...routing, [env.maxBodyBytes]: "2048" }).limits).toMatchObject({
@@ -178,20 +153,15 @@ describe("settings", () => {
       ],
     ),
     [
-      { ...routing, [env.database]: "db", [env.dashboardUrl]: "tts.example.com" },
+      { ...dashboard, [env.dashboardUrl]: "tts.example.com" },
       'SVC_TTS_DASHBOARD_URL must be where people reach this server, as https://tts.example.com, without a path; it is "tts.example.com".',
     ],
     [
-      { ...routing, [env.database]: "db", [env.dashboardUrl]: "https://tts.example.com/speech" },
+      { ...dashboard, [env.dashboardUrl]: "https://tts.example.com/speech" },
       "SVC_TTS_DASHBOARD_URL must be where people reach this server",
     ],
     [
-      {
-        ...routing,
-        [env.database]: "db",
-        [env.dashboardUrl]: "https://tts.example.com",
-        [env.auditDays]: "0",
-      },
+      { ...dashboard, [env.dashboardUrl]: "https://tts.example.com", [env.auditDays]: "0" },
       "SVC_TTS_AUDIT_DAYS must be an integer from 1 to 36500",
     ],
     [

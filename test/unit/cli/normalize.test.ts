@@ -1,22 +1,13 @@
 import { expect, test } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
-import { runCommand } from "../../../server/cli/command.ts";
 import { normalizeCommand } from "../../../server/cli/normalize.ts";
+import { runInProcess } from "../../support/command-line.ts";
 
-async function run(lines: readonly string[], ...words: string[]) {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await runCommand("svc-tts", [normalizeCommand], ["normalize", ...words], {
-    env: {},
-    signal: new AbortController().signal,
-    program: ["node"],
-    print: (text) => out.push(text),
-    complain: (text) => err.push(text),
-    now: () => 0,
-    readLines: async function* () {
-      yield* lines;
-    },
-  });
-  return { code, out, err: err.join("\n") };
+function run(lines: readonly string[], ...words: string[]) {
+  const readLines = async function* () {
+    yield* lines;
+  };
+  return runInProcess([normalizeCommand], ["normalize", ...words], { readLines });
 }
 
 test.each([
@@ -26,27 +17,26 @@ test.each([
   ["spa", "N° 4", "número cuatro"],
   ["ita", "21 gatti", "ventuno gatti"],
 ])("prints how a line of %s would be spoken", async (lang, written, spoken) => {
-  expect(await run([written], "--lang", lang)).toEqual({ code: 0, out: [spoken], err: "" });
+  expect(await run([written], "--lang", lang)).toEqual({ code: 0, out: spoken, err: "" });
 });
 
 test("prints one line for each line, an empty one for an empty one", async () => {
   const { out } = await run(["1", "", "2"], "--lang", "eng");
-  expect(out).toEqual(["one", "", "two"]);
+  expect(out).toBe("one\n\ntwo");
 });
 
 test.each(Object.keys(languages))("reads %s", async (lang) => {
   const { code, out } = await run(["Test"], "--lang", lang);
-  expect({ code, out }).toEqual({ code: 0, out: ["Test"] });
+  expect({ code, out }).toEqual({ code: 0, out: "Test" });
 });
 
 test.each(["klingon", "", "toString"])("refuses the language %j and names those there are", async (lang) => {
   const { code, out, err } = await run(["1"], "--lang", lang);
-  expect({ code, out }).toEqual({ code: 2, out: [] });
+  expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain("eng");
 });
 
 test("needs a language, and explains itself", async () => {
   expect((await run([])).err).toContain("--lang LANG is required");
-  const help = await run([], "--help");
-  expect(help.out.join("\n")).toContain("svc-tts normalize");
+  expect((await run([], "--help")).out).toContain("svc-tts normalize");
 });

@@ -1,14 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { runFolder } from "../../../server/cli/run-files.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
-let home: string;
-beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "svc-tts-home-"));
-});
-afterEach(() => rmSync(home, { recursive: true }));
+const home = folderOfTests("home");
 
 describe("the folder of svc-tts all", () => {
   it("is among the data of the user, where XDG_DATA_HOME says", () => {

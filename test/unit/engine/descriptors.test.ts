@@ -4,8 +4,8 @@ import { promisify } from "node:util";
 import { expect, it } from "vitest";
 
 it("a tier without file descriptors says why its engines do not start, and lives on", async () => {
-  const program = fileURLToPath(new URL("../../support/starved-engines.ts", import.meta.url));
-  const command = ["-c", 'ulimit -n 128; exec "$@"', "bash", process.execPath, program];
+  const program = fileURLToPath(new URL("../../support/engine-programs/main.ts", import.meta.url));
+  const command = ["-c", 'ulimit -n 128; exec "$@"', "bash", process.execPath, program, "starved"];
   const { stdout } = await promisify(execFile)("bash", command);
   const [engine, vllm, server] = JSON.parse(stdout) as string[];
   expect(engine).toMatch(/EngineDied: The engine process could not be started: spawn .* EMFILE/);

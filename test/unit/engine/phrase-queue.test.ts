@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PhraseQueue, type WaitingPhrase } from "../../../server/engine/phrase-queue.ts";
-import { pseudoRandom } from "../../support/random-text.ts";
+import { pseudoRandom } from "../../support/seed.ts";
 
 const now = 1000;
 const heard = (dueAtMs: number) => ({ dueAtMs, isFirst: false });

@@ -1,14 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { withLock } from "../../../server/fetch/lock.ts";
+import { folderOfTests } from "../../support/folder.ts";
+
+const folder = folderOfTests("lock");
 
 it("a lock is whole whenever it is read, and stays away once it is given back", async () => {
-  const folder = await mkdtemp(join(tmpdir(), "svc-tts-lock-"));
-  onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "lock");
   const { signal } = new AbortController();
   const seen = new Set<string>();

@@ -1,21 +1,13 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { nextSeed, readSeed } from "../../run/seed.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-seed-"));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+const folder = folderOfTests("seed");
 
 describe("the seed of a whole run", () => {
-  it("is the given one", () => {
+  it("is the given whole number, or refused", () => {
     expect(readSeed("42")).toBe(42);
-  });
-
-  it("is a whole number, or refused", () => {
     expect(() => readSeed("monday")).toThrow("SEED must be a whole number, not 'monday'");
   });
 

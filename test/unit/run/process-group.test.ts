@@ -1,24 +1,20 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ProcessGroups } from "../../run/process-group.ts";
 import { eventually, eventuallyPasses } from "../../support/eventually.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { processGone } from "../../support/processes.ts";
 
 const NO_LIMIT_MS = 3_600_000;
-let folder: string;
+const folder = folderOfTests("group");
 let logFile: string;
 let groups: ProcessGroups;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-group-"));
-  logFile = join(folder, "log");
+  logFile = join(mkdtempSync(join(folder, "run-")), "log");
   groups = new ProcessGroups();
 });
-afterEach(() => {
-  groups.killLeftovers();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterEach(() => void groups.killLeftovers());
 
 const shell = (text: string) => ["bash", "-c", text];
 const log = () => readFileSync(logFile, "utf8");

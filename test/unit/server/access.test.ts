@@ -1,15 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { acceptedTokensKey } from "../../../config/contract/names.ts";
 import { AcceptedTokens } from "../../../server/model/access.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-tokens-"));
-});
-afterEach(() => rmSync(folder, { recursive: true }));
+const folder = folderOfTests("tokens");
 
 describe("the tokens of a model tier", () => {
   it("let in everybody of the first burst, not just whoever came first", async () => {

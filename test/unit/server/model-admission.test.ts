@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from "vitest";
 import { Admission } from "../../../server/model/admission.ts";
-import { answerAfter } from "../../support/slow-peer.ts";
+import { answerAfter } from "../../support/peers.ts";
 
 const never = new AbortController().signal;
 const limits = { maxStreams: 1, maxQueued: 2, deadlineMs: 10_000 };

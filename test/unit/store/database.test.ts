@@ -1,28 +1,33 @@
-import { chmodSync, existsSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { execFile } from "node:child_process";
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { sql } from "kysely";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Database, openDatabase } from "../../../server/store/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/key.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
+import { folderOfTests } from "../../support/folder.ts";
 
-let folder: string;
+const folder = folderOfTests("database");
 let files = 0;
 const open: Database[] = [];
 
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "svc-tts-database-"));
-});
 afterEach(async () => {
   for (const database of open.splice(0)) await database.close();
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
-function newPath(): string {
-  files += 1;
-  return join(folder, `${files}.db`);
-}
+const newPath = () => join(folder, `${files++}.db`);
 
 function opened(path = newPath()): Database {
   const database = openDatabase(path);
@@ -61,7 +66,6 @@ describe("a database that is not well says what to do", () => {
     for (let i = 0; i < 50; i++) await book.create(createKey(), { ...facts, name: `key ${i}` });
     await open.splice(0)[0]?.close();
     const bytes = Buffer.alloc(statSync(path).size - 4096, 0xa5);
-    const { openSync, writeSync, closeSync } = await import("node:fs");
     const file = openSync(path, "r+");
     writeSync(file, bytes, 0, bytes.length, 4096);
     closeSync(file);
@@ -100,10 +104,7 @@ describe("a database that is not well says what to do", () => {
     await open.splice(0)[0]?.close();
     // a limit of pages is what SQLite knows of a full disk, and the only one that needs no disk of its own
     const database = opened(path);
-    await database.run(async (db) => {
-      const { sql } = await import("kysely");
-      await sql`pragma max_page_count = 14`.execute(db);
-    });
+    await database.run((db) => sql`pragma max_page_count = 14`.execute(db));
     const book = openKeyTableBook(database, () => now);
     const fill = async () => {
       for (let i = 0; i < 500; i++) await book.create(createKey(), { ...facts, name: `key ${i}` });
@@ -117,31 +118,18 @@ describe("a database that is not well says what to do", () => {
     await use(opened(path));
     await open.splice(0)[0]?.close();
     for (const name of [path, folder]) chmodSync(name, 0o555);
-    try {
-      await expect(createAsNobody(path)).resolves.toContain("may not be opened by the server's user");
-    } finally {
-      chmodSync(folder, 0o755);
-    }
+    onTestFinished(() => chmodSync(folder, 0o755));
+    await expect(createAsNobody(path)).resolves.toContain("may not be opened by the server's user");
   });
 });
 
 /** What the command line says where it runs as a user without rights. */
-async function createAsNobody(path: string): Promise<string> {
-  const { execFile } = await import("node:child_process");
+function createAsNobody(path: string): Promise<string> {
   const main = join(import.meta.dirname, "../../../server/main.ts");
   const command = [process.execPath, main, "keys", "create", "--name", "x", "--database", path];
+  const withoutRights = ["--reuid", "65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"];
   const [program = "", ...words] =
-    process.getuid?.() === 0
-      ? [
-          "setpriv",
-          "--reuid",
-          "65534",
-          "--clear-groups",
-          "--bounding-set=-all",
-          "--inh-caps=-all",
-          ...command,
-        ]
-      : command;
+    process.getuid?.() === 0 ? ["setpriv", ...withoutRights, ...command] : command;
   return new Promise((resolve) => {
     execFile(program, words, (_error, stdout, stderr) => resolve(stdout + stderr));
   });

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { normalize } from "../../../server/text/normalize/normalize.ts";
 import { readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
-import { pseudoRandom, randomText } from "../../support/random-text.ts";
+import { pseudoRandom } from "../../support/seed.ts";
+import { randomText } from "../../support/texts.ts";
 
 interface Row {
   readonly category: string;
@@ -89,7 +90,7 @@ test.each([...languages, "ita"])(
   "%s: any Unicode is read, with word indices in order and within the text",
   (language) => {
     const random = pseudoRandom(11);
-    for (let round = 0; round < 1_500; round++) {
+    for (let round = 0; round < 500; round++) {
       const text = randomText(random);
       const written = Array.from(readTokens([{ kind: "text", text, stretch: 1 }]));
       const tokens = Array.from(read(text, language));
@@ -119,7 +120,7 @@ test.each(languages)("%s: digits, signs and letters in any order leave no digit"
     "May",
     "spell(",
   ];
-  for (let round = 0; round < 4_000; round++) {
+  for (let round = 0; round < 1_500; round++) {
     const length = 1 + Math.floor(random() * 14);
     const text = Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join("");
     expect(say(text, language), JSON.stringify(text)).not.toMatch(/\p{N}|undefined|NaN/u);
@@ -140,15 +141,15 @@ test("names that every object has are words", () => {
 });
 
 const hostile: readonly (readonly [string, string])[] = [
-  ["one endless number", "1".repeat(40_000)],
-  ["groups without end", "1.234,".repeat(7_000)],
-  ["numbers by spaces", "1 234 ".repeat(7_000)],
-  ["dots", "a.".repeat(20_000)],
-  ["times and dates", "11/11/11:11-".repeat(3_500)],
-  ["addresses", "a@a.a/".repeat(7_000)],
-  ["open spells", "spell( ".repeat(6_000)],
-  ["capitals", "XIV ".repeat(10_000)],
-  ["signs", "+-=*/".repeat(8_000)],
+  ["one endless number", "1".repeat(20_000)],
+  ["groups without end", "1.234,".repeat(3_500)],
+  ["numbers by spaces", "1 234 ".repeat(3_500)],
+  ["dots", "a.".repeat(10_000)],
+  ["times and dates", "11/11/11:11-".repeat(1_800)],
+  ["addresses", "a@a.a/".repeat(3_500)],
+  ["open spells", "spell( ".repeat(3_000)],
+  ["capitals", "XIV ".repeat(5_000)],
+  ["signs", "+-=*/".repeat(4_000)],
 ];
 
 /** Words that a rule sees beyond the one it reads. */

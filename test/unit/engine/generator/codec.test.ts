@@ -1,14 +1,14 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { Decoder } from "../../../../server/engine/generator/decoder.ts";
 import { type Frame, FrameReader } from "../../../../server/engine/generator/frame-reader.ts";
 import { Seam } from "../../../../server/engine/generator/seam.ts";
 import { WindowPlan } from "../../../../server/engine/generator/windows.ts";
 import { toInt16 } from "../../../../server/engine/neural/int16.ts";
-import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-codec.ts";
-import { seamError as largestError } from "../../../support/generator/whole-decoding.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { seamError as largestError } from "../../../support/generator/model-folder.ts";
+import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-model.ts";
 
 const { base, codebook, slots } = tinyCodec;
 
@@ -48,20 +48,18 @@ describe("tokens", () => {
 });
 
 describe("decoding window by window", () => {
-  const folder = mkdtempSync(join(tmpdir(), "svc-tts-codec-"));
+  const folder = folderOfTests("codec");
   let decoder: Decoder;
   beforeAll(async () => {
     const file = join(folder, tinyCodec.onnx);
     writeFileSync(file, tinyDecoder());
     decoder = await Decoder.load({ file, codec: tinyCodec, providers: ["cpu"] });
   });
-  afterAll(() => rmSync(folder, { recursive: true }));
+
+  type Context = { readonly left: number; readonly right: number };
 
   /** Speech as a listener hears it whose generator is some frames ahead. */
-  async function streamed(
-    frames: readonly Frame[],
-    context: { left: number; right: number },
-  ): Promise<Int16Array> {
+  async function streamed(frames: readonly Frame[], context: Context): Promise<Int16Array> {
     const codec = { ...tinyCodec, ...context };
     const plan = new WindowPlan(codec);
     const seam = new Seam(codec);
@@ -79,10 +77,7 @@ describe("decoding window by window", () => {
   }
 
   /** Against decoding all at once. */
-  async function seamError(
-    frames: readonly Frame[],
-    context: { left: number; right: number },
-  ): Promise<number> {
+  async function seamError(frames: readonly Frame[], context: Context): Promise<number> {
     const [whole = new Float32Array()] = await decoder.decode([frames]);
     const heard = await streamed(frames, context);
     expect(heard.length).toBe(whole.length);
@@ -105,12 +100,9 @@ describe("decoding window by window", () => {
   });
 
   test("a graph that is not the manifest's is refused", async () => {
+    const file = join(folder, tinyCodec.onnx);
     const load = (change: object) =>
-      Decoder.load({
-        file: join(folder, tinyCodec.onnx),
-        codec: { ...tinyCodec, ...change },
-        providers: ["cpu"],
-      });
+      Decoder.load({ file, codec: { ...tinyCodec, ...change }, providers: ["cpu"] });
     await expect(load({ inputs: ["codes"], slots: [0] })).rejects.toThrow("no input codes");
     await expect(load({ output: "sound" })).rejects.toThrow("no output sound");
     await expect(load({ frameSamples: 1024 })).rejects.toThrow("samples");

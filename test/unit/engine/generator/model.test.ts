@@ -5,8 +5,7 @@ import { readManifest } from "../../../../server/engine/generator/manifest.ts";
 import { readModelFolder } from "../../../../server/engine/generator/model-folder.ts";
 import { createTokenize } from "../../../../server/engine/generator/prompt.ts";
 import { TinyModelFolder, tinyManifest } from "../../../support/generator/model-folder.ts";
-import { tinyCodec } from "../../../support/generator/tiny-codec.ts";
-import { byteTokenizer, special } from "../../../support/generator/tiny-llama.ts";
+import { byteTokenizer, special, tinyCodec } from "../../../support/generator/tiny-model.ts";
 
 const folders: TinyModelFolder[] = [];
 afterAll(() => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { answerAfter, pauseOfPeer, sendEvery } from "../../support/slow-peer.ts";
+import { answerAfter, pauseOfPeer, sendEvery } from "../../support/peers.ts";
 
 describe("a slow peer", () => {
   beforeEach(() => void vi.useFakeTimers());
