@@ -7,6 +7,7 @@ import { modelDeployment, type ServerImage } from "../../operator/desired/deploy
 import type {
   Deployment,
   Grant,
+  Judgement,
   ObservedDeployment,
   Pod,
   TtsDeployment,
@@ -55,6 +56,29 @@ export function running(replicas: number, status: Json = {}): Deployment {
 
 export function pod(status: Pod["status"] & object, name = "demo-mist-1"): Pod {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "ns" }, status };
+}
+
+/** What the operator's own command line gives, with no license key that it trusts. */
+export const serverSettings = {
+  server: { image: "server:1", pullPolicy: undefined },
+  licenseKeys: { keys: [] },
+};
+
+export const granted: Grant = { held: false, replicas: 1 };
+
+/** A valid license that grants one replica to the API and to each of these pools. */
+export function granting(...pools: string[]): Judgement {
+  return {
+    verdict: { state: "valid", message: "Licensed." },
+    valid: true,
+    reason: "Valid",
+    message: "Licensed.",
+    failedAt: undefined,
+    api: granted,
+    pools: new Map(pools.map((name) => [name, granted])),
+    limits: new Map(pools.map((name) => [name, 8])),
+    changesAt: undefined,
+  };
 }
 
 const noLicense: LicenseReading = { state: "missing", message: "No license was found." };

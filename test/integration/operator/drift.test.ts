@@ -9,29 +9,16 @@ import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import { intentOf } from "../../../operator/cluster/intent.ts";
 import { deploymentChildren, poolChildren } from "../../../operator/desired/children.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
-import type { Grant, Judgement, TtsDeployment, TtsModelPool } from "../../../operator/observed.ts";
+import type { TtsDeployment, TtsModelPool } from "../../../operator/observed.ts";
 import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
 import { eventually } from "../../support/eventually.ts";
 import { kubectlOrThrow } from "../../support/kubectl.ts";
-import { now, observed, ttsDeployment } from "../../support/observed.ts";
+import { granted, granting, now, observed, serverSettings, ttsDeployment } from "../../support/observed.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 type Json = Record<string, unknown>;
 type Edit = (object: Manifest) => void;
 
-const settings = { server: { image: "server:1", pullPolicy: undefined }, licenseKeys: { keys: [] } };
-const granted: Grant = { held: false, replicas: 1 };
-const judgement: Judgement = {
-  verdict: { state: "valid", message: "" },
-  valid: true,
-  reason: "Valid",
-  message: "",
-  failedAt: undefined,
-  api: granted,
-  pools: new Map([["mist", granted]]),
-  limits: new Map([["mist", 8]]),
-  changesAt: undefined,
-};
 const spec = {
   api: {
     keys: { secretRef: { name: "keys" } },
@@ -66,12 +53,12 @@ beforeAll(async () => {
   const { metadata, ...rest } = ttsDeployment(spec, models);
   const owner = await client.create({ ...rest, metadata: { name: metadata.name, namespace } });
   const deployment = owner as TtsDeployment;
-  const rendered = deploymentChildren(observed(deployment), judgement, settings).children;
+  const rendered = deploymentChildren(observed(deployment), granting("mist"), serverSettings).children;
   const wanted = rendered.find(({ kind }) => kind === "TtsModelPool") as Manifest;
   const pool = (await client.apply(wanted)) as TtsModelPool;
   const facts = { grant: granted, now, canary: undefined, routed: false, figures: undefined };
   const workload = { deployment: undefined, pods: [] };
-  const ofPool = poolChildren({ ...facts, observed: { pool, workload } }, settings).children;
+  const ofPool = poolChildren({ ...facts, observed: { pool, workload } }, serverSettings).children;
   children = [...rendered, ...ofPool];
 });
 

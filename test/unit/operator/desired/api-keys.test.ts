@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { apiDeployment } from "../../../../operator/desired/deployment.ts";
-import { ttsDeployment } from "../../../support/observed.ts";
+import { granted, serverSettings, ttsDeployment } from "../../../support/observed.ts";
 
-const server = { image: "server:1", pullPolicy: undefined };
+const { server } = serverSettings;
 const sqlite = { persistentVolumeClaim: { claimName: "claim" } };
 
 function deploymentOf(api: object) {
-  const { strategy, template } =
-    apiDeployment(ttsDeployment({ api }), undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
+  const { strategy, template } = apiDeployment(ttsDeployment({ api }), undefined, granted, server)?.spec ?? {};
   const [container] = template?.spec?.containers ?? [];
   const own =
     container?.env?.filter(({ name }) =>

@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
 import { isAllowed, type Party } from "../../../support/network-policy.ts";
-import { plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import { granted, plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
 
-const open = { held: false, replicas: 1 };
 const server = { image: "server:1", pullPolicy: "Always" } as const;
 
 function podOf(spec: object) {
-  const pod = plannedDeployment(ttsModelPool({ ...spec }), undefined, open, server)?.spec.template.spec;
+  const pod = plannedDeployment(ttsModelPool({ ...spec }), undefined, granted, server)?.spec.template.spec;
   const container = pod?.containers[0];
   const mount = container?.volumeMounts?.find(({ mountPath }) => mountPath === "/var/lib/svc-tts/models");
   const volume = pod?.volumes?.find(({ name }) => name === mount?.name);

@@ -3,22 +3,17 @@ import { deploymentChildren, poolChildren, poolsToPrune } from "../../../../oper
 import { routingTable } from "../../../../operator/desired/config-map.ts";
 import { durationSeconds } from "../../../../operator/desired/duration.ts";
 import { readTokenSecret, tokenSecret } from "../../../../operator/desired/secret.ts";
-import type { Grant, Judgement, ObservedPool } from "../../../../operator/observed.ts";
-import { now, observed, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import type { ObservedPool } from "../../../../operator/observed.ts";
+import {
+  granted,
+  granting,
+  now,
+  observed,
+  serverSettings,
+  ttsDeployment,
+  ttsModelPool,
+} from "../../../support/observed.ts";
 
-const settings = { server: { image: "server:1", pullPolicy: undefined }, licenseKeys: { keys: [] } };
-const open: Grant = { held: false, replicas: 1 };
-const judgement: Judgement = {
-  verdict: { state: "valid", message: "" },
-  valid: true,
-  reason: "Valid",
-  message: "",
-  failedAt: undefined,
-  api: open,
-  pools: new Map([["mist", open]]),
-  limits: new Map([["mist", 8]]),
-  changesAt: undefined,
-};
 
 function poolOf(spec: object, readyReplicas: number): ObservedPool {
   const pool = ttsModelPool({ ...spec });
@@ -29,10 +24,10 @@ function poolOf(spec: object, readyReplicas: number): ObservedPool {
 describe("children", () => {
   const deployment = ttsDeployment();
   const all = [
-    ...deploymentChildren(observed(deployment), judgement, settings).children,
+    ...deploymentChildren(observed(deployment), granting("mist"), serverSettings).children,
     ...poolChildren(
-      { observed: poolOf({}, 0), grant: open, now, canary: undefined, routed: false, figures: undefined },
-      settings,
+      { observed: poolOf({}, 0), grant: granted, now, canary: undefined, routed: false, figures: undefined },
+      serverSettings,
     ).children,
   ];
 
@@ -82,7 +77,7 @@ describe("children", () => {
   it("leave a pool's replicas to whoever scales it, unless the spec names them", () => {
     const pools = (spec: object) => {
       const wish = ttsDeployment({}, [{ name: "mist", kind: "mist", ...spec }]);
-      return deploymentChildren(observed(wish), judgement, settings).children.find(
+      return deploymentChildren(observed(wish), granting("mist"), serverSettings).children.find(
         ({ kind }) => kind === "TtsModelPool",
       )?.spec;
     };
@@ -106,8 +101,8 @@ describe("the routing table", () => {
     { name: "c", kind: "arcana" },
   ]);
   const grants = new Map([
-    ["a", open],
-    ["b", open],
+    ["a", granted],
+    ["b", granted],
     ["c", { held: false, replicas: 0 }],
   ]);
 

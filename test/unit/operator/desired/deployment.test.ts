@@ -2,13 +2,19 @@ import { describe, expect, it } from "vitest";
 import { Env } from "../../../../crds/fields.ts";
 import { apiDeployment, apiSettings, modelSettings } from "../../../../operator/desired/deployment.ts";
 import type { Deployment } from "../../../../operator/observed.ts";
-import { plannedDeployment, running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import {
+  granted,
+  plannedDeployment,
+  running,
+  serverSettings,
+  ttsDeployment,
+  ttsModelPool,
+} from "../../../support/observed.ts";
 
-const server = { image: "server:1", pullPolicy: undefined };
-const open = { held: false, replicas: 1 };
+const { server } = serverSettings;
 const held = { held: true, replicas: 1 };
 
-function model(spec: object = {}, image = "server:1", live?: Deployment, grant = open) {
+function model(spec: object = {}, image = "server:1", live?: Deployment, grant = granted) {
   const child = plannedDeployment(ttsModelPool({ ...spec }), live, grant, { ...server, image });
   if (child === undefined) throw new Error("no Deployment was rendered");
   return child;
@@ -67,8 +73,8 @@ describe("pods of a model", () => {
   it("leave their user, group and fsGroup to a cluster that assigns them", () => {
     const assigned = { ...server, fixedUserIds: false };
     for (const child of [
-      plannedDeployment(ttsModelPool(), undefined, open, assigned),
-      apiDeployment(ttsDeployment(), undefined, open, assigned),
+      plannedDeployment(ttsModelPool(), undefined, granted, assigned),
+      apiDeployment(ttsDeployment(), undefined, granted, assigned),
     ])
       expect(child?.spec.template.spec?.securityContext).toEqual({
         runAsNonRoot: true,
@@ -184,7 +190,7 @@ describe("pods of the API", () => {
 describe("limits of keys", () => {
   const podOfApi = (rateLimit: object) => {
     const wish = ttsDeployment({ api: { rateLimit } });
-    const { template } = apiDeployment(wish, undefined, { held: false, replicas: 1 }, server)?.spec ?? {};
+    const { template } = apiDeployment(wish, undefined, granted, server)?.spec ?? {};
     const env = template?.spec?.containers[0]?.env ?? [];
     const own = env.filter(({ name }) => /VALKEY|KEY_/.test(name)).map(({ name, value }) => [name, value]);
     return { env: Object.fromEntries(own), volumes: template?.spec?.volumes };
@@ -233,7 +239,7 @@ describe("limits of keys", () => {
 });
 
 it("an API pod that starves is given a minute before its streams are cut by a restart", () => {
-  const child = apiDeployment(ttsDeployment(), undefined, open, server);
+  const child = apiDeployment(ttsDeployment(), undefined, granted, server);
   const { periodSeconds = 0, failureThreshold = 0 } =
     child?.spec.template.spec?.containers[0]?.livenessProbe ?? {};
   expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(60);

@@ -2,10 +2,15 @@ import { describe, expect, it } from "vitest";
 import { apiDeployment } from "../../../../operator/desired/deployment.ts";
 import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
 import { type Connection, isAllowed, type Party } from "../../../support/network-policy.ts";
-import { plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import {
+  granted,
+  plannedDeployment,
+  serverSettings,
+  ttsDeployment,
+  ttsModelPool,
+} from "../../../support/observed.ts";
 
-const server = { image: "server:1", pullPolicy: undefined };
-const open = { held: false, replicas: 1 };
+const { server } = serverSettings;
 
 /** Pods as they are labelled, not as the policies would have them. */
 const labelsOf = (child: ReturnType<typeof apiDeployment>) => child?.spec.template.metadata?.labels ?? {};
@@ -13,8 +18,8 @@ const podAt = (ip: string, namespace: string, labels: Record<string, string>): P
   ip,
   pod: { namespace, labels },
 });
-const api = podAt("10.0.0.1", "ns", labelsOf(apiDeployment(ttsDeployment(), undefined, open, server)));
-const model = podAt("10.0.0.2", "ns", labelsOf(plannedDeployment(ttsModelPool(), undefined, open, server)));
+const api = podAt("10.0.0.1", "ns", labelsOf(apiDeployment(ttsDeployment(), undefined, granted, server)));
+const model = podAt("10.0.0.2", "ns", labelsOf(plannedDeployment(ttsModelPool(), undefined, granted, server)));
 const neighbour = podAt("10.0.0.3", "ns", { app: "other" });
 const twin = podAt("10.0.0.4", "elsewhere", api.pod?.labels ?? {});
 const prometheus = podAt("10.0.0.5", "monitoring", { app: "prometheus" });

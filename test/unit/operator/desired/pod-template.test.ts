@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { overridden, parseOverride } from "../../../../operator/desired/pod-template.ts";
-import { plannedDeployment, running, ttsModelPool } from "../../../support/observed.ts";
+import { granted, plannedDeployment, running, serverSettings, ttsModelPool } from "../../../support/observed.ts";
 
 const template = {
   metadata: { labels: { ours: "yes" } },
@@ -123,14 +123,13 @@ describe("an override", () => {
   });
 
   it("that is refused later leaves pods that run on what they were pinned to", () => {
-    const open = { held: false, replicas: 1 };
-    const server = { image: "server:1", pullPolicy: undefined };
+    const { server } = serverSettings;
     const pool = ttsModelPool({ podTemplate: JSON.stringify({ spec: { hostname: "h" } }) });
-    const before = plannedDeployment(pool, undefined, open, server);
+    const before = plannedDeployment(pool, undefined, granted, server);
     const live = { ...running(1), metadata: { ...running(1).metadata, ...before?.metadata } };
     expect(before?.spec.template.spec?.hostname).toBe("h");
-    expect(plannedDeployment(pool, live, open, server)?.spec.template).toEqual(before?.spec.template);
+    expect(plannedDeployment(pool, live, granted, server)?.spec.template).toEqual(before?.spec.template);
     const spoilt = ttsModelPool({ podTemplate: "{" });
-    expect(() => plannedDeployment(spoilt, live, open, server)).toThrow(/no JSON/);
+    expect(() => plannedDeployment(spoilt, live, granted, server)).toThrow(/no JSON/);
   });
 });

@@ -7,9 +7,15 @@ import { monitors } from "../../../../operator/desired/monitors.ts";
 import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
 import { telemetrySecrets } from "../../../../operator/desired/telemetry.ts";
 import { isAllowed, type Party } from "../../../support/network-policy.ts";
-import { plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import {
+  granted,
+  plannedDeployment,
+  serverSettings,
+  ttsDeployment,
+  ttsModelPool,
+} from "../../../support/observed.ts";
 
-const server = { image: "server:1", pullPolicy: undefined };
+const { server } = serverSettings;
 const exporter = { endpoint: "https://backend:4317" };
 
 const vllm = { env: [{ name: "SVC_TTS_ARCANA_GENERATOR", value: "vllm" }] };
@@ -21,12 +27,8 @@ function poolOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana
 }
 
 function podOf(telemetry: object | undefined, kind: "mist" | "arcana" = "arcana", more: object = {}) {
-  const pod = plannedDeployment(
-    poolOf(telemetry, kind, more),
-    undefined,
-    { held: false, replicas: 1 },
-    server,
-  )?.spec.template.spec;
+  const pod = plannedDeployment(poolOf(telemetry, kind, more), undefined, granted, server)?.spec.template
+    .spec;
   const [container] = pod?.containers ?? [];
   const variables = Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
   const [collector] = pod?.initContainers ?? [];
@@ -79,7 +81,7 @@ describe("the model's own variables", () => {
       telemetry: { endpoint: "http://a:1" },
       env: [{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }],
     });
-    const pod = plannedDeployment(owner, undefined, { held: false, replicas: 1 }, server)?.spec.template.spec;
+    const pod = plannedDeployment(owner, undefined, granted, server)?.spec.template.spec;
     const found = pod?.containers[0]?.env?.filter(({ name }) => name === "OTEL_COLLECTOR_ENDPOINT");
     expect(found).toEqual([{ name: "OTEL_COLLECTOR_ENDPOINT", value: "http://b:2" }]);
   });

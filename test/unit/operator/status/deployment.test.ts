@@ -4,20 +4,9 @@ import type { Judgement, ObservedPool, Problem } from "../../../../operator/obse
 import { transitions } from "../../../../operator/status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../../../../operator/status/deployment.ts";
 import { poolStatus } from "../../../../operator/status/pool.ts";
-import { now, observed, running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import { granted, granting, now, observed, running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
 
-const open = { held: false, replicas: 1 };
-const good: Judgement = {
-  verdict: { state: "valid", message: "Licensed." },
-  valid: true,
-  reason: "Valid",
-  message: "Licensed.",
-  failedAt: undefined,
-  api: open,
-  pools: new Map([["mist", open]]),
-  limits: new Map([["mist", 8]]),
-  changesAt: undefined,
-};
+const good = granting("mist");
 const expired: Judgement = {
   ...good,
   verdict: { state: "expired", message: "It expired." },
@@ -32,7 +21,7 @@ const grace: Judgement = {
 
 function pool(replicas = 1, problem?: Problem): ObservedPool {
   const bare = { pool: ttsModelPool(), workload: { deployment: running(replicas), pods: [] } };
-  bare.pool.status = poolStatus(bare, { now, grant: open, problem });
+  bare.pool.status = poolStatus(bare, { now, grant: granted, problem });
   return bare;
 }
 
@@ -235,7 +224,7 @@ describe("the status of a pool", () => {
   it("publishes a selector for autoscalers and keeps the old revision until the new one is out", () => {
     const observedPool = { pool: ttsModelPool(), workload: { deployment: running(1), pods: [] } };
     observedPool.workload.deployment.metadata.annotations = { "tts.svc.dev/revision": "r1" };
-    const first = poolStatus(observedPool, { now, grant: open, problem: undefined });
+    const first = poolStatus(observedPool, { now, grant: granted, problem: undefined });
     expect(first).toMatchObject({
       selector: "tts.svc.dev/deployment=demo,tts.svc.dev/pool=mist",
       currentRevision: "r1",
@@ -245,7 +234,7 @@ describe("the status of a pool", () => {
     const rolling = running(1, { updatedReplicas: 0 });
     rolling.metadata.annotations = { "tts.svc.dev/revision": "r2" };
     const workload = { deployment: rolling, pods: [] };
-    const next = poolStatus({ pool: observedPool.pool, workload }, { now, grant: open, problem: undefined });
+    const next = poolStatus({ pool: observedPool.pool, workload }, { now, grant: granted, problem: undefined });
     expect(next).toMatchObject({ currentRevision: "r1", updateRevision: "r2" });
   });
 });
