@@ -20,6 +20,8 @@ export interface ClusterRequest {
 export interface ClusterResponse {
   readonly status: number;
   readonly body: unknown;
+  /** Of the header `warning`. */
+  readonly warning: string | undefined;
 }
 
 export async function clusterRequest(
@@ -31,7 +33,11 @@ export async function clusterRequest(
   sent.end(body && JSON.stringify(body));
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   const answered = await text(response);
-  return { status: response.statusCode ?? 0, body: answered === "" ? undefined : JSON.parse(answered) };
+  return {
+    status: response.statusCode ?? 0,
+    body: answered === "" ? undefined : JSON.parse(answered),
+    warning: response.headers.warning,
+  };
 }
 
 /** The body of a successful response; throws the API server's message when it refused the request. */
