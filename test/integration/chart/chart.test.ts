@@ -49,22 +49,20 @@ interface Selecting {
   readonly selector: Record<string, string>;
 }
 
-let files = 0;
-async function valuesFile(values: unknown): Promise<string> {
-  const path = join(work, `values-${files++}.json`);
-  await writeFile(path, JSON.stringify(values));
-  return path;
+const templates = new Map<string, Promise<string>>();
+
+/** What helm renders; each set of values is rendered once. */
+function template(values: unknown = {}, kubeVersion = "1.36.3"): Promise<string> {
+  const key = JSON.stringify([values, kubeVersion]);
+  const known = templates.get(key) ?? templateAnew(values, kubeVersion);
+  templates.set(key, known);
+  return known;
 }
 
-async function template(values: unknown = {}, kubeVersion = "1.36.3"): Promise<string> {
-  const flags = [
-    "--namespace",
-    "tts-system",
-    "--kube-version",
-    kubeVersion,
-    "--values",
-    await valuesFile(values),
-  ];
+async function templateAnew(values: unknown, kubeVersion: string): Promise<string> {
+  const path = join(work, `values-${templates.size}.json`);
+  await writeFile(path, JSON.stringify(values));
+  const flags = ["--namespace", "tts-system", "--kube-version", kubeVersion, "--values", path];
   return (await tool("helm", ["template", "tts", chart, ...flags])).stdout;
 }
 

@@ -1,10 +1,10 @@
-/** What stands in config/ for people and their tools, tried on a real API server. */
+/** What stands in config/ and in the operator's chart for people and their tools, tried on a real API server. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { type ControlPlane, type ControlPlaneAddress, controlPlane } from "../../support/control-plane.ts";
 import { installForeignKinds } from "../../support/foreign-kinds.ts";
@@ -145,5 +145,49 @@ describe("a second release of the operator", () => {
     await expect(install("second", "release-second")).rejects.toThrow(
       "the release wide of this chart serves every namespace",
     );
+  });
+});
+
+describe("monitoring by the chart", () => {
+  const all = ["serviceMonitor", "rules", "dashboards"].flatMap((what) => [
+    ...["--set", `monitoring.${what}.enabled=true`],
+  ]);
+  const rendered = (...flags: string[]) =>
+    helmTemplate(
+      "tts-operator",
+      "--namespace",
+      "default",
+      "--show-only",
+      "templates/monitoring.yaml",
+      ...flags,
+    );
+
+  beforeAll(() => installForeignKinds(address, "prometheusOperator"));
+
+  it("is nothing unless it is asked for", async () => {
+    await expect(rendered()).rejects.toThrow(/could not find template/);
+  });
+
+  it("is taken by the Prometheus operator's own schema", async () => {
+    const text = await rendered(...all, "--set", "monitoring.rules.labels.release=prometheus");
+    const told = await kubectlOrThrow(address, ["apply", "--dry-run=server", "-f", "-"], text);
+    const names = told.match(/^\S+ created/gm) ?? [];
+    expect(names.toSorted()).toEqual([
+      ...["api", "models", "operator"].map((name) => `configmap/tts-operator-dashboard-${name} created`),
+      "prometheusrule.monitoring.coreos.com/tts-operator created",
+      "servicemonitor.monitoring.coreos.com/tts-operator created",
+    ]);
+  });
+
+  it("brings the alerts and dashboards as they are tested", async () => {
+    const objects = parseAllDocuments(await rendered(...all)).map((document) => document.toJS());
+    const rules = objects.find((object) => object?.kind === "PrometheusRule");
+    expect(rules.spec).toEqual(parse(await readFile(join(root, "config/prometheus/rules.yaml"), "utf8")));
+    for (const name of ["api", "models", "operator"]) {
+      const found = objects.find((object) => object?.metadata.name === `tts-operator-dashboard-${name}`);
+      const file = await readFile(join(root, `config/grafana/${name}.json`), "utf8");
+      expect(found.data[`svc-tts-${name}.json`]).toBe(file);
+      expect(found.metadata.labels).toMatchObject({ grafana_dashboard: "1" });
+    }
   });
 });
