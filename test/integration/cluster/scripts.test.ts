@@ -1,0 +1,226 @@
+/**
+ * The scripts of test/cluster: what `make up` says on a machine that cannot carry a cluster, when it takes kind, and what it then tells kind to do.
+ * Nothing is started here: stand-ins take the place of kind and of the engines (`make test-kind` runs real ones).
+ */
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const scripts = join(import.meta.dirname, "../../cluster");
+let cache: string;
+beforeEach(() => {
+  cache = mkdtempSync(join(tmpdir(), "svc-tts-scripts-"));
+});
+afterEach(() => rmSync(cache, { recursive: true, force: true }));
+
+/**
+ * Runs these lines in a shell that has sourced what the scripts share: exit status and what was said.
+ * @param prefix a command that starts the shell, as `unshare`.
+ */
+function shell(lines: string, prefix: readonly string[] = []): Promise<{ code: number; said: string }> {
+  const script = `set -euo pipefail; cd ${scripts}; source ./lib.sh; source ./state.sh; ${lines}`;
+  const [command = "", ...rest] = [...prefix, "bash", "-c", script];
+  return new Promise((resolve) => {
+    execFile(command, rest, { env: { ...process.env, SVC_TTS_CACHE: cache } }, (error, _stdout, stderr) => {
+      resolve({ code: error === null ? 0 : Number(error.code), said: stderr });
+    });
+  });
+}
+
+const preflight = (lines: string, prefix: readonly string[] = []) =>
+  shell(`source ./preflight.sh; ${lines}`, prefix);
+const kind = (lines: string) => shell(`source ./kind.sh; source ./target.sh; KERNEL_MODULES=/; ${lines}`);
+
+/** A network of its own, so that a route can be taken without touching this machine's. */
+const ownNetwork = ["unshare", "--map-root-user", "--net"];
+
+test("a user who is not root is told so, and what to do instead", async () => {
+  const { code, said } = await preflight("id() { echo 1000; }; need_linux_root");
+  expect(code).toBe(1);
+  expect(said).toMatch(/needs root.*\n.*sudo -E make up.*KUBECONFIG.*make run/);
+});
+
+test("too little space is named with the folder, what is needed and what there is", async () => {
+  const { code, said } = await preflight('need_space "$STATE" 1073741824 "the cluster"');
+  expect(code).toBe(1);
+  expect(said).toContain("the cluster needs about 1048576 GB under");
+  expect(said).toMatch(/and \d+\.\d GB are free\n.*SVC_TTS_CACHE/);
+});
+
+test.each(["10.250.0.7/24", "10.96.3.1/24", "10.244.0.1/16"])(
+  "an address range that is taken (%s) is named with the route that takes it",
+  async (address) => {
+    const { code, said } = await preflight(
+      `ip link add vpn0 type veth peer name vpn1; ip link set vpn0 up; ip link set vpn1 up; ip addr add ${address} dev vpn0
+       for range in "$NODE_RANGE" "$SERVICE_RANGE" "$POD_RANGE"; do need_free_range "$range"; done`,
+      ownNetwork,
+    );
+    expect(code).toBe(1);
+    expect(said).toMatch(
+      /the address range 10\.(250\.0\.0\/24|96\.0\.0\/16|244\.0\.0\/16) is taken.*dev vpn0/,
+    );
+  },
+);
+
+test("a namespace number that somebody else has by now makes nobody a process of the cluster's", async () => {
+  const { code, said } = await preflight(
+    'mkdir -p "$RUN"; readlink /proc/self/ns/mnt >"$RUN/namespace"; cluster_processes >&2',
+  );
+  expect({ code, said }).toEqual({ code: 0, said: "" });
+});
+
+test("who sees the cluster's own folders in its namespace is a process of the cluster's", async () => {
+  const { code, said } = await preflight(
+    `mkdir -p "$RUN" "$STATE/private/var/lib/kubelet"
+     unshare --map-root-user --mount bash -c 'mount -t tmpfs none /var/lib && mkdir /var/lib/kubelet && mount --bind "$0" /var/lib/kubelet &&
+       echo ready && exec sleep 20' "$STATE/private/var/lib/kubelet" >"$RUN/out" & member=$!
+     until [ -s "$RUN/out" ]; do sleep 0.05; done
+     readlink "/proc/$member/ns/mnt" >"$RUN/namespace"
+     found=$(cluster_processes); kill "$member"
+     [ "$found" = "$member" ] || echo "found $found, not $member" >&2`,
+  );
+  expect({ code, said }).toEqual({ code: 0, said: "" });
+});
+
+test("a cache given by a relative path is the same folder from everywhere", async () => {
+  const { said } = await preflight("echo $STATE >&2", ["env", "SVC_TTS_CACHE=here"]);
+  expect(said).toMatch(/^\/.*\/here\/cluster\n$/);
+});
+
+test("a cluster of one's own is asked before there is any cache", async () => {
+  const { said } = await preflight(
+    `source ./kind.sh; source ./target.sh; kubectl() { echo "no route" >&2; return 1; }; helm() { :; }; KUBECONFIG=/elsewhere; choose_target`,
+    ["env", `SVC_TTS_CACHE=${join(cache, "new")}`],
+  );
+  expect(said).toContain("no route");
+  expect(said).toContain("does not answer");
+});
+
+test("memory.sh prints each container's memory less the cache that could be dropped", async () => {
+  const { code, said } = await preflight(
+    `kubectl() { case $1 in get) echo "demo api-1 api" ;; *) printf '90000000\\ninactive_file 4000000\\n' ;; esac; }
+     export -f kubectl; ./memory.sh | tr -s ' ' >&2`,
+  );
+  expect({ code, said }).toEqual({ code: 0, said: "demo/api-1 api 86 MB\n" });
+});
+
+test("a machine whose ranges are free passes", async () => {
+  const { code, said } = await preflight('need_free_range "$POD_RANGE"', ownNetwork);
+  expect({ code, said }).toEqual({ code: 0, said: "" });
+});
+
+test("leftovers are listed, one a line, and fail", async () => {
+  const { code, said } = await preflight(
+    'ip link add svc-tts0 type veth peer name svc-tts1; mkdir -p "$STATE/etcd"; "$CLUSTER_DIR"/leftovers.sh >&2',
+    ownNetwork,
+  );
+  expect(code).toBe(1);
+  expect(said).toMatch(/^link svc-tts0/m);
+  expect(said).toContain(`file ${cache}/cluster/etcd\n`);
+});
+
+test("what another container engine keeps on this machine is no leftover of the cluster's", async () => {
+  const { said } = await preflight(
+    'nft add table ip cni_hostport; nft add table ip kube-proxy; "$CLUSTER_DIR"/leftovers.sh >&2',
+    ownNetwork,
+  );
+  expect(said).toContain("nftables table ip kube-proxy");
+  expect(said).not.toContain("cni");
+});
+
+test("without a Go toolchain the build says how to get one", async () => {
+  const { code, said } = await preflight(
+    'PATH=/usr/bin:/bin; command() { return 1; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
+  );
+  expect(code).toBe(1);
+  expect(said).toMatch(/Go is not installed.*\n.*install Go 1\.26/);
+});
+
+test("with a Go that is too old the build names both versions", async () => {
+  const { code, said } = await preflight(
+    'go() { echo go1.19.8; }; source <(sed -n "/^need_go()/,/^}/p" tools.sh); GO_MINOR=26; need_go',
+  );
+  expect(code).toBe(1);
+  expect(said).toContain("go1.19.8, and 1.26 is needed");
+});
+
+/** Stand-ins for programs that answer, each telling what it was asked to do. */
+const told = (...programs: string[]) =>
+  programs
+    .map((name) => `${name}() { echo "$FUNCNAME $*" >&2; }; export -f ${name};`)
+    .concat('timeout() { shift; "$@"; };')
+    .join(" ");
+const absent = (...programs: string[]) => programs.map((name) => `${name}() { return 127; };`).join(" ");
+
+test.each([
+  ["kind, where it is installed and Docker answers", told("kind", "docker"), "kind"],
+  ["kind, where it is installed and Podman answers", absent("docker") + told("kind", "podman"), "kind"],
+  ["the node, where no engine answers", told("kind") + absent("docker", "podman"), "node"],
+  ["the node, where kind is not installed", `${told("docker")}command() { return 1; };`, "node"],
+  [
+    "the node that runs already",
+    `${told("kind", "docker")}mkdir -p "$STATE"; echo x >"$KUBECONFIG_FILE";`,
+    "node",
+  ],
+  ["what it is told to", `${told("kind", "docker")}SVC_TTS_CLUSTER=node;`, "node"],
+])("make up takes %s", async (_what, given, chosen) => {
+  const { code, said } = await kind(`${given} echo "chosen: $(chosen_cluster)" >&2`);
+  expect({ code, said: said.split("\n").at(-2) }).toEqual({ code: 0, said: `chosen: ${chosen}` });
+});
+
+test("an unknown choice is named with what there is", async () => {
+  const { code, said } = await kind("SVC_TTS_CLUSTER=minikube; chosen_cluster");
+  expect(code).toBe(1);
+  expect(said).toContain("SVC_TTS_CLUSTER must be kind or node, not 'minikube'");
+});
+
+test("without an engine it says what to do", async () => {
+  const { code, said } = await kind(`${told("kind")} ${absent("docker", "podman")} start_kind`);
+  expect(code).toBe(1);
+  expect(said).toMatch(/neither Docker nor Podman answers.*\n.*SVC_TTS_CLUSTER=node/);
+});
+
+test("Podman is not asked to mount a folder that this machine lacks", async () => {
+  const { code, said } = await kind(
+    `${absent("docker")} ${told("kind", "podman")} KERNEL_MODULES=/absent; start_kind`,
+  );
+  expect({ code, said }).toEqual({
+    code: 1,
+    said: expect.stringMatching(/kind mounts \/absent.*\n.*mkdir \/absent/),
+  });
+});
+
+test("make down forgets no cluster that it cannot ask about", async () => {
+  const { code, said } = await kind(
+    `${told("kind")} ${absent("docker", "podman")} mkdir "$CACHE/kind"; trap 'ls "$CACHE" >&2' EXIT; stop_kind`,
+  );
+  expect({ code, said }).toEqual({
+    code: 1,
+    said: expect.stringMatching(/^error: neither Docker nor Podman.*\n(.*\n)*kind\n$/),
+  });
+});
+
+test("kind makes a cluster, offers made-up GPUs, takes the images and is gone after make down", async () => {
+  const { code, said } = await kind(
+    `${absent("docker")} ${told("podman", "kubectl")}
+     kind() { echo "$KIND_EXPERIMENTAL_PROVIDER: kind $*" >>"$CACHE/asked"; if [ "$1 $2" = "get clusters" ] && [ -e "$CACHE/kind/made" ]; then echo svc-tts; fi
+       if [ "$1 $2" = "create cluster" ]; then touch "$CACHE/kind/made"; fi; }
+     SVC_TTS_KIND_IMAGE=localhost/node:1; start_kind; start_kind; load_into_kind /images/server.tar; stop_kind; cat "$CACHE/asked" >&2; ls "$CACHE" >&2`,
+  );
+  expect(code).toBe(0);
+  const asked = said
+    .split("\n")
+    .filter((line) => line.startsWith("podman: kind") && !line.includes("get clusters"));
+  const kubeconfig = `--kubeconfig ${cache}/kind/kubeconfig`;
+  expect(asked).toEqual([
+    expect.stringMatching(
+      /^podman: kind create cluster --name svc-tts --config .*\/config\/kind\.yaml .* --image localhost\/node:1 /,
+    ),
+    `podman: kind export kubeconfig --name svc-tts ${kubeconfig}`,
+    "podman: kind load image-archive /images/server.tar --name svc-tts",
+    `podman: kind delete cluster --name svc-tts ${kubeconfig}`,
+  ]);
+  expect(said.trimEnd().split("\n").at(-1)).toBe("asked");
+});
