@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { labels } from "../../config/contract/names.ts";
 import { Deployed } from "../support/deployed.ts";
 import { eventually } from "../support/eventually.ts";
-import { type LivePolicy, policyRules } from "../support/policy-rules.ts";
+import { type LivePolicy, policyRules } from "../support/network-policy.ts";
 import { Kubectl, type KubeObject, run } from "../support/real-cluster.ts";
 import { arcana, World } from "../support/world.ts";
 

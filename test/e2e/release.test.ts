@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../support/deployed.ts";
 import { eventually } from "../support/eventually.ts";
-import { Release, type Values } from "../support/release.ts";
+import { Release, type Values } from "../support/real-cluster.ts";
 import { mist, World } from "../support/world.ts";
 
 const name = "voice";

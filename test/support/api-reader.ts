@@ -1,6 +1,27 @@
 /** Reads objects of the cluster over HTTP, by the names that kubectl takes: a poll costs a request, not a process. */
 import { spawn } from "node:child_process";
-import type { KubeObject } from "./kube-object.ts";
+
+/** An object of the cluster, as far as tests look into it. */
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid?: string;
+    generation?: number;
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+    labels?: Record<string, string>;
+    resourceVersion?: string;
+  };
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
+  spec?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into objects of every kind
+  status?: any;
+  // biome-ignore lint/suspicious/noExplicitAny: Secrets and ConfigMaps
+  data?: any;
+}
 
 /** The environment variable by which the suite's set-up tells its workers where the proxy listens. */
 export const apiVariable = "SVC_TTS_TEST_API";

@@ -1,11 +1,186 @@
-/** Judges NetworkPolicies as a network that enforces them would (Kubernetes, "Network Policies"), for the parts that ours use. */
+/**
+ * NetworkPolicies (Kubernetes, "Network Policies"): what they allow, as a network that enforces them would judge, and as nftables rules for a
+ * cluster whose network does not enforce them.
+ */
 import { BlockList } from "node:net";
-import type { Policy } from "../../operator/desired/network-policy.ts";
 
-/** One end of a connection. A pod has labels; what is outside the cluster has none. */
+export interface PolicyPod {
+  readonly namespace: string;
+  readonly ip: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+export interface PolicyNamespace {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: string;
+    readonly values?: readonly string[];
+  }[];
+}
+
+interface Peer {
+  readonly podSelector?: Selector;
+  readonly namespaceSelector?: Selector;
+  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] };
+}
+
+interface Port {
+  readonly port?: number | string;
+  readonly endPort?: number;
+  readonly protocol?: string;
+}
+
+interface Rule {
+  readonly from?: readonly Peer[];
+  readonly to?: readonly Peer[];
+  readonly ports?: readonly Port[];
+}
+
+/** A NetworkPolicy as the API server returns it. */
+export interface LivePolicy {
+  readonly metadata: { readonly name: string; readonly namespace?: string | undefined };
+  readonly spec: {
+    readonly podSelector?: Selector;
+    readonly policyTypes?: readonly string[];
+    readonly ingress?: readonly Rule[];
+    readonly egress?: readonly Rule[];
+  };
+}
+
+export interface PolicyCluster {
+  readonly policies: readonly LivePolicy[];
+  readonly pods: readonly PolicyPod[];
+  readonly namespaces: readonly PolicyNamespace[];
+}
+
+const directions = {
+  Ingress: { own: "daddr", peer: "saddr", peers: "from", rules: "ingress" },
+  Egress: { own: "saddr", peer: "daddr", peers: "to", rules: "egress" },
+} as const;
+type Direction = keyof typeof directions;
+
+/**
+ * A table that replaces the one of the same name. It judges the first packet of a connection that enters the node's
+ * network from a pod or from outside, after the address of a Service has become that of a pod; the node's own
+ * connections, as the kubelet's probes, do not pass there. A refused connection is answered at once, with "administratively
+ * prohibited".
+ */
+export function policyRules(table: string, cluster: PolicyCluster): string {
+  const chains = (Object.keys(directions) as Direction[]).flatMap((direction) =>
+    cluster.pods.flatMap((pod, index) => {
+      const selecting = cluster.policies.filter((policy) => selects(policy, direction, pod));
+      if (selecting.length === 0) return [];
+      const accepted = selecting.flatMap((policy) => matches(policy, direction, cluster));
+      const name = `${direction.toLowerCase()}-${index}`;
+      return [{ name, match: `ip ${directions[direction].own} ${pod.ip}`, accepted }];
+    }),
+  );
+  const lines = [
+    `table ip ${table}`,
+    `delete table ip ${table}`,
+    `table ip ${table} {`,
+    ...chains.flatMap(({ name, accepted }) => [
+      `  chain ${name} {`,
+      ...[...new Set(accepted)].map((match) => `    ${`${match} return`.trim()}`),
+      "    reject with icmp admin-prohibited",
+      "  }",
+    ]),
+    "  chain judge {",
+    "    type filter hook prerouting priority filter; policy accept;",
+    "    ct state established,related accept",
+    ...chains.map(({ name, match }) => `    ${match} jump ${name}`),
+    "  }",
+    "}",
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function selects({ metadata, spec }: LivePolicy, direction: Direction, pod: Omit<PolicyPod, "ip">): boolean {
+  const types = spec.policyTypes ?? ["Ingress", ...(spec.egress === undefined ? [] : ["Egress"])];
+  return (
+    types.includes(direction) &&
+    metadata.namespace === pod.namespace &&
+    isSelected(spec.podSelector, pod.labels)
+  );
+}
+
+/** What a policy allows, as the first part of a rule. */
+function matches({ metadata, spec }: LivePolicy, direction: Direction, cluster: PolicyCluster): string[] {
+  const { peer, peers, rules } = directions[direction];
+  return (spec[rules] ?? []).flatMap((rule) => {
+    const from = rule[peers] ?? [];
+    const addresses =
+      from.length === 0 ? [""] : from.flatMap((one) => addressMatch(one, peer, metadata.namespace, cluster));
+    const ports = (rule.ports ?? []).length === 0 ? [""] : (rule.ports ?? []).map(portMatch);
+    return addresses.flatMap((address) => ports.map((port) => `${address} ${port}`.trim()));
+  });
+}
+
+function addressMatch(
+  peer: Peer,
+  field: string,
+  own: string | undefined,
+  { pods, namespaces }: PolicyCluster,
+): string[] {
+  const { ipBlock, namespaceSelector, podSelector } = peer;
+  if (ipBlock !== undefined) {
+    const except = ipBlock.except ?? [];
+    const without = except.length > 0 ? [`ip ${field} != { ${except.join(", ")} }`] : [];
+    return [[`ip ${field} ${ipBlock.cidr}`, ...without].join(" ")];
+  }
+  const within = namespaces
+    .filter(({ name, labels }) =>
+      namespaceSelector === undefined ? name === own : isSelected(namespaceSelector, labels),
+    )
+    .map(({ name }) => name);
+  const found = pods.filter(
+    ({ namespace, labels }) => within.includes(namespace) && isSelected(podSelector, labels),
+  );
+  return found.length === 0 ? [] : [`ip ${field} { ${found.map(({ ip }) => ip).join(", ")} }`];
+}
+
+function portMatch({ port, endPort, protocol = "TCP" }: Port): string {
+  const name = protocol.toLowerCase();
+  if (port === undefined) return `meta l4proto ${name}`;
+  if (typeof port === "string") throw new Error(`port ${port} of a NetworkPolicy has a name: not supported`);
+  return `${name} dport ${endPort === undefined ? port : `${port}-${endPort}`}`;
+}
+
+function isSelected(
+  { matchLabels = {}, matchExpressions = [] }: Selector = {},
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return (
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(({ key, operator, values = [] }) => {
+      const value = labels[key];
+      const isIn = value !== undefined && values.includes(value);
+      switch (operator) {
+        case "In":
+          return isIn;
+        case "NotIn":
+          return !isIn;
+        case "Exists":
+          return value !== undefined;
+        case "DoesNotExist":
+          return value === undefined;
+        default:
+          throw new Error(`operator ${operator} of a NetworkPolicy's selector: not supported`);
+      }
+    })
+  );
+}
+
+/** One end of a connection. What is outside the cluster has no pod. */
 export interface Party {
   readonly ip: string;
-  readonly pod?: { readonly namespace: string; readonly labels: Record<string, string> };
+  readonly pod?: Omit<PolicyPod, "ip">;
 }
 
 export interface Connection {
@@ -15,73 +190,54 @@ export interface Connection {
   readonly protocol?: "TCP" | "UDP";
 }
 
-type Spec = Policy["spec"];
-type Peer = NonNullable<NonNullable<Spec["egress"]>[number]["to"]>[number];
-type Rule = { peers: Peer[] | undefined; ports: { port?: unknown; protocol?: string }[] | undefined };
-
-/** Both ends have a say: where no policy selects a pod for a direction, everything goes. */
-export function isAllowed(policies: readonly Policy[], connection: Connection): boolean {
+/** Policies of both ends decide: where none selects a pod for a direction, everything is allowed. */
+export function isAllowed(policies: readonly LivePolicy[], connection: Connection): boolean {
+  const { from, to } = connection;
   return (
-    admits(policies, "Egress", connection.from, connection.to, connection) &&
-    admits(policies, "Ingress", connection.to, connection.from, connection)
+    admits(policies, "Egress", from, to, connection) && admits(policies, "Ingress", to, from, connection)
   );
 }
 
 function admits(
-  policies: readonly Policy[],
-  direction: "Ingress" | "Egress",
-  subject: Party,
+  policies: readonly LivePolicy[],
+  direction: Direction,
+  { pod }: Party,
   other: Party,
   connection: Connection,
 ): boolean {
-  const { pod } = subject;
-  const selecting = policies.filter(
-    ({ metadata, spec }) =>
-      pod?.namespace === metadata.namespace &&
-      spec.policyTypes?.includes(direction) &&
-      hasLabels(pod?.labels ?? {}, spec.podSelector?.matchLabels),
-  );
+  const { peers, rules } = directions[direction];
+  const selecting = policies.filter((policy) => pod !== undefined && selects(policy, direction, pod));
   if (selecting.length === 0) return true;
   return selecting.some(({ metadata, spec }) =>
-    rulesOf(spec, direction).some(
-      ({ peers, ports }) =>
-        portMatches(ports, connection) &&
-        (!peers?.length || peers.some((peer) => peerMatches(peer, other, metadata.namespace))),
-    ),
+    (spec[rules] ?? []).some((rule) => {
+      const allowed = rule[peers] ?? [];
+      return (
+        portMatches(rule.ports ?? [], connection) &&
+        (allowed.length === 0 || allowed.some((peer) => peerMatches(peer, other, metadata.namespace)))
+      );
+    }),
   );
 }
 
-function rulesOf(spec: Spec, direction: "Ingress" | "Egress"): Rule[] {
-  if (direction === "Ingress") return spec.ingress.map(({ from, ports }) => ({ peers: from, ports }));
-  return (spec.egress ?? []).map(({ to, ports }) => ({ peers: to, ports }));
+function portMatches(ports: readonly Port[], { port, protocol = "TCP" }: Connection): boolean {
+  return (
+    ports.length === 0 ||
+    ports.some((allowed) => allowed.port === port && (allowed.protocol ?? "TCP") === protocol)
+  );
 }
 
-function portMatches(ports: Rule["ports"], { port, protocol = "TCP" }: Connection): boolean {
-  if (!ports?.length) return true;
-  return ports.some((rule) => rule.port === port && (rule.protocol ?? "TCP") === protocol);
-}
-
-function peerMatches(peer: Peer, { ip, pod }: Party, policyNamespace: string | undefined): boolean {
+function peerMatches(peer: Peer, { ip, pod }: Party, own: string | undefined): boolean {
   if (peer.ipBlock) return pod === undefined && isWithin(ip, peer.ipBlock.cidr);
   if (pod === undefined) return false;
-  const namespaceLabels = { "kubernetes.io/metadata.name": pod.namespace };
-  const there = peer.namespaceSelector
-    ? (peer.namespaceSelector.matchExpressions ?? []).every(
-        ({ key, operator, values }) =>
-          operator === "In" && values?.includes(namespaceLabels[key as keyof typeof namespaceLabels]),
-      ) && hasLabels(namespaceLabels, peer.namespaceSelector.matchLabels)
-    : pod.namespace === policyNamespace;
-  return there && hasLabels(pod.labels, peer.podSelector?.matchLabels);
-}
-
-function hasLabels(found: Record<string, string>, wanted: Record<string, string> = {}): boolean {
-  return Object.entries(wanted).every(([key, value]) => found[key] === value);
+  const isThere = peer.namespaceSelector
+    ? isSelected(peer.namespaceSelector, { "kubernetes.io/metadata.name": pod.namespace })
+    : pod.namespace === own;
+  return isThere && isSelected(peer.podSelector, pod.labels);
 }
 
 function isWithin(ip: string, cidr: string): boolean {
   const [network = "", bits] = cidr.split("/");
-  const family = network.includes(":") ? "ipv6" : "ipv4";
   const list = new BlockList();
-  list.addSubnet(network, Number(bits), family);
+  list.addSubnet(network, Number(bits), network.includes(":") ? "ipv6" : "ipv4");
   return list.check(ip, ip.includes(":") ? "ipv6" : "ipv4");
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { Deployed } from "../../support/deployed.ts";
 import { eventually } from "../../support/eventually.ts";
 import { giveNodeImage } from "../../support/node-images.ts";
-import { Release, type Values } from "../../support/release.ts";
+import { Release, type Values } from "../../support/real-cluster.ts";
 import { mist, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");

@@ -8,9 +8,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
 import { foreignCrdFiles } from "../../support/foreign-kinds.ts";
-import { judge } from "../../support/judges.ts";
-import { schemaLocation, writeSchemas } from "../../support/kubeconform.ts";
-import { promtool } from "../../support/promtool.ts";
+import { judge, promtool, schemaLocation, writeSchemas } from "../../support/judges.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const execute = promisify(execFile);
