@@ -1,4 +1,5 @@
-import { inject } from "vitest";
+import { afterEach, beforeEach, inject } from "vitest";
+import type { LicenseClaims } from "../../config/contract/license.ts";
 import type { ApiLoad } from "../../config/contract/load.ts";
 import type { RoutingTable } from "../../config/contract/routing.ts";
 import { ApiError } from "../../operator/cluster/api-error.ts";
@@ -11,9 +12,11 @@ import type { Deployment, TtsDeployment, TtsModelPool } from "../../operator/obs
 import { type Activity, type FailingWatches, type Operator, startOperator } from "../../operator/start.ts";
 import { chartsRole } from "./charts-role.ts";
 import { adminClient, freshNamespace } from "./cluster-namespace.ts";
+import type { ControlPlaneAddress } from "./control-plane.ts";
 import { eventually } from "./eventually.ts";
 import { SkippingClock, type TestClock } from "./fake-clock.ts";
 import { FaultProxy } from "./fault-proxy.ts";
+import { kubectlOrThrow } from "./kubectl.ts";
 import { type Issuer, licenseIssuer } from "./licenses.ts";
 
 type Json = { [name: string]: unknown };
@@ -61,15 +64,18 @@ export class OperatorHouse implements AsyncDisposable {
   readonly admin: ClusterClient;
   readonly clock: TestClock;
   readonly lines: string[] = [];
+  readonly #address: ControlPlaneAddress;
   #running: { readonly operator: Operator; readonly client: ClusterClient }[] = [];
 
   private constructor(
+    address: ControlPlaneAddress,
     namespace: string,
     proxy: FaultProxy,
     issuer: Issuer,
     admin: ClusterClient,
     clock: TestClock,
   ) {
+    this.#address = address;
     this.namespace = namespace;
     this.proxy = proxy;
     this.issuer = issuer;
@@ -82,6 +88,7 @@ export class OperatorHouse implements AsyncDisposable {
     const namespace = await freshNamespace(admin, "operator");
     const proxy = await FaultProxy.start(address, await chartsRole(address, namespace, options));
     const house = new OperatorHouse(
+      address,
       namespace,
       proxy,
       await licenseIssuer(),
@@ -133,6 +140,12 @@ export class OperatorHouse implements AsyncDisposable {
     this.#running = [];
     await Promise.all(running.map(({ operator }) => operator.stop()));
     for (const { client } of running) client.close();
+  }
+
+  /** All that run stop, and one starts. */
+  async restart(options: StartOptions = {}): Promise<void> {
+    await this.stopOperator();
+    await this.startOperator(options);
   }
 
   /** As if their processes had died: nobody waits for them, and their connections are closed. */
@@ -191,6 +204,11 @@ export class OperatorHouse implements AsyncDisposable {
     const { status } = await this.deployment(name);
     const found = status?.conditions.find((condition) => condition.type === type);
     return found ? `${found.status} ${found.reason}: ${found.message}` : "absent";
+  }
+
+  /** Runs kubectl in the house's namespace, as the cluster's administrator; throws what it said when it failed. */
+  kubectl(...words: string[]): Promise<string> {
+    return kubectlOrThrow(this.#address, ["-n", this.namespace, ...words]);
   }
 
   async putLicense(token: string, name = "license"): Promise<void> {
@@ -262,17 +280,39 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /** A valid license and a deployment that is ready. */
-  async ready(spec: Json = {}, models?: Json[]): Promise<void> {
-    await this.putLicense(await this.issuer.issue());
+  async ready(spec: Json = {}, models?: Json[], claims?: Partial<LicenseClaims>): Promise<void> {
+    await this.putLicense(await this.issuer.issue(claims));
     await this.putDeployment(spec, models);
     const pools = (models ?? [{ name: "mist" }]).map(({ name }) => `demo-${name}`);
     await this.serve("demo-api", ...pools);
-    await this.until(async () => (await this.condition("Ready")).startsWith("True"), "Ready");
+    await this.untilReady();
   }
 
   /** Waits for a fact; fails with the conditions as they stand. */
   async until(fact: () => Promise<boolean>, what: string): Promise<void> {
     await eventually(what, fact, { seen: () => this.#report() });
+  }
+
+  /** @param wanted of the condition as `Status Reason: message` */
+  untilCondition(type: string, wanted: RegExp, name?: string): Promise<void> {
+    return this.until(async () => wanted.test(await this.condition(type, name)), `${type} ${wanted}`);
+  }
+
+  untilReady(name?: string): Promise<void> {
+    return this.untilCondition("Ready", /^True/, name);
+  }
+
+  untilThere(kind: string, name: string): Promise<void> {
+    return this.until(async () => (await this.get(kind, name)) !== undefined, `${kind} ${name}`);
+  }
+
+  untilGone(kind: string, name: string): Promise<void> {
+    return this.until(async () => (await this.get(kind, name)) === undefined, `the end of ${kind} ${name}`);
+  }
+
+  /** @param name of a Deployment */
+  untilReplicas(name: string, count: number): Promise<void> {
+    return this.until(async () => (await this.replicas(name)) === count, `${count} replicas of ${name}`);
   }
 
   /**
@@ -307,6 +347,14 @@ export class OperatorHouse implements AsyncDisposable {
     await this.advance(durationMs);
     const sent = this.proxy.requests.slice(before).filter(({ watch }) => !watch);
     return sent.map(({ method, path }) => `${method} ${path}`);
+  }
+
+  /** How often operators write while their clock moves on, as in {@link requestsDuring}. */
+  async writesDuring(durationMs: number): Promise<number> {
+    await this.idle();
+    const before = this.proxy.count("write");
+    await this.advance(durationMs);
+    return this.proxy.count("write") - before;
   }
 
   /** Waits until an operator knows what this API pod tells now, and has done what follows from it. */
@@ -356,8 +404,7 @@ export class OperatorHouse implements AsyncDisposable {
   async writesOfRestart(): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
-    await this.stopOperator();
-    await this.startOperator();
+    await this.restart();
     await this.idle();
     return this.proxy.count("write") - before;
   }
@@ -381,6 +428,19 @@ export class OperatorHouse implements AsyncDisposable {
       }
     }
   }
+}
+
+/** Opens a house before each test, and closes it afterwards. */
+export function useOperatorHouse(assign: (house: OperatorHouse) => void): void {
+  let house: OperatorHouse | undefined;
+  beforeEach(async () => {
+    house = await OperatorHouse.open();
+    assign(house);
+  });
+  afterEach(async () => {
+    await house?.[Symbol.asyncDispose]();
+    house = undefined;
+  });
 }
 
 function aheadBy(clock: TestClock, aheadMs: number): Clock {

@@ -11,8 +11,7 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import type { Explanation } from "../../../operator/cli/explain.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 const address = inject("controlPlane");
 const main = join(import.meta.dirname, "../../../operator/main.ts");
@@ -20,15 +19,15 @@ const main = join(import.meta.dirname, "../../../operator/main.ts");
 let house: OperatorHouse;
 let folder: string;
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "svc-tts-cli-"));
-  house = await OperatorHouse.open();
+useOperatorHouse((opened) => {
+  house = opened;
 });
 
-afterEach(async () => {
-  await house[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-cli-"));
 });
+
+afterEach(() => rm(folder, { recursive: true }));
 
 async function command(words: string[], kubeconfig = address.kubeconfigPath) {
   const child = spawn(process.execPath, [main, ...words], {
@@ -53,7 +52,7 @@ const reasons = ({ blockers }: Explanation) => blockers.map(({ about, reason }) 
 describe("explain", () => {
   it("leads from nothing to ready: the license, the keys, the pods", async () => {
     await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
-    await house.until(async () => (await house.condition("Ready")).startsWith("False"), "a first status");
+    await house.untilCondition("Ready", /^False/);
     const missing = await command(["explain", "demo", "-n", house.namespace]);
     expect(missing.code).toBe(3);
     expect(missing.out).toContain("1. license: Missing");
@@ -66,17 +65,14 @@ describe("explain", () => {
 
     await house.putLicense(await house.issuer.issue());
     await house.serve("demo-api", "demo-mist");
-    await house.until(
-      async () => (await house.condition("ApiReady")).includes("KeysSecretMissing"),
-      "the keys",
-    );
+    await house.untilCondition("ApiReady", /KeysSecretMissing/);
     const keyless = await explained();
     expect(keyless.state).toBe("blocked");
     expect(reasons(keyless)).toEqual(["API: KeysSecretMissing"]);
     expect(keyless.blockers[0]?.commands[0]).toContain("svc-tts keys create");
 
     await house.putLicense("unused", "keys");
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     const ready = await command(["explain", "demo", "-n", house.namespace]);
     expect(ready.code).toBe(0);
     expect(ready.out).toContain(`http://demo-api.${house.namespace}.svc:8000`);
@@ -86,7 +82,7 @@ describe("explain", () => {
     await house.ready();
     await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
     await putUnschedulablePod();
-    await house.until(async () => (await house.condition("ModelsReady")).includes("NoGpu"), "NoGpu");
+    await house.untilCondition("ModelsReady", /NoGpu/);
     const found = await explained();
     expect(found.state).toBe("progressing");
     expect(reasons(found)).toEqual(["pool mist: NoGpu"]);
@@ -131,11 +127,16 @@ describe("explain", () => {
 /** A person who may do one thing, in the namespace. */
 async function kubeconfigOf(verbs: string, resources: string): Promise<string> {
   const { namespace } = house;
-  const run = (...args: string[]) => kubectlOrThrow(address, [...args, "-n", namespace]);
-  await run("create", "serviceaccount", "viewer");
-  await run("create", "role", "viewer", `--verb=${verbs}`, `--resource=${resources}.tts.svc.dev`);
-  await run("create", "rolebinding", "viewer", "--role=viewer", `--serviceaccount=${namespace}:viewer`);
-  const token = (await run("create", "token", "viewer")).trim();
+  await house.kubectl("create", "serviceaccount", "viewer");
+  await house.kubectl("create", "role", "viewer", `--verb=${verbs}`, `--resource=${resources}.tts.svc.dev`);
+  await house.kubectl(
+    "create",
+    "rolebinding",
+    "viewer",
+    "--role=viewer",
+    `--serviceaccount=${namespace}:viewer`,
+  );
+  const token = (await house.kubectl("create", "token", "viewer")).trim();
   const path = join(folder, "viewer.kubeconfig");
   const config = ["config", "--kubeconfig", path];
   const authority = join(address.directory, "pki/ca.crt");
@@ -195,18 +196,11 @@ describe("support-bundle", () => {
       },
     ]);
     await house.serve("demo-api", "demo-mist");
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     await putUnschedulablePod();
     // somebody left the license in an annotation of a Secret and of the TtsDeployment
     const note = `note=${license}`;
-    await kubectlOrThrow(address, [
-      "annotate",
-      "-n",
-      house.namespace,
-      "ttsd/demo",
-      "secret/demo-token",
-      note,
-    ]);
+    await house.kubectl("annotate", "ttsd/demo", "secret/demo-token", note);
 
     const { code, out, problems } = await command(["support-bundle", "-n", house.namespace]);
     expect(code, problems).toBe(0);

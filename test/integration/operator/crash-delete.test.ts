@@ -1,16 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { crashPoints, type Fate, isWrite, useCrashHouse } from "../../support/crash-house.ts";
+import {
+  crashModels,
+  crashPoints,
+  crashSpec,
+  type Fate,
+  isWrite,
+  useCrashHouse,
+} from "../../support/crash-house.ts";
 
 const crashes = useCrashHouse();
 
-async function create(): Promise<void> {
-  const models = [
-    { name: "mist", kind: "mist", replicas: 2 },
-    { name: "old", kind: "mist" },
-  ];
-  const api = { replicas: 2, route: { hostnames: ["tts.example.com"], ingress: {} } };
-  await crashes.house.putDeployment({ networkPolicy: { enabled: true }, api }, models);
-}
+const create = () => crashes.house.putDeployment(crashSpec, crashModels);
 
 /** The garbage collector's work. */
 async function allIsGone(): Promise<void> {

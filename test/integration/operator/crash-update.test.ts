@@ -1,19 +1,7 @@
-import { inject, it } from "vitest";
-import { clusterRequestOrThrow } from "../../support/cluster-request.ts";
-import { useCrashHouse } from "../../support/crash-house.ts";
+import { it } from "vitest";
+import { crashModels, crashSpec, useCrashHouse } from "../../support/crash-house.ts";
 
 const crashes = useCrashHouse();
-
-const before = {
-  spec: {
-    networkPolicy: { enabled: true },
-    api: { replicas: 2, route: { hostnames: ["tts.example.com"], ingress: {} } },
-  },
-  models: [
-    { name: "mist", kind: "mist", replicas: 2 },
-    { name: "old", kind: "mist" },
-  ],
-};
 
 /** Everything at once: a rollout, a pool that goes, one that comes, replicas handed over, optional children taken back, a new token. */
 const after = {
@@ -26,19 +14,14 @@ const after = {
 
 async function prepare(): Promise<void> {
   await crashes.life();
-  await crashes.house.putDeployment(before.spec, before.models);
+  await crashes.house.putDeployment(crashSpec, crashModels);
   await crashes.house.until(() => crashes.isSettled(), "the state before");
   await crashes.house.stopOperator();
 }
 
 async function update(): Promise<void> {
   await crashes.house.putDeployment(after.spec, after.models);
-  await clusterRequestOrThrow(inject("controlPlane"), {
-    method: "PATCH",
-    path: `/apis/tts.svc.dev/v1alpha1/namespaces/${crashes.house.namespace}/ttsdeployments/demo`,
-    body: { metadata: { annotations: { "tts.svc.dev/rotate-token": "now" } } },
-    type: "application/merge-patch+json",
-  });
+  await crashes.house.kubectl("annotate", "ttsd/demo", "--overwrite", "tts.svc.dev/rotate-token=now");
 }
 
 it(

@@ -64,8 +64,7 @@ async function serves(plural: string, isSo: (text: string) => boolean): Promise<
 
 /** A watch that was open before a schema changed goes on with the old one for a while. */
 async function begunAnew(): Promise<void> {
-  await house.stopOperator();
-  await house.startOperator();
+  await house.restart();
 }
 
 const says = (type: string, what: RegExp) =>
@@ -119,7 +118,7 @@ describe("a CRD that is older than the operator", () => {
       await says("Ready", /^False CrdMismatch/);
       expect(writes()).toBe(before);
       await restore();
-      await house.until(async () => (await house.workload("demo-api")).spec?.replicas === 3, "the change");
+      await house.untilReplicas("demo-api", 3);
       await house.serve("demo-api");
       await says("Ready", /^True/);
     },

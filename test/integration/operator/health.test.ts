@@ -23,32 +23,32 @@ async function walkThroughStages(house: OperatorHouse): Promise<void> {
   await house.putDeployment();
   await keep("new");
   await house.startOperator();
-  await house.until(async () => (await house.condition("LicenseValid")).startsWith("False"), "no license");
+  await house.untilCondition("LicenseValid", /^False/);
   await keep("without a license");
   await house.putLicense(await house.issuer.issue());
-  await house.until(async () => (await house.condition("Reconciling")).startsWith("True"), "the start");
+  await house.untilCondition("Reconciling", /^True/);
   await house.until(
     async () => (await house.get("TtsModelPool", "demo-mist"))?.status !== undefined,
     "the pool",
   );
   await keep("starting");
   await house.serve("demo-api", "demo-mist");
-  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  await house.untilReady();
   await keep("ready");
   const now = Math.floor(Date.now() / 1000);
   await house.putLicense(await house.issuer.issue({ nbf: now - 7200, exp: now - 60 }));
-  await house.until(async () => (await house.condition("LicenseValid")).includes("Expired"), "grace");
+  await house.untilCondition("LicenseValid", /Expired/);
   await keep("in the license's grace");
   await house.putLicense(await house.issuer.issue());
-  await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "renewal");
+  await house.untilCondition("LicenseValid", /^True/);
   await house.stopOperator();
   await house.putDeployment({ api: { replicas: 2 } });
   stages.set("changed, not looked at yet", await house.deployment());
   await house.startOperator();
-  await house.until(async () => (await house.condition("ApiReady")).startsWith("False"), "a rollout");
+  await house.untilCondition("ApiReady", /^False/);
   stages.set("rolling out", await house.deployment());
   await house.putDeployment({ suspend: true });
-  await house.until(async () => (await house.condition("Ready")).includes("Suspended"), "suspended");
+  await house.untilCondition("Ready", /Suspended/);
   stages.set("suspended", await house.deployment());
   const going = await house.deployment();
   const metadata = { ...going.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" };

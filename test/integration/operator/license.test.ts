@@ -1,58 +1,156 @@
-import { describe, expect, it } from "vitest";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ApiPod, putApiPod } from "../../support/api-pods.ts";
+import { OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+
+let house: OperatorHouse;
+
+useOperatorHouse((opened) => {
+  house = opened;
+});
+
+describe("the license", () => {
+  it("that is missing starts no pod, says so, and is noticed when it comes", async () => {
+    await house.putDeployment();
+    await house.untilCondition("LicenseValid", /^False Missing/);
+    await house.idle();
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+    expect(await house.get("Deployment", "demo-mist")).toBeUndefined();
+    expect(await house.condition("LicenseValid")).toContain(
+      `Secret ${house.namespace}/license, key license.jwt`,
+    );
+    expect(await house.condition("Ready")).toMatch(/^False LicenseMissing/);
+    expect(await house.condition("Stalled")).toMatch(/^True LicenseMissing/);
+    await house.putLicense(await house.issuer.issue());
+    await house.serve("demo-api", "demo-mist");
+    await house.untilReady();
+  });
+
+  it("that is forged starts no pod", async () => {
+    const [head, , signature] = (await house.issuer.issue()).split(".");
+    const claims = Buffer.from(JSON.stringify({ sub: "me" })).toString("base64url");
+    await house.putLicense(`${head}.${claims}.${signature}`);
+    await house.putDeployment();
+    await house.untilCondition("LicenseValid", /^False Invalid/);
+    await house.idle();
+    expect(await house.get("Deployment", "demo-api")).toBeUndefined();
+  });
+
+  it("that expires while serving counts down its grace, then holds rollouts and scale-ups but no pod", async () => {
+    const exp = Math.floor(house.clock.nowMs() / 1000) + 3_600;
+    await house.ready({}, undefined, { exp, graceDays: 1 });
+
+    expect((await house.deployment()).status?.license.state).toBe("valid");
+    await house.advance(3_601_000);
+    expect((await house.deployment()).status?.license.state).toBe("grace");
+    expect(await house.condition("LicenseValid")).toMatch(/^False Expired: .*serving goes on until/);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+
+    await house.advance(86_400_000);
+    expect((await house.deployment()).status?.license.state).toBe("expired");
+    await house.putDeployment({ api: { replicas: 3 } }, [
+      { name: "mist", kind: "mist", replicas: 4, env: [{ name: "NEW", value: "1" }] },
+    ]);
+    await house.until(
+      async () => (await house.deployment()).status?.observedGeneration === 2,
+      "the new generation",
+    );
+    await house.idle();
+    expect(await house.replicas("demo-api")).toBe(1);
+    expect(await house.replicas("demo-mist")).toBe(1);
+    expect(JSON.stringify((await house.workload("demo-mist")).spec)).not.toContain("NEW");
+    expect(await house.condition("Ready")).toMatch(/^False LicenseExpired/);
+    await house.untilCondition("RolloutHealthy", /^False LicenseHold/);
+
+    await house.putLicense(await house.issuer.issue());
+    await house.untilReplicas("demo-mist", 4);
+    expect(JSON.stringify((await house.workload("demo-mist")).spec)).toContain("NEW");
+    await house.untilReplicas("demo-api", 3);
+  });
+
+  it("that vanishes while serving starts its grace, which API pods are told of", async () => {
+    await house.ready({}, undefined, { maxStreams: 40, graceDays: 1 });
+    const removedMs = house.clock.nowMs();
+    await house.remove("Secret", "license");
+    await house.untilCondition("LicenseValid", /^False Missing/);
+    const { status } = await house.deployment();
+    expect(status?.license.state).toBe("grace");
+    const failedMs = Date.parse(status?.license.failedAt ?? "");
+    // the status has whole seconds
+    expect(failedMs).toBeGreaterThan(removedMs - 1_000);
+    expect(failedMs).toBeLessThanOrEqual(house.clock.nowMs());
+    expect(Date.parse(status?.license.graceUntil ?? "")).toBe(failedMs + 86_400_000);
+    await house.until(async () => (await house.routing()).licenseFailedAt !== undefined, "the routing table");
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    expect((await house.routing()).lastLicense).toEqual({
+      models: ["mist", "mistv2", "arcana"],
+      graceDays: 1,
+    });
+
+    await house.stopOperator();
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 50 }]);
+    await house.startOperator();
+    await house.until(async () => (await house.replicas("demo-mist")) !== 1, "more replicas");
+    await house.idle();
+    expect(await house.replicas("demo-mist")).toBe(2);
+    const failedAt = (await house.deployment()).status?.license.failedAt;
+    await house.putLicense(await house.issuer.issue({ maxStreams: 1_000 }));
+    await house.untilCondition("LicenseValid", /^True/);
+    expect(failedAt).toBe(status?.license.failedAt);
+    expect((await house.routing()).licenseFailedAt).toBeUndefined();
+  });
+
+  it("that does not cover a model keeps that pool alone from starting", async () => {
+    await house.putLicense(await house.issuer.issue({ models: ["mist", "mistv2"] }));
+    await house.putDeployment({}, [
+      { name: "mist", kind: "mist" },
+      { name: "arcana", kind: "arcana" },
+    ]);
+    await house.serve("demo-api", "demo-mist");
+    await house.until(async () => (await house.deployment()).status?.summary.models === "1/2", "one of two");
+    expect(await house.condition("LicenseValid")).toMatch(/^False ModelNotLicensed: .*arcana \(arcana\)/);
+    await house.untilCondition("ModelsReady", /^False LicenseHold: pool arcana/);
+    expect(await house.get("Deployment", "demo-arcana")).toBeUndefined();
+  });
+
+  it("that allows fewer streams holds back a scale-up at once", async () => {
+    await house.ready({}, undefined, { maxStreams: 40 });
+    await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=3");
+    await house.untilCondition("LicenseValid", /^False TooManyStreams/);
+    await house.idle();
+    expect(await house.replicas("demo-mist")).toBe(2);
+  });
+});
 
 const mist = (replicas: number) => [{ name: "mist", kind: "mist", replicas, maxConcurrentStreams: 16 }];
 
-async function putOther(house: OperatorHouse, replicas: number): Promise<void> {
-  await house.admin.apply({
-    apiVersion: "tts.svc.dev/v1alpha1",
-    kind: "TtsDeployment",
-    metadata: { name: "other", namespace: house.namespace },
-    spec: { license: { secretRef: { name: "license" } }, models: mist(replicas) },
-  });
-}
-
-async function replicasOf(house: OperatorHouse, name: string): Promise<number | undefined> {
-  const found = await house.get("Deployment", name);
-  return (found?.spec as { replicas?: number } | undefined)?.replicas;
-}
-
-async function restart(house: OperatorHouse): Promise<void> {
-  await house.stopOperator();
-  await house.startOperator();
-}
-
 describe("a license for the whole cluster", () => {
   it("is counted over all TtsDeployments that share it, by a new leader too, and given on when it is given back", async () => {
-    await using house = await OperatorHouse.open();
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.putDeployment({}, mist(2));
-    await house.until(async () => (await replicasOf(house, "demo-mist")) === 2, "both replicas");
-    await putOther(house, 1);
-    await house.until(async () => (await replicasOf(house, "other-mist")) === 0, "a pool without a replica");
+    await house.untilReplicas("demo-mist", 2);
+    await house.putDeployment({}, mist(1), "other");
+    await house.untilReplicas("other-mist", 0);
     expect(await house.condition("LicenseValid", "other")).toMatch(
       /^False TooManyStreams: The license allows 32 streams in all; other TtsDeployments that share it use 32/,
     );
-    await restart(house);
-    await putOther(house, 2);
+    await house.restart();
+    await house.putDeployment({}, mist(2), "other");
     await house.idle();
-    expect(await replicasOf(house, "other-mist")).toBe(0);
-    expect(await replicasOf(house, "demo-mist")).toBe(2);
+    expect(await house.replicas("other-mist")).toBe(0);
+    expect(await house.replicas("demo-mist")).toBe(2);
     await house.putDeployment({}, mist(1));
-    await house.until(async () => (await replicasOf(house, "other-mist")) === 1, "what was given back");
+    await house.untilReplicas("other-mist", 1);
     await house.remove("TtsDeployment", "demo");
-    await house.until(async () => (await replicasOf(house, "other-mist")) === 2, "what the deleted one had");
-    const isValid = async () => (await house.condition("LicenseValid", "other")).startsWith("True");
-    await house.until(isValid, "the condition");
+    await house.untilReplicas("other-mist", 2);
+    await house.untilCondition("LicenseValid", /^True/, "other");
   });
 
   it("is given on when the answer to a write comes after the word that its TtsDeployment is gone", async () => {
-    await using house = await OperatorHouse.open();
     await house.putLicense(await house.issuer.issue({ maxStreams: 32 }));
     await house.putDeployment({}, mist(2));
-    await house.until(async () => (await replicasOf(house, "demo-mist")) === 2, "both replicas");
-    await putOther(house, 2);
-    await house.until(async () => (await replicasOf(house, "other-mist")) === 0, "a pool without a replica");
+    await house.untilReplicas("demo-mist", 2);
+    await house.putDeployment({}, mist(2), "other");
+    await house.untilReplicas("other-mist", 0);
     house.proxy.rule = ({ method, path }) =>
       method === "PATCH" && path.endsWith("/ttsdeployments/demo/status")
         ? { kind: "late", ms: 1_500 }
@@ -64,12 +162,11 @@ describe("a license for the whole cluster", () => {
     };
     await house.until(isTold, "the status");
     await house.remove("TtsDeployment", "demo");
-    await house.until(async () => (await replicasOf(house, "other-mist")) === 2, "what the deleted one had");
+    await house.untilReplicas("other-mist", 2);
   });
 
   it("tells once that it ends soon, whoever leads, and again when another one does", async () => {
     const dayS = 86_400;
-    await using house = await OperatorHouse.open();
     const warnings = async () =>
       (await house.admin.list("Event", { namespace: house.namespace }))
         .filter(({ reason }) => reason === "LicenseExpiresSoon")
@@ -84,11 +181,109 @@ describe("a license for the whole cluster", () => {
     await house.putDeployment({}, mist(1));
     await house.until(async () => (await warnings()).length > 0, "the warning");
     expect((await house.deployment()).status?.license).toMatchObject({ id: "first", expiresWithinDays: 7 });
-    await restart(house);
+    await house.restart();
     await house.idle();
     expect(await warnings()).toEqual(["first: 7 days"]);
     await house.putLicense(await house.issuer.issue(endsIn(20, "second")));
     await house.until(async () => (await warnings()).length > 1, "the second warning");
     expect((await warnings()).toSorted()).toEqual(["first: 7 days", "second: 30 days"]);
+  });
+});
+
+describe("a license whose issuer is asked", () => {
+  let api: ApiPod;
+
+  beforeEach(async () => {
+    api = await ApiPod.start();
+  });
+
+  afterEach(() => api[Symbol.asyncDispose]());
+
+  const endpoint = "https://licenses.example.com/v1/status";
+
+  async function serving(gracePeriod = "72h"): Promise<void> {
+    await house.ready({
+      license: { secretRef: { name: "license" }, endpoint, checkInterval: "2h", gracePeriod },
+    });
+    await putApiPod(house, api.port);
+  }
+
+  const check = async () => (await house.routing()).licenseCheck;
+  const license = async () => (await house.deployment()).status?.license;
+  const hoursAgo = (hours: number) => Math.floor(Date.now() / 1000) - hours * 3600;
+
+  it("is asked for by API pods; what one hears all are told, and an operator that starts anew knows it", async () => {
+    await serving();
+    const [container] = (await house.workload("demo-api")).spec?.template.spec?.containers ?? [];
+    expect(container?.env).toEqual(
+      expect.arrayContaining([
+        { name: "SVC_TTS_LICENSE_ENDPOINT", value: endpoint },
+        { name: "SVC_TTS_LICENSE_CHECK_SECONDS", value: "7200" },
+      ]),
+    );
+    expect(await license()).toMatchObject({ state: "valid", checkSince: expect.any(String) });
+    expect(await check()).toEqual({ since: expect.any(String) });
+    const iat = hoursAgo(1);
+    const answer = await house.issuer.answer({ iat });
+    api.hear(answer);
+    await house.until(async () => (await license())?.lastCheckTime !== undefined, "the answer");
+    expect(Date.parse((await license())?.lastCheckTime ?? "")).toBe(iat * 1000);
+    expect(await license()).not.toHaveProperty("checkSince");
+    await house.until(async () => (await check())?.answer === answer, "the routing table");
+    await house.stopOperator();
+    await api[Symbol.asyncDispose]();
+    await house.startOperator();
+    await house.idle();
+    expect(await check()).toEqual({ answer });
+    expect(await house.condition("Ready")).toMatch(/^True/);
+  });
+
+  it("that is revoked starts its grace, then holds what is new and nothing that serves; an event tells", async () => {
+    await serving("2s");
+    api.hear(await house.issuer.answer({ iat: hoursAgo(1) }));
+    await house.until(async () => (await check())?.answer !== undefined, "the answer");
+    api.hear(await house.issuer.answer({ status: "revoked", reason: "contract ended" }));
+    await house.untilCondition(
+      "LicenseValid",
+      /^False Revoked: The license was revoked by its issuer: contract ended/,
+    );
+    await house.until(async () => (await license())?.state === "invalid", "the end of the grace");
+    await house.putDeployment({
+      license: { secretRef: { name: "license" }, endpoint, checkInterval: "2h", gracePeriod: "2s" },
+      api: { replicas: 3 },
+    });
+    await house.untilCondition("Ready", /^False LicenseRevoked/);
+    await house.idle();
+    expect((await house.workload("demo-api")).spec?.replicas).toBe(1);
+    const events = await house.admin.list("Event", { namespace: house.namespace });
+    expect(events.map(({ reason }) => reason)).toContain("Revoked");
+    api.hear(await house.issuer.answer({ iat: hoursAgo(-0.01) }));
+    await house.untilCondition("LicenseValid", /^True/);
+    await house.untilReplicas("demo-api", 3);
+  });
+
+  it("that cannot be asked is in its grace, by the issuer's last word", async () => {
+    await serving();
+    api.hear(await house.issuer.answer({ iat: hoursAgo(5) }));
+    await house.untilCondition(
+      "LicenseValid",
+      /^False Unconfirmed: The license's issuer could not be asked since .*serving goes on until/,
+    );
+    const { state, graceUntil } = (await license()) ?? {};
+    expect(state).toBe("grace");
+    expect(Math.abs(Date.parse(graceUntil ?? "") / 1000 - (hoursAgo(5) + (2 + 72) * 3600))).toBeLessThan(30);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+  });
+
+  it("takes no answer that its issuer did not sign, nor one about another license", async () => {
+    await serving();
+    const stranger = await OperatorHouse.open();
+    api.hear(await stranger.issuer.answer({ status: "revoked" }));
+    await house.hears(api);
+    api.hear(await house.issuer.answer({ jti: "2", status: "revoked" }));
+    await house.hears(api);
+    expect(await house.condition("LicenseValid")).toMatch(/^True/);
+    expect(await check()).toEqual({ since: expect.any(String) });
+    await stranger[Symbol.asyncDispose]();
   });
 });

@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest";
-import { kubectl } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const guides = ["install", "upgrade", "back-up", "rotate-credentials"].map(
@@ -24,31 +23,29 @@ beforeAll(async () => {
   commands = [...blocks].flatMap(([, block = ""]) => block.trim().split("\n"));
 });
 
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), "svc-tts-operations-"));
-  house = await OperatorHouse.open();
+useOperatorHouse((opened) => {
+  house = opened;
 });
 
-afterEach(async () => {
-  await house[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true });
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-operations-"));
 });
+
+afterEach(() => rm(folder, { recursive: true }));
 
 /** Runs the one command of the guides that begins so, in the test's own namespace. */
 async function follow(beginning: string, change = (command: string) => command): Promise<string> {
   const [command = "", ...more] = commands.filter((line) => line.startsWith(beginning));
   expect([command, ...more], `${guides.join(", ")} must have one command "${beginning}"`).toHaveLength(1);
-  const { stdout } = await promisify(execFile)(
-    "bash",
-    ["-euo", "pipefail", "-c", change(command.replaceAll("-n speech", `-n ${house.namespace}`))],
-    {
-      cwd: folder,
-      env: {
-        PATH: [address.binDirectory, process.env.PATH].join(delimiter),
-        KUBECONFIG: address.kubeconfigPath,
-      },
-    },
-  );
+  const here = change(command.replaceAll("-n speech", `-n ${house.namespace}`));
+  const env = {
+    PATH: [address.binDirectory, process.env.PATH].join(delimiter),
+    KUBECONFIG: address.kubeconfigPath,
+  };
+  const { stdout } = await promisify(execFile)("bash", ["-euo", "pipefail", "-c", here], {
+    cwd: folder,
+    env,
+  });
   return stdout;
 }
 
@@ -59,33 +56,27 @@ it("backs up, loses everything, and restores it as it was", async () => {
   await house.putLicense("unused", "tts-keys");
   const spec = { license: { secretRef: { name: "tts-license" } } };
   await house.putDeployment(spec);
-  await house.until(
-    async () => (await house.get("Deployment", "demo-mist")) !== undefined,
-    "the pool's pods",
-  );
+  await house.untilThere("Deployment", "demo-mist");
   const before = await house.deployment();
   await follow("kubectl get ttsd --all-namespaces -o yaml", ofTheNamespace);
   await follow("kubectl -n speech get secret");
   await follow("kubectl -n speech delete ttsd");
   for (const name of ["tts-license", "tts-keys"]) await house.remove("Secret", name);
-  await house.until(async () => (await house.get("Deployment", "demo-api")) === undefined, "the end");
+  await house.untilGone("Deployment", "demo-api");
 
-  const restore = (file: string) =>
-    kubectl(address, ["apply", "-n", house.namespace, "-f", join(folder, file)]);
-  expect(await restore("secrets.yaml")).toMatchObject({ code: 0 });
-  expect(await restore("ttsd.yaml")).toMatchObject({ code: 0 });
+  for (const file of ["secrets.yaml", "ttsd.yaml"]) await house.kubectl("apply", "-f", join(folder, file));
   await house.serve("demo-api", "demo-mist");
-  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  await house.untilReady();
   expect((await house.deployment()).spec).toEqual(before.spec);
 });
 
 it("renews the license and rotates the internal token without a restart", async () => {
   await house.putLicense("expired", "tts-license");
   await house.putDeployment({ license: { secretRef: { name: "tts-license" } } });
-  await house.until(async () => (await house.condition("LicenseValid")).startsWith("False"), "no license");
+  await house.untilCondition("LicenseValid", /^False/);
   await writeFile(join(folder, "license.jwt"), await house.issuer.issue());
   await follow("kubectl -n speech create secret generic tts-license");
-  await house.until(async () => (await house.condition("LicenseValid")).startsWith("True"), "the renewal");
+  await house.untilCondition("LicenseValid", /^True/);
   await follow("kubectl -n speech annotate ttsd demo");
   const accepted = async () => (await house.mustGet("Secret", "demo-token")).data as Record<string, string>;
   await house.until(async () => {

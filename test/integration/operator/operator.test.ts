@@ -1,13 +1,12 @@
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { fieldManager } from "../../../config/contract/names.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
 const dayMs = 86_400_000;
 
-/** An operator with nothing to do for a day: no license ends or is due for a warning. */
-async function comeToRest(): Promise<void> {
+/** An operator with nothing to do for a day sends nothing: no license ends or is due for a warning. */
+async function staysAtRest(): Promise<void> {
   const exp = Math.floor((Date.now() + 400 * dayMs) / 1000);
   await house.putLicense(await house.issuer.issue({ exp }));
   await house.until(async () => {
@@ -15,14 +14,16 @@ async function comeToRest(): Promise<void> {
     return Date.parse(status?.license?.expiresAt ?? "") === exp * 1000;
   }, "the lasting license in the status");
   await house.idle();
+  const writes = house.proxy.count("write");
+  const live = await house.deployment();
+  await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
+  await house.idle();
+  expect(house.proxy.count("write")).toBe(writes);
+  expect(await house.requestsDuring(dayMs)).toEqual([]);
 }
 
-beforeEach(async () => {
-  house = await OperatorHouse.open();
-});
-
-afterEach(async () => {
-  await house[Symbol.asyncDispose]();
+useOperatorHouse((opened) => {
+  house = opened;
 });
 
 const children = [
@@ -66,9 +67,7 @@ describe("one TtsDeployment", () => {
     expect((await house.routing()).models.mistv2).toEqual([
       { pool: "mist", service: "http://demo-mist:8080", weight: 100, idle: false },
     ]);
-    const address = inject("controlPlane");
-    const table = await kubectlOrThrow(address, ["get", "ttsd", "-n", house.namespace]);
-    expect(table).toMatch(/^demo\s+True\s+valid\s+1\/1\s+16\s+0\.1\.0\s+/m);
+    expect(await house.kubectl("get", "ttsd")).toMatch(/^demo\s+True\s+valid\s+1\/1\s+16\s+0\.1\.0\s+/m);
   });
 
   it("counts the pods that are ready, and the streams that they can take, not those that are there", async () => {
@@ -83,13 +82,7 @@ describe("one TtsDeployment", () => {
 
   it("costs no write at rest, also when it is looked at again", async () => {
     await house.ready();
-    await comeToRest();
-    const writes = house.proxy.count("write");
-    const live = await house.deployment();
-    await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
-    await house.idle();
-    expect(house.proxy.count("write")).toBe(writes);
-    expect(await house.requestsDuring(dayMs)).toEqual([]);
+    await staysAtRest();
   });
 
   it("costs no write at rest with every field set, in forms that the server writes otherwise", async () => {
@@ -193,73 +186,46 @@ describe("one TtsDeployment", () => {
         },
       ],
     );
-    await comeToRest();
-    const writes = house.proxy.count("write");
-    const live = await house.deployment();
-    await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
-    await house.idle();
-    expect(house.proxy.count("write")).toBe(writes);
-    expect(await house.requestsDuring(dayMs)).toEqual([]);
+    await staysAtRest();
     // nor is anything given up on: see Applier
-    await house.stopOperator();
-    await house.startOperator();
-    await house.idle();
-    expect(house.proxy.count("write")).toBe(writes);
+    expect(await house.writesOfRestart()).toBe(0);
   });
 
-  it.each(children)("gets a deleted %s %s back at once", async (kind, name) => {
+  it("gets each of its children back at once when it is deleted", async () => {
     await house.ready();
-    await house.idle();
-    const before = await house.mustGet(kind, name);
-    await house.remove(kind, name);
-    // nothing but the word of its deletion calls for a pass so soon
-    const isBack = async () => {
-      const now = await house.get(kind, name);
-      return now !== undefined && now.metadata.uid !== before.metadata.uid;
-    };
-    await house.until(isBack, "the child");
+    for (const [kind, name] of children) {
+      await house.idle();
+      const before = await house.mustGet(kind, name);
+      await house.remove(kind, name);
+      // nothing but the watch event of its deletion calls for a reconcile so soon
+      const isBack = async () => {
+        const now = await house.get(kind, name);
+        return now !== undefined && now.metadata.uid !== before.metadata.uid;
+      };
+      await house.until(isBack, `${kind} ${name} again`);
+    }
   });
 
-  it("keeps its internal token when the Secret is deleted and when the operator starts again", async () => {
+  it("keeps its internal token when the Secret is deleted, emptied or changed, and when the operator starts again", async () => {
     await house.ready();
-    const { data } = await house.mustGet("Secret", "demo-token");
-    const uid = (await house.mustGet("Secret", "demo-token")).metadata.uid;
+    const { data, metadata } = await house.mustGet("Secret", "demo-token");
     await house.remove("Secret", "demo-token");
     await house.until(async () => {
       const now = await house.get("Secret", "demo-token");
-      return now !== undefined && now.metadata.uid !== uid;
+      return now !== undefined && now.metadata.uid !== metadata.uid;
     }, "the token");
-    await house.stopOperator();
-    await house.startOperator();
+    for (const left of [{}, { token: "bm9uZQ==", accepted: "bm9ib2R5" }]) {
+      const secret = await house.mustGet("Secret", "demo-token");
+      await house.admin.replace({ ...secret, data: left });
+      await house.until(async () => {
+        const now = await house.mustGet("Secret", "demo-token");
+        return JSON.stringify(now.data) === JSON.stringify(data);
+      }, "the token");
+    }
+    await house.restart();
     await house.idle();
     expect((await house.mustGet("Secret", "demo-token")).data).toEqual(data);
     expect(house.lines.join("\n")).not.toContain(String((data as Record<string, string>).token));
-  });
-
-  it.each([
-    ["nothing", {}],
-    ["a token that nobody takes", { token: "bm9uZQ==", accepted: "bm9ib2R5" }],
-  ])("gets its internal token back, the same, when somebody leaves %s in the Secret", async (_what, left) => {
-    await house.ready();
-    const secret = await house.mustGet("Secret", "demo-token");
-    await house.admin.replace({ ...secret, data: left });
-    await house.until(async () => {
-      const { data } = await house.mustGet("Secret", "demo-token");
-      return JSON.stringify(data) === JSON.stringify(secret.data);
-    }, "the token");
-  });
-
-  it("has its drift repaired", async () => {
-    await house.ready();
-    const service = await house.mustGet("Service", "demo-mist");
-    await house.admin.replace({
-      ...service,
-      spec: { ...(service.spec as object), selector: { stolen: "yes" } },
-    });
-    await house.until(async () => {
-      const { spec } = await house.mustGet("Service", "demo-mist");
-      return JSON.stringify(spec).includes("tts.svc.dev/pool") && !JSON.stringify(spec).includes("stolen");
-    }, "the selector");
   });
 
   it("tells of changes in events, for `kubectl describe`", async () => {
@@ -281,10 +247,9 @@ describe("one TtsDeployment", () => {
 describe("pools", () => {
   it("are scaled by kubectl where the spec names no replicas, and counted", async () => {
     await house.ready();
-    const address = inject("controlPlane");
-    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=3"]);
-    await house.until(async () => (await house.replicas("demo-mist")) === 3, "three replicas");
-    await house.until(async () => (await house.condition("Ready")).startsWith("False"), "not ready");
+    await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=3");
+    await house.untilReplicas("demo-mist", 3);
+    await house.untilCondition("Ready", /^False/);
     await house.serve("demo-mist");
     await house.until(async () => (await house.deployment()).status?.summary.streams === "48", "48 streams");
     expect(await house.condition("Ready")).toMatch(/^True/);
@@ -292,8 +257,7 @@ describe("pools", () => {
 
   it("are held to the spec's replicas where it names some", async () => {
     await house.ready({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
-    const address = inject("controlPlane");
-    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=5"]);
+    await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=5");
     await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 2, "two replicas");
     expect(await house.replicas("demo-mist")).toBe(2);
   });
@@ -311,11 +275,10 @@ describe("pools", () => {
     expect(await house.replicas("demo-mist")).toBe(3);
     // two writes of the pool: the handing over, and the new settings
     expect(metadata.generation).toBe(2);
-    const address = inject("controlPlane");
-    await kubectlOrThrow(address, ["scale", "-n", house.namespace, "ttsmp/demo-mist", "--replicas=5"]);
-    await house.until(async () => (await house.replicas("demo-mist")) === 5, "five replicas");
+    await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=5");
+    await house.untilReplicas("demo-mist", 5);
     await house.putDeployment({}, [{ name: "mist", kind: "mist", replicas: 2 }]);
-    await house.until(async () => (await house.replicas("demo-mist")) === 2, "two replicas");
+    await house.untilReplicas("demo-mist", 2);
   });
 
   it("at zero are idle and ready", async () => {
@@ -329,10 +292,7 @@ describe("pools", () => {
       { name: "second", kind: "mist" },
     ]);
     await house.putDeployment();
-    await house.until(
-      async () => (await house.get("TtsModelPool", "demo-second")) === undefined,
-      "the end of it",
-    );
+    await house.untilGone("TtsModelPool", "demo-second");
     expect((await house.routing()).models.mist).toMatchObject([{ pool: "mist" }]);
     const writes = house.proxy.requests.filter(({ method }) => method === "PATCH" || method === "DELETE");
     const removal = writes.findIndex(
@@ -356,34 +316,13 @@ describe("pools", () => {
   });
 });
 
-/** What admission says to a pod of this Deployment's template, in a namespace that enforces Pod Security `restricted`. */
-
 describe("the operator", () => {
-  it("never takes over an object of somebody else", async () => {
-    const metadata = { name: "demo-mist", namespace: house.namespace };
-    const foreign = { apiVersion: "v1", kind: "Service", metadata, spec: { ports: [{ port: 1 }] } };
-    const before = await house.admin.create(foreign);
-    await house.putLicense(await house.issuer.issue());
-    await house.putDeployment();
-    await house.until(
-      async () => (await house.condition("Stalled")).startsWith("True NameTaken"),
-      "NameTaken",
-    );
-    expect(await house.condition("Stalled")).toContain(`Service ${house.namespace}/demo-mist`);
-    expect((await house.mustGet("Service", "demo-mist")).metadata.resourceVersion).toBe(
-      before.metadata.resourceVersion,
-    );
-  });
-
   it("starts no pod under a ServiceAccount of somebody else", async () => {
     const metadata = { name: "demo-api", namespace: house.namespace };
     await house.admin.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
-    await house.until(
-      async () => (await house.condition("Stalled")).startsWith("True NameTaken"),
-      "NameTaken",
-    );
+    await house.untilCondition("Stalled", /^True NameTaken/);
     await house.idle();
     expect(await house.condition("Stalled")).toContain(`ServiceAccount ${house.namespace}/demo-api`);
     expect(await house.get("Deployment", "demo-api")).toBeUndefined();
@@ -396,17 +335,8 @@ describe("the operator", () => {
     ]);
     const names = ["demo-b-c", "demo-b-api"];
     const before = await Promise.all(names.map((name) => house.workload(name)));
-    const { spec } = await house.deployment();
-    await house.admin.create({
-      apiVersion: "tts.svc.dev/v1alpha1",
-      kind: "TtsDeployment",
-      metadata: { name: "demo-b", namespace: house.namespace },
-      spec: { ...spec, api: { replicas: 1 }, models: [{ name: "c", kind: "mist" }] },
-    });
-    await house.until(
-      async () => (await house.condition("Stalled", "demo-b")).startsWith("True NameTaken"),
-      "NameTaken",
-    );
+    await house.putDeployment({ api: { replicas: 1 } }, [{ name: "c", kind: "mist" }], "demo-b");
+    await house.untilCondition("Stalled", /^True NameTaken/, "demo-b");
     await house.idle();
     expect(await house.condition("Stalled", "demo-b")).toContain("belongs to Tts");
     expect(await house.condition("ApiReady", "demo-b")).toMatch(/^False/);
@@ -420,10 +350,7 @@ describe("the operator", () => {
   it("leaves everything alone while suspended, also what drifts", async () => {
     await house.ready();
     await house.putDeployment({ suspend: true });
-    await house.until(
-      async () => (await house.condition("Reconciling")).startsWith("False Suspended"),
-      "Suspended",
-    );
+    await house.untilCondition("Reconciling", /^False Suspended/);
     await house.idle();
     const writes = house.proxy.count("write");
     await house.remove("Service", "demo-mist");
@@ -431,17 +358,16 @@ describe("the operator", () => {
     await house.idle();
     expect(house.proxy.count("write")).toBe(writes);
     await house.putDeployment({ suspend: false });
-    await house.until(async () => (await house.get("Service", "demo-mist")) !== undefined, "the Service");
+    await house.untilThere("Service", "demo-mist");
   });
 
   it("recreates nothing in a foreground deletion", async () => {
     await house.ready();
     await house.idle();
     const writes = house.proxy.count("write");
-    const address = inject("controlPlane");
     // the garbage collector looks for new kinds every 30 seconds
     const wait = ["--cascade=foreground", "--timeout=50s"];
-    await kubectlOrThrow(address, ["delete", "ttsd", "demo", "-n", house.namespace, ...wait]);
+    await house.kubectl("delete", "ttsd", "demo", ...wait);
     for (const [kind, name] of children)
       expect([kind, await house.get(kind, name)]).toEqual([kind, undefined]);
     await house.idle();
@@ -474,13 +400,10 @@ describe("the operator", () => {
         : undefined;
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
-    await house.until(
-      async () => (await house.condition("Ready")).startsWith("False QuotaExceeded"),
-      "QuotaExceeded",
-    );
+    await house.untilCondition("Ready", /^False QuotaExceeded/);
     expect(await house.condition("Ready")).toContain("exceeded quota: services");
     house.proxy.rule = () => undefined;
     await house.serve("demo-api", "demo-mist");
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
   });
 });

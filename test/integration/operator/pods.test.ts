@@ -1,24 +1,22 @@
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
-import { kubectl, kubectlOrThrow } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { afterEach, describe, expect, inject, it } from "vitest";
+import { kubectl } from "../../support/kubectl.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
 let endPlay: (() => Promise<void>) | undefined;
 
-beforeEach(async () => {
-  house = await OperatorHouse.open();
+useOperatorHouse((opened) => {
+  house = opened;
 });
 
 afterEach(async () => {
   await endPlay?.();
   endPlay = undefined;
-  await house[Symbol.asyncDispose]();
 });
 
 async function admittedUnderRestricted(name: string) {
-  const address = inject("controlPlane");
   const enforce = "pod-security.kubernetes.io/enforce=restricted";
-  await kubectlOrThrow(address, ["label", "namespace", house.namespace, enforce, "--overwrite"]);
+  await house.kubectl("label", "namespace", house.namespace, enforce, "--overwrite");
   const { spec } = await house.workload(name);
   const pod = {
     apiVersion: "v1",
@@ -26,7 +24,7 @@ async function admittedUnderRestricted(name: string) {
     metadata: { generateName: `${name}-`, namespace: house.namespace },
     spec: spec?.template.spec,
   };
-  return kubectl(address, ["create", "--dry-run=server", "-f", "-"], JSON.stringify(pod));
+  return kubectl(inject("controlPlane"), ["create", "--dry-run=server", "-f", "-"], JSON.stringify(pod));
 }
 
 describe("podTemplate", () => {
@@ -70,27 +68,24 @@ describe("podTemplate", () => {
     expect(container).toHaveProperty("livenessProbe");
   });
 
-  it.each([
-    [
-      "cannot be merged",
-      { spec: { containers: [{ image: "x" }] } },
-      /PodTemplateInvalid: .*models\[mist\]\.podTemplate\.spec\.containers\[0\] has no name/,
-    ],
-    [
-      "the API server refuses",
-      { spec: { terminationGracePeriodSeconds: -1 } },
-      /Invalid: .*terminationGracePeriodSeconds/,
-    ],
-    ["names a field that pods do not have", { spec: { hostNmae: "x" } }, /Invalid: .*hostNmae/],
-  ])("that %s is told, and the pods stay as they are", async (_what, podTemplate, message) => {
+  it("that cannot be merged or stored is told, and the pods stay as they are", async () => {
     await house.ready();
     const { generation } = (await house.workload("demo-mist")).metadata;
-    await house.putDeployment({}, [{ name: "mist", kind: "mist", podTemplate }]);
-    await house.until(async () => message.test(await house.condition("ModelsReady")), "the reason");
-    expect(await house.condition("Stalled")).toMatch(/^True/);
-    expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
-    await house.putDeployment();
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready again");
+    for (const [podTemplate, message] of [
+      [
+        { spec: { containers: [{ image: "x" }] } },
+        /PodTemplateInvalid: .*models\[mist\]\.podTemplate\.spec\.containers\[0\] has no name/,
+      ],
+      [{ spec: { terminationGracePeriodSeconds: -1 } }, /Invalid: .*terminationGracePeriodSeconds/],
+      [{ spec: { hostNmae: "x" } }, /Invalid: .*hostNmae/],
+    ] as const) {
+      await house.putDeployment({}, [{ name: "mist", kind: "mist", podTemplate }]);
+      await house.untilCondition("ModelsReady", message);
+      expect(await house.condition("Stalled")).toMatch(/^True/);
+      expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
+      await house.putDeployment();
+      await house.untilReady();
+    }
   });
 
   it("of the API that cannot be merged is told too", async () => {
@@ -98,10 +93,7 @@ describe("podTemplate", () => {
     await house.putDeployment({
       api: { podTemplate: { spec: { containers: [{ name: "api", $patch: "delete" }] } } },
     });
-    await house.until(
-      async () => (await house.condition("Stalled")).startsWith("True PodTemplateInvalid: api.podTemplate"),
-      "the reason",
-    );
+    await house.untilCondition("Stalled", /^True PodTemplateInvalid: api\.podTemplate/);
   });
 });
 
@@ -117,11 +109,7 @@ describe("safety", () => {
     for (const [kind, name] of children) await house.mustGet(kind, name);
     const generation = (await house.workload("demo-mist")).metadata.generation;
     await house.putDeployment({ availability: { podDisruptionBudget: { enabled: false } } });
-    for (const [kind, name] of children)
-      await house.until(
-        async () => (await house.get(kind, name)) === undefined,
-        `the end of ${kind} ${name}`,
-      );
+    for (const [kind, name] of children) await house.untilGone(kind, name);
     await house.idle();
     expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
   });
@@ -154,117 +142,50 @@ describe("safety", () => {
 });
 
 describe("what goes wrong with pods", () => {
-  async function podOf(pool: string, status: object): Promise<void> {
-    const metadata = {
-      name: `demo-${pool}-abc`,
-      namespace: house.namespace,
-      labels: { "tts.svc.dev/deployment": "demo", "tts.svc.dev/pool": pool },
-    };
-    const pod = {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata,
-      spec: { containers: [{ name: "mist", image: "i:1" }] },
-    };
-    await house.setStatus(await house.admin.create(pod), { ...status });
-  }
-
-  const container = {
-    name: "mist",
-    image: "registry.example/tts:9",
-    imageID: "",
-    ready: false,
-    restartCount: 4,
-  };
-
-  it.each([
-    [
-      "an image that cannot be pulled",
-      {
-        containerStatuses: [
-          { ...container, state: { waiting: { reason: "ImagePullBackOff", message: "not found" } } },
-        ],
-      },
-      /^False ImagePullFailed: pool mist: .*registry.example\/tts:9.*not found.*imagePullSecrets/,
-    ],
-    [
-      "a crash loop",
-      {
-        containerStatuses: [
-          {
-            ...container,
-            state: { waiting: { reason: "CrashLoopBackOff" } },
-            lastState: { terminated: { exitCode: 3, reason: "Error" } },
-          },
-        ],
-      },
-      /^False CrashLoop: pool mist: Container mist of pod demo-mist-abc ended with exit code 3, 4 times/,
-    ],
-    [
-      "too little GPU",
-      {
-        conditions: [
-          {
-            type: "PodScheduled",
-            status: "False",
-            reason: "Unschedulable",
-            message: "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
-          },
-        ],
-      },
-      /^False NoGpu: pool mist: .*0\/1 nodes are available: 1 Insufficient nvidia.com\/gpu/,
-    ],
-    [
-      "no fitting node",
-      {
-        conditions: [
-          {
-            type: "PodScheduled",
-            status: "False",
-            reason: "Unschedulable",
-            message: "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
-          },
-        ],
-      },
-      /^False Unschedulable: pool mist: .*node affinity\/selector/,
-    ],
-  ])("%s is in the conditions at once", async (_what, status, expected) => {
+  // which state gives which condition: test/unit/operator/status/workload.test.ts
+  it("a pod that cannot start is in the conditions at once", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
-    await house.until(async () => (await house.get("Deployment", "demo-mist")) !== undefined, "the pool");
-    await podOf("mist", status);
-    await house.until(async () => expected.test(await house.condition("ModelsReady")), String(expected));
+    await house.untilThere("Deployment", "demo-mist");
+    const pod = await house.admin.create({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: {
+        name: "demo-mist-abc",
+        namespace: house.namespace,
+        labels: { "tts.svc.dev/deployment": "demo", "tts.svc.dev/pool": "mist" },
+      },
+      spec: { containers: [{ name: "mist", image: "i:1" }] },
+    });
+    const container = {
+      ...{ name: "mist", image: "registry.example/tts:9", imageID: "", ready: false, restartCount: 4 },
+      state: { waiting: { reason: "ImagePullBackOff", message: "not found" } },
+    };
+    await house.setStatus(pod, { containerStatuses: [container] });
+    await house.untilCondition(
+      "ModelsReady",
+      /^False ImagePullFailed: pool mist: .*registry.example\/tts:9.*not found.*imagePullSecrets/,
+    );
     expect(await house.condition("Ready")).toMatch(/^False/);
   });
 
-  it.each([
-    [
-      "ReplicaFailure",
-      "True",
-      'pods "x" is forbidden: exceeded quota: small',
-      /^False QuotaExceeded: .*exceeded quota/,
-    ],
-    ["Progressing", "False", "no progress", /^False ProgressDeadlineExceeded: .*900 seconds/],
-  ])("a Deployment's %s=%s is in the conditions", async (type, status, message, expected) => {
+  it("a Deployment that cannot make pods is in the conditions at once", async () => {
     await house.ready();
     const live = await house.workload("demo-mist");
-    const reason = type === "Progressing" ? "ProgressDeadlineExceeded" : "FailedCreate";
+    const message = 'pods "x" is forbidden: exceeded quota: small';
     await house.setStatus(live, {
       observedGeneration: live.metadata.generation,
       replicas: 1,
-      conditions: [{ type, status, reason, message }],
+      conditions: [{ type: "ReplicaFailure", status: "True", reason: "FailedCreate", message }],
     });
-    await house.until(async () => expected.test(await house.condition("ModelsReady")), String(expected));
+    await house.untilCondition("ModelsReady", /^False QuotaExceeded: .*exceeded quota/);
   });
 
   it("keys that are missing are named, and noticed when they come", async () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({ api: { keys: { secretRef: { name: "keys" } } } });
     await house.serve("demo-api", "demo-mist");
-    await house.until(
-      async () => (await house.condition("ApiReady")).startsWith("False KeysSecretMissing"),
-      "it",
-    );
+    await house.untilCondition("ApiReady", /^False KeysSecretMissing/);
     expect(await house.condition("ApiReady")).toContain(`${house.namespace}/keys`);
     const metadata = { name: "keys", namespace: house.namespace };
     await house.admin.create({
@@ -273,7 +194,7 @@ describe("what goes wrong with pods", () => {
       metadata,
       stringData: { "keys.yaml": "keys: []" },
     });
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
   });
 });
 
@@ -283,8 +204,12 @@ it("keys in an SQLite file have one pod at a time, and go to PostgreSQL and its 
   endPlay = house.play();
   const sqlite = { persistentVolumeClaim: { claimName: "keys" } };
   await house.putDeployment({ api: { keys: { sqlite } } });
-  await house.until(async () => (await api()).spec?.strategy?.type === "Recreate", "the one writer");
-  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  await house.until(async () => {
+    const { metadata, spec, status } = await api();
+    return spec?.strategy?.type === "Recreate" && status?.observedGeneration === metadata.generation;
+  }, "the one writer, as the Deployment controller left it");
+  await house.idle();
+  await house.untilReady();
   expect((await api()).spec?.strategy).toEqual({ type: "Recreate" });
   expect((await api()).spec?.template.spec?.volumes).toContainEqual({
     name: "database",
@@ -293,12 +218,9 @@ it("keys in an SQLite file have one pod at a time, and go to PostgreSQL and its 
   expect(await house.writesOfRestart()).toBe(0);
   const postgres = { url: "postgres://svc-tts@db/tts", secretRef: { name: "database" } };
   await house.putDeployment({ api: { keys: { postgres } } });
-  await house.until(
-    async () => (await house.condition("ApiReady")).startsWith("False DatabaseSecretMissing"),
-    "the missing password",
-  );
+  await house.untilCondition("ApiReady", /^False DatabaseSecretMissing/);
   expect((await api()).spec?.strategy?.type).toBe("RollingUpdate");
   const metadata = { name: "database", namespace: house.namespace };
   await house.admin.create({ apiVersion: "v1", kind: "Secret", metadata, stringData: { password: "p" } });
-  await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+  await house.untilReady();
 });

@@ -1,103 +1,86 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { json } from "node:stream/consumers";
+import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
-import { type ControlPlane, type ControlPlaneAddress, controlPlane } from "../../support/control-plane.ts";
-import { installForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { kubectlOrThrow } from "../../support/kubectl.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 /** What others put in the operator's way: quotas, admission webhooks and policies of other products, names that are taken. */
 
-/** Its own: webhooks and admission policies belong to the whole cluster. */
-let plane: ControlPlane;
-let address: ControlPlaneAddress;
+const address = inject("controlPlane");
 let house: OperatorHouse;
-let certificate: Certificate;
 
-beforeAll(async () => {
-  certificate = await selfSigned();
-  plane = await controlPlane({
-    controllerManager: true,
-    prepare: async (started) => {
-      await installCrds(started);
-      await installForeignKinds(started, "keda");
-    },
-  });
-  address = plane.address;
+useOperatorHouse((opened) => {
+  house = opened;
 });
 
-afterAll(() => plane.stop());
+async function apply(...items: object[]): Promise<void> {
+  const list = { apiVersion: "v1", kind: "List", items };
+  await kubectlOrThrow(address, ["apply", "-f", "-"], JSON.stringify(list));
+}
 
-beforeEach(async () => {
-  house = await OperatorHouse.open({}, address);
-});
+const ofTheNamespace = () => ({ matchLabels: { "kubernetes.io/metadata.name": house.namespace } });
 
-afterEach(async () => {
-  await house[Symbol.asyncDispose]();
-});
-
-const says = (type: string, what: RegExp, name?: string) =>
-  house.until(async () => what.test(await house.condition(type, name)), `${type} ${what}`);
-
-async function apply(object: object): Promise<void> {
-  await kubectlOrThrow(address, ["apply", "-f", "-"], JSON.stringify(object));
+/** The API server reads webhooks and policies by a watch, some time after it took them. */
+async function untilRefused(
+  probe: { readonly apiVersion: string; readonly kind: string; readonly spec: object },
+  name = "probe",
+): Promise<void> {
+  const metadata = { name, namespace: house.namespace };
+  await house.until(async () => {
+    const made = await house.admin.create({ ...probe, metadata }).then(
+      () => true,
+      () => false,
+    );
+    if (made) await house.remove(probe.kind, name);
+    return !made;
+  }, `the refusal of ${probe.kind} ${name}`);
 }
 
 describe("a ResourceQuota", () => {
   it("that leaves no room for a child is named, with what it counts; nothing is stuck once there is room", async () => {
     const spec = { hard: { "count/deployments.apps": "1" } };
     const metadata = { name: "small", namespace: house.namespace };
-    const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata, spec };
-    await apply(quota);
+    await apply({ apiVersion: "v1", kind: "ResourceQuota", metadata, spec });
     // its controller, which does not run here, would count
-    const status = { hard: spec.hard, used: { "count/deployments.apps": "0" } };
-    const patch = [
-      "patch",
-      "resourcequota",
-      "small",
-      "-n",
-      house.namespace,
-      "--subresource=status",
-      "--type=merge",
-    ];
-    await kubectlOrThrow(address, [...patch, "-p", JSON.stringify({ status })]);
+    const status = JSON.stringify({ status: { hard: spec.hard, used: { "count/deployments.apps": "0" } } });
+    await house.kubectl("patch", "resourcequota/small", "--subresource=status", "--type=merge", "-p", status);
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
     const named =
       /^False QuotaExceeded: .*exceeded quota: small.*count\/deployments.apps=1.*Raise the namespace's ResourceQuota/;
-    await says("Ready", named);
-    await kubectlOrThrow(address, ["delete", "resourcequota", "small", "-n", house.namespace]);
+    await house.untilCondition("Ready", named);
+    await house.kubectl("delete", "resourcequota/small");
     await house.serve("demo-api", "demo-mist");
-    await says("Ready", /^True/);
+    await house.untilReady();
   });
 });
 
-interface Verdict {
-  readonly allowed: boolean;
-  readonly message?: string;
-}
-
 describe("an admission webhook of another product", () => {
+  let certificate: Certificate;
   let server: Server;
-  let answer: (kind: string) => Verdict | Promise<Verdict>;
+  let answer: (kind: string) => { readonly allowed: boolean; readonly message?: string };
+
+  beforeAll(async () => {
+    certificate = await selfSigned();
+  });
 
   beforeEach(async () => {
-    answer = () => ({ allowed: true });
     server = createServer(certificate, async (request, response) => {
-      const pieces: Buffer[] = [];
-      for await (const piece of request) pieces.push(piece as Buffer);
-      const { apiVersion, kind, request: asked } = JSON.parse(Buffer.concat(pieces).toString());
-      const { allowed, message } = await answer(asked.kind.kind);
+      const { apiVersion, kind, request: asked } = (await json(request)) as AdmissionReview;
+      const { allowed, message } = answer(asked.kind.kind);
       const verdict = { uid: asked.uid, allowed, ...(message && { status: { message, code: 403 } }) };
       response
         .setHeader("content-type", "application/json")
         .end(JSON.stringify({ apiVersion, kind, response: verdict }));
     }).listen(0, "127.0.0.1");
     await once(server, "listening");
+    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const resources = ["deployments", "services"];
     await apply({
       apiVersion: "admissionregistration.k8s.io/v1",
       kind: "ValidatingWebhookConfiguration",
@@ -105,46 +88,17 @@ describe("an admission webhook of another product", () => {
       webhooks: [
         {
           name: "guard.example.com",
-          clientConfig: {
-            url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-            caBundle: certificate.cert.toString("base64"),
-          },
-          namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": house.namespace } },
-          rules: [
-            {
-              apiGroups: ["apps", ""],
-              apiVersions: ["v1"],
-              operations: ["*"],
-              resources: ["deployments", "services"],
-            },
-            {
-              apiGroups: ["keda.sh"],
-              apiVersions: ["v1alpha1"],
-              operations: ["*"],
-              resources: ["scaledobjects"],
-            },
-          ],
+          clientConfig: { url, caBundle: certificate.cert.toString("base64") },
+          namespaceSelector: ofTheNamespace(),
+          rules: [{ apiGroups: ["apps", ""], apiVersions: ["v1"], operations: ["*"], resources }],
           sideEffects: "None",
           admissionReviewVersions: ["v1"],
           timeoutSeconds: 2,
         },
       ],
     });
-    // the API server takes it up by a watch
-    const probe = {
-      apiVersion: "v1",
-      kind: "Service",
-      metadata: { name: "probe", namespace: house.namespace },
-    };
     answer = () => ({ allowed: false });
-    await house.until(async () => {
-      const made = await house.admin.create({ ...probe, spec: { ports: [{ port: 1 }] } }).then(
-        () => true,
-        () => false,
-      );
-      if (made) await house.remove("Service", "probe");
-      return !made;
-    }, "the webhook");
+    await untilRefused({ apiVersion: "v1", kind: "Service", spec: { ports: [{ port: 1 }] } });
   });
 
   afterEach(async () => {
@@ -158,7 +112,7 @@ describe("an admission webhook of another product", () => {
       kind === "Deployment" ? { allowed: false, message: "images must be signed" } : { allowed: true };
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
-    await says(
+    await house.untilCondition(
       "Stalled",
       /^True AdmissionDenied: .*guard\.example\.com, which is not part of svc-tts: .*images must be signed/,
     );
@@ -169,27 +123,7 @@ describe("an admission webhook of another product", () => {
     }, "the pool's word");
     answer = () => ({ allowed: true });
     await house.serve("demo-api", "demo-mist");
-    await says("Ready", /^True/);
-  });
-
-  it("KEDA's own holds back no pod, and finds no HorizontalPodAutoscaler beside the ScaledObject, which it would refuse", async () => {
-    const name = "demo-mist";
-    const scaledBy = (provider: string) => [
-      { name: "mist", kind: "mist", scaling: { provider, minReplicas: 1, maxReplicas: 2 } },
-    ];
-    answer = (kind) => ({ allowed: kind !== "ScaledObject", message: "not today" });
-    await house.putLicense(await house.issuer.issue());
-    await house.putDeployment({}, scaledBy("KEDA"));
-    await house.until(async () => (await house.get("Deployment", name)) !== undefined, "the pods");
-    await house.putDeployment({}, scaledBy("HPA"));
-    await house.until(async () => (await house.get("HorizontalPodAutoscaler", name)) !== undefined, "an HPA");
-    answer = async (kind) => ({
-      allowed: kind !== "ScaledObject" || (await house.get("HorizontalPodAutoscaler", name)) === undefined,
-      message: "the workload is already managed by the hpa",
-    });
-    await house.putDeployment({}, scaledBy("KEDA"));
-    await house.until(async () => (await house.get("ScaledObject", name)) !== undefined, "a ScaledObject");
-    expect(await house.get("HorizontalPodAutoscaler", name)).toBeUndefined();
+    await house.untilReady();
   });
 
   it("that does not answer is named, and waited for", async () => {
@@ -197,7 +131,7 @@ describe("an admission webhook of another product", () => {
     server.close();
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment();
-    await says(
+    await house.untilCondition(
       "Ready",
       /^False WebhookUnreachable: .*guard\.example\.com, which is not part of svc-tts and does not answer/,
     );
@@ -205,47 +139,85 @@ describe("an admission webhook of another product", () => {
   });
 });
 
-it("a ValidatingAdmissionPolicy that refuses our pods' template is named", async () => {
-  const metadata = { name: `no-pods-${house.namespace}` };
-  const apiVersion = "admissionregistration.k8s.io/v1";
-  const resourceRules = [
-    { apiGroups: ["apps"], apiVersions: ["v1"], operations: ["CREATE"], resources: ["deployments"] },
-  ];
-  const expression = "object.metadata.name != 'demo-api'";
-  const validations = [{ expression, message: "no API today" }];
-  await apply({
-    apiVersion,
-    kind: "ValidatingAdmissionPolicy",
-    metadata,
-    spec: { matchConstraints: { resourceRules }, validations },
-  });
-  const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": house.namespace } };
-  const spec = {
-    policyName: metadata.name,
-    validationActions: ["Deny"],
-    matchResources: { namespaceSelector },
-  };
-  await apply({ apiVersion, kind: "ValidatingAdmissionPolicyBinding", metadata, spec });
-  const template = { metadata: { labels: { a: "b" } }, spec: { containers: [{ name: "c", image: "i" }] } };
-  const probe = {
-    apiVersion: "apps/v1",
-    kind: "Deployment",
-    metadata: { name: "demo-api", namespace: house.namespace },
-    spec: { selector: { matchLabels: { a: "b" } }, template },
-  };
-  await house.until(async () => {
-    const made = await house.admin.create(probe).then(
-      () => true,
-      () => false,
+interface AdmissionReview {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly request: { readonly uid: string; readonly kind: { readonly kind: string } };
+}
+
+describe("a ValidatingAdmissionPolicy", () => {
+  const policyName = () => `no-${house.namespace}`;
+
+  /** Refuses to make objects of this resource, as `apps/deployments`, for which the expression is false. */
+  async function refuse(groupAndResource: string, expression: string, message: string): Promise<void> {
+    const apiVersion = "admissionregistration.k8s.io/v1";
+    const metadata = { name: policyName() };
+    const [group, resource] = groupAndResource.split("/");
+    const resourceRules = [
+      { apiGroups: [group], apiVersions: ["v1"], operations: ["CREATE"], resources: [resource] },
+    ];
+    const validations = [{ expression, message }];
+    const matchResources = { namespaceSelector: ofTheNamespace() };
+    await apply(
+      {
+        apiVersion,
+        kind: "ValidatingAdmissionPolicy",
+        metadata,
+        spec: { matchConstraints: { resourceRules }, validations },
+      },
+      {
+        apiVersion,
+        kind: "ValidatingAdmissionPolicyBinding",
+        metadata,
+        spec: { policyName: metadata.name, validationActions: ["Deny"], matchResources },
+      },
     );
-    if (made) await house.remove("Deployment", "demo-api");
-    return !made;
-  }, "the policy");
-  await house.putLicense(await house.issuer.issue());
-  await house.putDeployment();
-  await says("Stalled", /^True AdmissionDenied: .*ValidatingAdmissionPolicy 'no-pods-.*no API today/);
-  for (const kind of ["validatingadmissionpolicybinding", "validatingadmissionpolicy"])
-    await kubectlOrThrow(address, ["delete", kind, metadata.name]);
+  }
+
+  async function allow(): Promise<void> {
+    const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
+    await kubectlOrThrow(address, ["delete", "--ignore-not-found", kinds, policyName()]);
+  }
+
+  afterEach(allow);
+
+  it("that refuses our pods' template is named", async () => {
+    await refuse("apps/deployments", "object.metadata.name != 'demo-api'", "no API today");
+    await untilRefused(
+      { apiVersion: "apps/v1", kind: "Deployment", spec: { selector, template } },
+      "demo-api",
+    );
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment();
+    await house.untilCondition(
+      "Stalled",
+      /^True AdmissionDenied: .*ValidatingAdmissionPolicy 'no-.*no API today/,
+    );
+  });
+
+  it("that refuses an Ingress holds back no other child, and the Ingress is made once it is allowed", async () => {
+    const route = { api: { route: { hostnames: ["speech.example.com"], ingress: {} } } };
+    const defaultBackend = { service: { name: "s", port: { number: 1 } } };
+    await refuse("networking.k8s.io/ingresses", "false", "no host today");
+    await untilRefused({ apiVersion: "networking.k8s.io/v1", kind: "Ingress", spec: { defaultBackend } });
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment({ ...route, networkPolicy: { enabled: true } });
+    await house.serve("demo-api", "demo-mist");
+    await house.untilCondition("Ready", /^False AdmissionDenied: Ingress demo-api .*no host today/);
+    for (const [kind, name] of [
+      ["NetworkPolicy", "demo-model"],
+      ["TtsModelPool", "demo-mist"],
+      ["Deployment", "demo-mist"],
+      ["Deployment", "demo-api"],
+    ] as const)
+      await house.mustGet(kind, name);
+    // children that the spec no longer names are removed beside a refusal
+    await house.putDeployment(route);
+    await house.untilGone("NetworkPolicy", "demo-model");
+    await allow();
+    await house.untilThere("Ingress", "demo-api");
+    await house.untilReady();
+  });
 });
 
 const selector = { matchLabels: { a: "b" } };
@@ -287,7 +259,7 @@ it("a name that is taken, of any kind, is told, and what has it is left as it is
     const what = new RegExp(
       `^True NameTaken: .*${kind} ${house.namespace}/d${index}-${end} was not made by this operator`,
     );
-    await says("Stalled", what, `d${index}`);
+    await house.untilCondition("Stalled", what, `d${index}`);
   }
   await house.idle();
   for (const [index, [kind, end]] of foreign.entries()) {
@@ -322,12 +294,13 @@ it("a TtsModelPool that somebody wrote by hand is told that nothing runs for it"
 it("clocks that differ are told, as what a license is judged by", async () => {
   await house.ready();
   expect(await house.condition("ClockInStep")).toBe("absent");
-  await house.stopOperator();
-  await house.startOperator({ clockAheadMs: -3 * 3_600_000 });
-  await says("ClockInStep", /^False ClockSkew: The operator's clock is 3 hours behind the API server's/);
+  await house.restart({ clockAheadMs: -3 * 3_600_000 });
+  await house.untilCondition(
+    "ClockInStep",
+    /^False ClockSkew: The operator's clock is 3 hours behind the API server's/,
+  );
   expect(await house.condition("LicenseValid")).toMatch(/^False Invalid: .*starts at .*clock/);
-  await house.stopOperator();
-  await house.startOperator();
-  await says("ClockInStep", /^absent/);
-  await says("Ready", /^True/);
+  await house.restart();
+  await house.untilCondition("ClockInStep", /^absent/);
+  await house.untilReady();
 });

@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { attemptLabel } from "../../../config/contract/pool-metrics.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Manifest } from "../../../operator/manifest.ts";
 import { History, type Version, versionOf } from "../../support/history.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 /** Rollouts of a pool on a real API server; the Deployment controller is played by hand. */
 
@@ -12,20 +11,18 @@ let house: OperatorHouse;
 /** What the API pods have counted of the canary. */
 let counted = { ok: 0, error: 0 };
 
+useOperatorHouse((opened) => {
+  house = opened;
+});
+
 beforeEach(async () => {
   counted = { ok: 0, error: 0 };
   [revision, label, earlier] = ["", "", ""];
-  house = await OperatorHouse.open();
   await again();
 });
 
-afterEach(async () => {
-  await house[Symbol.asyncDispose]();
-});
-
 async function again(image?: string): Promise<void> {
-  await house.stopOperator();
-  await house.startOperator({ metrics, ...(image !== undefined && { image }) });
+  await house.restart({ metrics, ...(image !== undefined && { image }) });
 }
 
 /** The attempt that the status named last. */
@@ -51,6 +48,8 @@ const canary = {
   ],
   analysis,
 };
+const good = { ok: 40, error: 0 };
+const bad = { ok: 15, error: 5 };
 const mist = (more: object = {}, rollout: object = { canary }) => [
   { name: "mist", kind: "mist", replicas: 4, rollout, ...more },
 ];
@@ -98,33 +97,27 @@ async function streamsOf(name: string): Promise<string | undefined> {
     ?.value;
 }
 
-async function gone(): Promise<void> {
-  await house.until(
-    async () => (await house.get("TtsModelPool", "demo-mist-canary")) === undefined,
-    "its end",
-  );
+const gone = () => house.untilGone("TtsModelPool", "demo-mist-canary");
+const promoted = () => house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+
+/** A canary of changed settings whose first pods are there. */
+async function tryChange(): Promise<void> {
+  await house.putDeployment({}, mist(changed));
+  await reached("Starting");
+  await house.serve("demo-mist-canary");
 }
 
 describe("a canary", () => {
   it("that is good takes its shares, and then every pod takes over its settings", async () => {
     await begin();
-    await house.putDeployment({}, mist(changed));
-    await reached("Starting");
-    await house.serve("demo-mist-canary");
+    await tryChange();
     await reached("Analysing");
     await house.until(async () => (await shares()) === "mist 80, mist-canary 20", "the first shares");
     expect([await streamsOf("demo-mist"), await streamsOf("demo-mist-canary")]).toEqual(["16", "4"]);
-    await house.until(
-      async () =>
-        /^True Canary: .*20% of the streams, step 1 of 2/.test(await house.condition("RolloutHealthy")),
-      "the word of it",
-    );
+    await house.untilCondition("RolloutHealthy", /^True Canary: .*20% of the streams, step 1 of 2/);
     counted = { ok: 40, error: 1 };
     await reached("Starting", 1);
-    await house.until(
-      async () => (await house.workload("demo-mist-canary")).spec?.replicas === 2,
-      "two pods",
-    );
+    await house.untilReplicas("demo-mist-canary", 2);
     await house.idle();
     expect(await state(), "one pod of two is ready").toMatchObject({
       phase: "Starting",
@@ -134,29 +127,24 @@ describe("a canary", () => {
     expect(await shares()).toBe("mist 80, mist-canary 20");
     await house.serve("demo-mist-canary");
     await house.until(async () => (await shares()) === "mist 50, mist-canary 50", "the second shares");
-    await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+    await promoted();
     expect(await shares()).toBe("mist 50, mist-canary 50");
     await house.serve("demo-mist");
     await gone();
     expect(await shares()).toBe("mist 100");
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     const { status } = await house.pool("demo-mist");
     expect(status).toMatchObject({ currentRevision: revision, updateRevision: revision });
     expect(status?.canary).toBeUndefined();
-    await house.idle();
-    const writes = house.proxy.count("write");
-    await house.advance(1_500);
-    expect(house.proxy.count("write")).toBe(writes);
+    expect(await house.writesDuring(1_500)).toBe(0);
   });
 
   it("that is bad loses its share at once and is given up; the pods keep their settings, and the status says why", async () => {
     await begin();
     const before = await house.workload("demo-mist");
-    await house.putDeployment({}, mist(changed));
-    await reached("Starting");
-    await house.serve("demo-mist-canary");
+    await tryChange();
     await reached("Analysing");
-    counted = { ok: 15, error: 5 };
+    counted = bad;
     await reached("RolledBack");
     await gone();
     expect(await shares()).toBe("mist 100");
@@ -169,17 +157,15 @@ describe("a canary", () => {
     expect((await house.workload("demo-mist")).spec?.template).toEqual(before.spec?.template);
     // the earlier settings are what runs: taking them back is enough
     await house.putDeployment({}, mist());
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     expect(await state()).toBeUndefined();
   });
 
   it("that is tried again is judged by its new streams alone", async () => {
     await begin();
-    await house.putDeployment({}, mist(changed));
-    await reached("Starting");
-    await house.serve("demo-mist-canary");
+    await tryChange();
     await reached("Analysing");
-    counted = { ok: 15, error: 5 };
+    counted = bad;
     await reached("RolledBack");
     const given = revision;
     await house.putDeployment({}, mist());
@@ -187,9 +173,7 @@ describe("a canary", () => {
     await house.until(async () => (await state()) === undefined, "the earlier settings");
     [earlier, counted] = [metrics(), { ok: 0, error: 0 }];
     await house.advance(1_000);
-    await house.putDeployment({}, mist(changed));
-    await reached("Starting");
-    await house.serve("demo-mist-canary");
+    await tryChange();
     await reached("Analysing");
     expect(revision).toBe(given);
     await house.advance(2_500);
@@ -197,7 +181,7 @@ describe("a canary", () => {
       phase: "Analysing",
       step: 0,
     });
-    counted = { ok: 40, error: 0 };
+    counted = good;
     await reached("Starting", 1);
   });
 
@@ -207,10 +191,8 @@ describe("a canary", () => {
       method === "PATCH" && path.includes("/configmaps/") ? { kind: "delay", ms: 2_000 } : undefined;
     using pools = await History.of(house.admin, "TtsModelPool", house.namespace);
     using tables = await History.of(house.admin, "ConfigMap", house.namespace);
-    await house.putDeployment({}, mist(changed));
-    await reached("Starting");
-    await house.serve("demo-mist-canary");
-    counted = { ok: 15, error: 5 };
+    await tryChange();
+    counted = bad;
     await reached("RolledBack");
     await gone();
     await house.idle();
@@ -227,18 +209,16 @@ describe("a canary", () => {
     await begin();
     await house.putDeployment({}, mist(changed));
     await reached("Starting");
-    const annotate = (order: string) => [
-      ...["annotate", "-n", house.namespace, "ttsmp/demo-mist", `tts.svc.dev/canary-${order}=${revision}`],
-    ];
-    const address = inject("controlPlane");
-    await kubectlOrThrow(address, annotate("pause"));
+    const order = (what: string) =>
+      house.kubectl("annotate", "ttsmp/demo-mist", `tts.svc.dev/canary-${what}=${revision}`);
+    await order("pause");
     await house.serve("demo-mist-canary");
     await reached("Analysing");
-    counted = { ok: 40, error: 0 };
+    counted = good;
     await house.advance(2_500);
     expect(await state()).toMatchObject({ phase: "Analysing", step: 0 });
-    await kubectlOrThrow(address, annotate("promote"));
-    await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+    await order("promote");
+    await promoted();
   });
 
   it("comes to its end though every third answer to a write is lost, and the operator starts again all the time", async () => {
@@ -257,18 +237,13 @@ describe("a canary", () => {
       return { kind: "drop", when: "after" };
     };
     try {
-      await house.putDeployment({}, mist(changed));
-      await reached("Starting");
-      await house.serve("demo-mist-canary");
+      await tryChange();
       await reached("Analysing");
-      counted = { ok: 40, error: 0 };
+      counted = good;
       await reached("Starting", 1);
-      await house.until(
-        async () => (await house.workload("demo-mist-canary")).spec?.replicas === 2,
-        "two pods",
-      );
+      await house.untilReplicas("demo-mist-canary", 2);
       await house.serve("demo-mist-canary");
-      await house.until(async () => (await streamsOf("demo-mist")) === "4", "the promotion");
+      await promoted();
       await house.serve("demo-mist");
       await gone();
     } finally {
@@ -277,7 +252,7 @@ describe("a canary", () => {
     }
     expect(survived).toBeGreaterThan(3);
     expect(restarts).toBeGreaterThan(1);
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     expect(await shares()).toBe("mist 100");
   });
 });
@@ -289,11 +264,7 @@ describe("other rollouts", () => {
     const maintenanceWindow = { start, duration: "1h" };
     await begin({ maintenanceWindow });
     await house.putDeployment({}, mist(changed, { maintenanceWindow }));
-    await house.until(
-      async () =>
-        /^True AwaitingMaintenanceWindow: .*opens at \d{4}-/.test(await house.condition("RolloutHealthy")),
-      "the wait",
-    );
+    await house.untilCondition("RolloutHealthy", /^True AwaitingMaintenanceWindow: .*opens at \d{4}-/);
     expect(await streamsOf("demo-mist")).toBe("16");
     await house.putDeployment({}, mist(changed, {}));
     await house.until(async () => (await streamsOf("demo-mist")) === "4", "the rollout");
@@ -304,23 +275,15 @@ describe("other rollouts", () => {
     const before = await house.workload("demo-mist");
     await again("registry.example/svc-tts/server:0.2.0");
     // The API tier and the pool are judged in turns of their own: the condition grows by one, then the other.
-    await house.until(
-      async () =>
-        /^True OperatorChanged: .*\bapi, pool mist\b/.test(await house.condition("RevisionOutdated")),
-      "the word of it",
-    );
+    await house.untilCondition("RevisionOutdated", /^True OperatorChanged: .*\bapi, pool mist\b/);
     expect((await house.workload("demo-mist")).metadata.generation).toBe(before.metadata.generation);
-    const restart = ["annotate", "-n", house.namespace, "ttsd/demo", "tts.svc.dev/restart=now"];
-    await kubectlOrThrow(inject("controlPlane"), restart);
+    await house.kubectl("annotate", "ttsd/demo", "tts.svc.dev/restart=now");
     for (const name of ["demo-api", "demo-mist"])
       await house.until(
         async () => JSON.stringify((await house.workload(name)).spec?.template).includes("server:0.2.0"),
         `the new pods of ${name}`,
       );
     await house.serve("demo-api", "demo-mist");
-    await house.until(
-      async () => (await house.condition("RevisionOutdated")).startsWith("False Current"),
-      "all are current",
-    );
+    await house.untilCondition("RevisionOutdated", /^False Current/);
   });
 });

@@ -2,10 +2,9 @@ import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
 import type { Deployment } from "../../../operator/observed.ts";
 import { ApiPod, putApiPod as putOne, putPod } from "../../support/api-pods.ts";
-import { clusterRequestOrThrow } from "../../support/cluster-request.ts";
 import { History } from "../../support/history.ts";
 import { startHpaController } from "../../support/hpa-controller.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 import { leasePort } from "../../support/port-lease.ts";
 
 /** The built-in scaler and its neighbours before a real API server, under the chart's own role; API pods are sockets of the test. */
@@ -14,15 +13,15 @@ type Json = { [name: string]: unknown };
 let house: OperatorHouse;
 let api: ApiPod;
 
+useOperatorHouse((opened) => {
+  house = opened;
+});
+
 beforeEach(async () => {
-  house = await OperatorHouse.open();
   api = await ApiPod.start();
 });
 
-afterEach(async () => {
-  await house[Symbol.asyncDispose]();
-  await api[Symbol.asyncDispose]();
-});
+afterEach(() => api[Symbol.asyncDispose]());
 
 const quick = {
   scaleDown: { stabilizationWindowSeconds: 1, policies: [{ type: "Percent", value: 100, periodSeconds: 1 }] },
@@ -34,13 +33,18 @@ function mist(scaling: Json): Json {
 
 const putApiPod = (name = "demo-api-1", port = api.port) => putOne(house, port, name);
 
+/** An API pod whose load the operator hears. */
+async function heardApiPod(): Promise<void> {
+  await putApiPod();
+  await house.until(async () => api.readers === 1, "the operator listens");
+}
+
 const putModelPod = (name: string, podIP: string) =>
   putPod(house, name, { [labels.deployment]: "demo", [labels.pool]: "mist" }, { name: "mist" }, podIP);
 
 const replicas = () => house.replicas("demo-mist");
 
-const scaledTo = (count: number) =>
-  house.until(async () => (await replicas()) === count, `${count} replicas`);
+const scaledTo = (count: number) => house.untilReplicas("demo-mist", count);
 
 /** The operator has tried to listen to this pod, in vain. */
 const isSilent = (pod: string) =>
@@ -72,27 +76,24 @@ async function scaled(scaling: Json, count: number): Promise<void> {
   await house.putLicense(await house.issuer.issue());
   await house.putDeployment({}, [mist(scaling)]);
   await house.serve("demo-api", "demo-mist");
-  await putApiPod();
-  await house.until(async () => api.readers === 1, "the operator listens");
+  await heardApiPod();
   await scaledTo(count);
 }
 
 describe("the API tier", () => {
   const scaling = { maxReplicas: 3, target: { streamsPerReplica: 10 }, behavior: quick };
-  const apiPods = (count: number) =>
-    house.until(async () => (await house.replicas("demo-api")) === count, `${count} API pods`);
+  const apiPods = (count: number) => house.untilReplicas("demo-api", count);
 
   it("follows the streams of all models together, between api.replicas and the most, and costs no write at rest", async () => {
     await house.ready({ api: { scaling } });
     const { generation } = (await house.workload("demo-mist")).metadata;
-    await putApiPod();
-    await house.until(async () => api.readers === 1, "the operator listens");
+    await heardApiPod();
     api.tell("mist", { streams: 11 });
     await apiPods(2);
     api.tell("other", { streams: 7, waiting: 70 });
     await apiPods(3);
     await house.serve("demo-api");
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     await quiet();
     api.tell("mist", {});
     api.tell("other", {});
@@ -107,8 +108,7 @@ describe("the API tier", () => {
 
   it("keeps its pods while one of them does not tell", async () => {
     await house.ready({ api: { replicas: 1, scaling } });
-    await putApiPod();
-    await house.until(async () => api.readers === 1, "the operator listens");
+    await heardApiPod();
     api.tell("mist", { streams: 21 });
     await apiPods(3);
     await putApiPod("demo-api-2", await leasePort());
@@ -123,7 +123,7 @@ describe("the API tier", () => {
 describe("a pool that scales itself", () => {
   it("begins at zero, is ready so, wakes for the first caller, and sleeps again", async () => {
     await scaled({ minReplicas: 0 }, 0);
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     expect(await route()).toMatchObject({ idle: true, wakes: true });
     const beganMs = performance.now();
     api.tell("mist", { waiting: 1 });
@@ -141,14 +141,10 @@ describe("a pool that scales itself", () => {
     api.tell("mist", { streams: 9, replicas: { "http://10.0.0.1:8080": 9 } });
     await scaled({ target: { streamsPerReplica: 4 } }, 3);
     await house.serve("demo-mist");
-    await house.until(
-      async () => (await house.deployment()).status?.models[0]?.capacity.used === 9,
-      "streams used",
-    );
-    await house.until(
-      async () => (await house.deployment()).status?.summary.streams === "9/48",
-      "streams used, and how many there may be",
-    );
+    await house.until(async () => {
+      const { status } = await house.deployment();
+      return status?.models[0]?.capacity.used === 9 && status.summary.streams === "9/48";
+    }, "streams used, and how many there may be");
     expect(await house.condition("ScalingReady")).toMatch(/^True Following: /);
     const { data } = await house.mustGet("Secret", "demo-token");
     const token = Buffer.from((data as Record<string, string>).token ?? "", "base64").toString();
@@ -157,7 +153,7 @@ describe("a pool that scales itself", () => {
 
   it("stays ready while it grows and shrinks", async () => {
     await scaled({ target: { streamsPerReplica: 4 } }, 1);
-    await house.until(async () => (await house.condition("Ready")).startsWith("True"), "Ready");
+    await house.untilReady();
     const ready = async () =>
       (await house.deployment()).status?.conditions.find(({ type }) => type === "Ready");
     const before = await ready();
@@ -178,8 +174,7 @@ describe("a pool that scales itself", () => {
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({}, [mist(scaling), { ...mist(scaling), name: "second" }]);
     await house.serve("demo-api", "demo-mist", "demo-second");
-    await putApiPod();
-    await house.until(async () => api.readers === 1, "the operator listens");
+    await heardApiPod();
     const tell = async (streams: number) => {
       api.tell("mist", { streams });
       api.tell("second", { streams: streams + 1 });
@@ -263,22 +258,14 @@ describe("a pool that scales itself", () => {
     await house.idle();
     api.tell("mist", { streams: 13 });
     await scaledTo(2);
-    await house.until(
-      async () => (await house.condition("ScalingReady")).startsWith("False LicenseHold"),
-      "ScalingReady",
-    );
+    await house.untilCondition("ScalingReady", /^False LicenseHold/);
     await house.putLicense(await house.issuer.issue({ maxStreams: 64 }));
     await scaledTo(4);
   });
 
   it("puts back what somebody else sets by hand", async () => {
     await scaled({}, 1);
-    await clusterRequestOrThrow(inject("controlPlane"), {
-      method: "PATCH",
-      path: `/apis/tts.svc.dev/v1alpha1/namespaces/${house.namespace}/ttsmodelpools/demo-mist/scale`,
-      body: { spec: { replicas: 4 } },
-      type: "application/merge-patch+json",
-    });
+    await house.kubectl("scale", "ttsmp/demo-mist", "--replicas=4");
     await house.until(async () => (await house.pool("demo-mist")).spec.replicas === 1, "one replica");
   });
 });
@@ -324,24 +311,14 @@ describe("who scales", () => {
       ],
       behavior: { scaleDown: { stabilizationWindowSeconds: 1 } },
     });
-    await house.setStatus(made, {
-      desiredReplicas: 1,
-      currentMetrics: [],
-      conditions: [
-        {
-          type: "ScalingActive",
-          status: "False",
-          reason: "FailedGetExternalMetric",
-          message: "no matches",
-          lastTransitionTime: "2026-01-01T00:00:00Z",
-        },
-      ],
-    });
-    await house.until(
-      async () =>
-        (await house.condition("ScalingReady")) ===
-        "False FailedGetExternalMetric: pool mist: HorizontalPodAutoscaler demo-mist: no matches",
+    const blind = {
+      ...{ type: "ScalingActive", status: "False", reason: "FailedGetExternalMetric" },
+      ...{ message: "no matches", lastTransitionTime: "2026-01-01T00:00:00Z" },
+    };
+    await house.setStatus(made, { desiredReplicas: 1, currentMetrics: [], conditions: [blind] });
+    await house.untilCondition(
       "ScalingReady",
+      /^False FailedGetExternalMetric: pool mist: HorizontalPodAutoscaler demo-mist: no matches$/,
     );
     await quiet();
   });
@@ -352,10 +329,7 @@ describe("who scales", () => {
       namespace === house.namespace ? streams : undefined,
     );
     await house.ready({}, [mist({ provider: "HPA", minReplicas: 1, target: { streamsPerReplica: 4 } })]);
-    await house.until(
-      async () => (await house.condition("ScalingReady")).startsWith("True Following"),
-      "ScalingReady",
-    );
+    await house.untilCondition("ScalingReady", /^True Following/);
     expect(await replicas()).toBe(1);
     streams = 8;
     await scaledTo(2);
@@ -373,10 +347,7 @@ describe("who scales", () => {
     await house.ready({}, [mist({ provider: "HPA", minReplicas: 0 })]);
     const made = await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
     expect(made.spec).toMatchObject({ minReplicas: 1 });
-    await house.until(
-      async () => (await house.condition("ScalingReady")).startsWith("False ScaleToZeroRefused"),
-      "ScalingReady",
-    );
+    await house.untilCondition("ScalingReady", /^False ScaleToZeroRefused/);
     expect(await house.condition("Ready")).toMatch(/^True/);
   });
 });

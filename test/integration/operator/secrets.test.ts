@@ -1,12 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { describe, expect, it } from "vitest";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
 
-beforeEach(async () => {
-  house = await OperatorHouse.open();
+useOperatorHouse((opened) => {
+  house = opened;
 });
-afterEach(() => house[Symbol.asyncDispose]());
 
 /** Reads of Secrets since the last call, by name. */
 function readsOfSecrets(): string[] {
@@ -47,8 +46,7 @@ describe("Secrets", () => {
     await house.ready();
     const names = ["second", "third", "fourth"];
     for (const name of names) await house.admin.create(another(name));
-    for (const name of names)
-      await house.until(async () => (await house.get("Secret", `${name}-token`)) !== undefined, name);
+    for (const name of names) await house.untilThere("Secret", `${name}-token`);
     await house.idle();
     await house.stopOperator();
     house.proxy.requests.splice(0);

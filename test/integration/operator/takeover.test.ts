@@ -1,15 +1,14 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../../operator/manifest.ts";
 import type { TtsDeployment } from "../../../operator/observed.ts";
 import { History } from "../../support/history.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
 
-beforeEach(async () => {
-  house = await OperatorHouse.open();
+useOperatorHouse((opened) => {
+  house = opened;
 });
-afterEach(() => house[Symbol.asyncDispose]());
 
 /** What had a pass, in order. */
 function passes(): string[] {
@@ -55,7 +54,7 @@ it("removes nothing by a copy of the TtsDeployment that is older than what anoth
   await house.ready({}, [mist]);
   const before = await house.deployment();
   await house.putDeployment({ networkPolicy: { enabled: true } }, [mist, { name: "second", kind: "mist" }]);
-  await house.until(async () => (await house.get("TtsModelPool", "demo-second")) !== undefined, "the pool");
+  await house.untilThere("TtsModelPool", "demo-second");
   await house.idle();
   await house.stopOperator();
   house.lines.length = 0;
@@ -92,3 +91,40 @@ async function conditionsIn(namespace: string): Promise<number> {
   const ref = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", namespace, name: "demo" };
   return ((await house.admin.get(ref)) as TtsDeployment).status?.conditions.length ?? 0;
 }
+
+const image = (version: string) => `registry.example/svc-tts/server:${version}`;
+const conflict = /^False OperatorConflict: .*by their Leases one\/tts-operator and two\/tts-operator/;
+
+const signer = async () => ((await house.deployment()).status as { operator?: string } | undefined)?.operator;
+
+describe("two operators of one namespace", () => {
+  beforeEach(() => house.stopOperator());
+
+  it.each([
+    ["the first was there before", "one/tts-operator", "two/tts-operator"],
+    ["the second was there before", "two/tts-operator", "one/tts-operator"],
+  ])("say so, and come to rest with one of them at work, when %s", async (_when, before, after) => {
+    await house.startOperator({ release: before, image: image("1") });
+    await house.ready();
+    expect(await house.condition("SoleOperator")).toBe("absent");
+    await house.startOperator({ release: after, image: image("2") });
+    // something to do, so that each of them has a word to say
+    await house.putDeployment({ api: { replicas: 2 } });
+    await house.serve("demo-api");
+    await house.untilCondition("SoleOperator", conflict);
+    await house.until(async () => (await signer()) === "one/tts-operator", "the first");
+    expect(await house.writesDuring(1_500)).toBe(0);
+    expect(await house.condition("SoleOperator")).toMatch(conflict);
+    expect(await signer()).toBe("one/tts-operator");
+    expect(house.lines.join("\n")).toContain("another operator serves this namespace too");
+  });
+
+  it("record nothing when one takes over from another that is gone", async () => {
+    await house.startOperator({ release: "two/tts-operator" });
+    await house.ready();
+    await house.restart({ release: "one/tts-operator" });
+    await house.until(async () => (await signer()) === "one/tts-operator", "the next");
+    await house.idle();
+    expect(await house.condition("SoleOperator")).toBe("absent");
+  });
+});

@@ -1,10 +1,9 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcceptedTokens } from "../../../server/model/access.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
 import { OperatorHouse } from "../../support/operator-house.ts";
 
 let house: OperatorHouse;
@@ -18,8 +17,7 @@ const stepMs = 100;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-tokens-"));
   house = await OperatorHouse.open({ clock: new FakeClock(Date.now()) });
-  await house.stopOperator();
-  await house.startOperator({ tokenOverlapMs: overlapMs });
+  await house.restart({ tokenOverlapMs: overlapMs });
   await house.ready();
 });
 
@@ -40,12 +38,8 @@ async function stored(): Promise<Tokens> {
   return { token: plain(token), accepted: plain(accepted) };
 }
 
-function ask(value: string): Promise<string> {
-  const change = `tts.svc.dev/rotate-token=${value}`;
-  return kubectlOrThrow(inject("controlPlane"), [
-    ...["annotate", "-n", house.namespace, "ttsd/demo", "--overwrite", change],
-  ]);
-}
+const ask = (value: string) =>
+  house.kubectl("annotate", "ttsd/demo", "--overwrite", `tts.svc.dev/rotate-token=${value}`);
 
 /** A model pod, by the operator's clock, whose kubelet renews its files late by `lagMs`. */
 async function modelPod(lagMs: number, tokens: Tokens) {
@@ -118,8 +112,7 @@ describe("the internal token", () => {
     for (let step = 0; step < 8 && !(await last()); step++) {
       await house.advance(overlapMs);
       steps.add(JSON.stringify(await stored()));
-      await house.stopOperator();
-      await house.startOperator({ tokenOverlapMs: overlapMs });
+      await house.restart({ tokenOverlapMs: overlapMs });
     }
     expect(await last()).toBe(true);
     expect(steps.size).toBeLessThanOrEqual(4);

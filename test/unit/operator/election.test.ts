@@ -63,11 +63,24 @@ function candidate(store: ReturnType<typeof leaseStore>, clock: Clock, identity:
   return { election, history };
 }
 
+function pair() {
+  const clock = new FakeClock();
+  const store = leaseStore();
+  return { clock, store, one: candidate(store, clock, "one"), two: candidate(store, clock, "two") };
+}
+
+/** One candidate that has begun. */
+function alone() {
+  const clock = new FakeClock();
+  const store = leaseStore();
+  const one = candidate(store, clock, "one");
+  one.election.start();
+  return { clock, store, one };
+}
+
 describe("a leader election", () => {
   test("gives the lease to one of two, who keeps it", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const [one, two] = [candidate(store, clock, "one"), candidate(store, clock, "two")];
+    const { clock, one, two } = pair();
     one.election.start();
     two.election.start();
     await clock.advance(10 * 60_000);
@@ -76,9 +89,7 @@ describe("a leader election", () => {
   });
 
   test("passes the lease on within 20 s when its holder is cut off, and the holder steps down before", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const [one, two] = [candidate(store, clock, "one"), candidate(store, clock, "two")];
+    const { clock, store, one, two } = pair();
     one.election.start();
     await clock.advance(1);
     two.election.start();
@@ -117,9 +128,7 @@ describe("a leader election", () => {
   );
 
   test("passes the lease on at the next try when its holder stops", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const [one, two] = [candidate(store, clock, "one"), candidate(store, clock, "two")];
+    const { clock, one, two } = pair();
     one.election.start();
     await clock.advance(1);
     two.election.start();
@@ -153,10 +162,7 @@ describe("a leader election", () => {
   });
 
   test("counts the transitions and keeps the acquire time while it renews", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const one = candidate(store, clock, "one");
-    one.election.start();
+    const { clock, store, one } = alone();
     const acquireTime = microTime(clock.nowMs());
     await clock.advance(60_000);
     expect(store.lease?.spec).toMatchObject({ acquireTime, leaseTransitions: 0 });
@@ -168,10 +174,7 @@ describe("a leader election", () => {
   });
 
   test("steps down at once when another has taken the lease", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const one = candidate(store, clock, "one");
-    one.election.start();
+    const { clock, store, one } = alone();
     await clock.advance(1);
     const taken = store.lease as Manifest;
     store.put({ ...taken, spec: { ...(taken.spec as object), holderIdentity: "thief" } });
@@ -181,10 +184,7 @@ describe("a leader election", () => {
   });
 
   test("stays in office when somebody labels the lease", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const one = candidate(store, clock, "one");
-    one.election.start();
+    const { clock, store, one } = alone();
     await clock.advance(1);
     const lease = store.lease as Manifest;
     store.put({ ...lease, metadata: { ...lease.metadata, labels: { team: "speech" } } });
@@ -194,10 +194,7 @@ describe("a leader election", () => {
   });
 
   test("comes back to office after it was cut off for a while", async () => {
-    const clock = new FakeClock();
-    const store = leaseStore();
-    const one = candidate(store, clock, "one");
-    one.election.start();
+    const { clock, store, one } = alone();
     await clock.advance(1);
     store.cutOff.add("one");
     await clock.advance(15_000);

@@ -51,11 +51,19 @@ describe("a license that is good", () => {
   });
 
   it.each([
-    ["GPUs", { maxGpus: 3 }, { accelerator: { count: 2 } }, "TooManyGpus", "a 1"],
-    ["streams", { maxStreams: 40 }, { maxConcurrentStreams: 16 }, "TooManyStreams", "a 2"],
-    ["models", { models: ["arcana"] }, {}, "ModelNotLicensed", "a held at 0"],
-  ])("holds back what is beyond its %s", async (_what, claims, spec, reason, grants) => {
-    expect(await judged(claims, [{ ...one[0], ...spec }])).toMatchObject({ valid: false, reason, grants });
+    ["GPUs", { maxGpus: 3 }, { accelerator: { count: 2 } }, "TooManyGpus", "a 1", "allows 3 GPUs and 6 are"],
+    [
+      "streams",
+      { maxStreams: 40 },
+      { maxConcurrentStreams: 16 },
+      "TooManyStreams",
+      "a 2",
+      "allows 40 streams",
+    ],
+    ["models", { models: ["arcana"] }, {}, "ModelNotLicensed", "a held at 0", "pools a (mist)"],
+  ])("holds back what is beyond its %s", async (_what, claims, spec, reason, grants, said) => {
+    const found = await judged(claims, [{ ...one[0], ...spec }]);
+    expect(found).toMatchObject({ valid: false, reason, grants, message: expect.stringContaining(said) });
   });
 
   it("never takes from a pool what runs, whatever comes before it in the spec", async () => {

@@ -25,12 +25,18 @@ function handHeld(options: Partial<QueueOptions> = {}) {
   return { clock, queue, begun, end };
 }
 
+/** A queue that runs, with a pass of key `a` under way. */
+async function running(options: Partial<QueueOptions> = {}) {
+  const held = handHeld(options);
+  held.queue.start();
+  held.queue.add("a");
+  await settle();
+  return held;
+}
+
 describe("a queue of keys", () => {
   test("a key whose pass failed keeps its backoff when the change cannot have removed the cause", async () => {
-    const { clock, queue, begun, end } = handHeld({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { clock, queue, begun, end } = await running({ backoff: { baseMs: 1000, capMs: 1000, jitter: 0 } });
     await end("a", new Error("refused"));
     queue.addUnlessFailed("a");
     await settle();
@@ -47,10 +53,7 @@ describe("a queue of keys", () => {
   });
 
   test("a stalled key wakes at the time that its pass names", async () => {
-    const { clock, queue, begun, end } = handHeld();
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { clock, begun, end } = await running();
     await end("a", { kind: "stalled", reason: "podTemplate", afterMs: 5000 });
     await clock.advance(4999);
     expect(begun).toEqual(["a"]);
@@ -69,10 +72,7 @@ describe("a queue of keys", () => {
   });
 
   test("never runs two passes of one key at once, and runs one more when it was added meanwhile", async () => {
-    const { queue, begun, end } = handHeld({ workers: 4 });
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { queue, begun, end } = await running({ workers: 4 });
     queue.add("a");
     queue.add("a");
     await settle();
@@ -240,10 +240,9 @@ describe("a pass that throws", () => {
   });
 
   test("does not hold up a change of the same key", async () => {
-    const { clock, queue, begun, end } = handHeld({ backoff: { baseMs: 60_000, capMs: 60_000, jitter: 0 } });
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { clock, queue, begun, end } = await running({
+      backoff: { baseMs: 60_000, capMs: 60_000, jitter: 0 },
+    });
     await end("a", new Error("no"));
     await clock.advance(10);
     expect(begun).toHaveLength(1);
@@ -253,10 +252,7 @@ describe("a pass that throws", () => {
   });
 
   test("does not hold up other keys", async () => {
-    const { queue, begun, end } = handHeld();
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { queue, begun, end } = await running();
     await end("a", new Error("no"));
     queue.add("b");
     await settle();
@@ -266,10 +262,7 @@ describe("a pass that throws", () => {
 
 describe("a wake-up", () => {
   test("brings the key back when a pass asked to wait, and leaves no timer once it has settled", async () => {
-    const { clock, queue, begun, end } = handHeld();
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { clock, begun, end } = await running();
     await end("a", { kind: "waiting", afterMs: 2_000, reason: "a pod starts" });
     await clock.advance(1_999);
     expect(begun).toHaveLength(1);
@@ -280,10 +273,7 @@ describe("a wake-up", () => {
   });
 
   test("does not come for a stalled key", async () => {
-    const { clock, queue, end } = handHeld();
-    queue.start();
-    queue.add("a");
-    await settle();
+    const { clock, end } = await running();
     await end("a", { kind: "stalled", reason: "the license is missing" });
     expect(clock.timers).toBe(0);
   });

@@ -6,7 +6,8 @@ const { server } = serverSettings;
 const sqlite = { persistentVolumeClaim: { claimName: "claim" } };
 
 function deploymentOf(api: object) {
-  const { strategy, template } = apiDeployment(ttsDeployment({ api }), undefined, granted, server)?.spec ?? {};
+  const { strategy, template } =
+    apiDeployment(ttsDeployment({ api }), undefined, granted, server)?.spec ?? {};
   const [container] = template?.spec?.containers ?? [];
   const own =
     container?.env?.filter(({ name }) =>

@@ -14,7 +14,6 @@ import {
   ttsModelPool,
 } from "../../../support/observed.ts";
 
-
 function poolOf(spec: object, readyReplicas: number): ObservedPool {
   const pool = ttsModelPool({ ...spec });
   const status = { ...pool.status, readyReplicas } as NonNullable<typeof pool.status>;

@@ -8,7 +8,7 @@ import { ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
 it.each([[undefined], [1], [3], ["1%"], ["50%"]])(
   "a budget of %s is the one that was asked for",
   (maxUnavailable) => {
-    // what Kubernetes makes of it: test/integration/operator/disruption-budget.test.ts
+    // what Kubernetes makes of it: test/integration/operator/scheduled-pods.test.ts
     const wish = maxUnavailable === undefined ? {} : { maxUnavailable };
     const budgets = [
       ...apiDisruptionBudget(ttsDeployment({ availability: { podDisruptionBudget: wish } })),

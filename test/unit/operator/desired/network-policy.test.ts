@@ -19,7 +19,11 @@ const podAt = (ip: string, namespace: string, labels: Record<string, string>): P
   pod: { namespace, labels },
 });
 const api = podAt("10.0.0.1", "ns", labelsOf(apiDeployment(ttsDeployment(), undefined, granted, server)));
-const model = podAt("10.0.0.2", "ns", labelsOf(plannedDeployment(ttsModelPool(), undefined, granted, server)));
+const model = podAt(
+  "10.0.0.2",
+  "ns",
+  labelsOf(plannedDeployment(ttsModelPool(), undefined, granted, server)),
+);
 const neighbour = podAt("10.0.0.3", "ns", { app: "other" });
 const twin = podAt("10.0.0.4", "elsewhere", api.pod?.labels ?? {});
 const prometheus = podAt("10.0.0.5", "monitoring", { app: "prometheus" });

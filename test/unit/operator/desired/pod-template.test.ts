@@ -1,6 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { overridden, parseOverride } from "../../../../operator/desired/pod-template.ts";
-import { granted, plannedDeployment, running, serverSettings, ttsModelPool } from "../../../support/observed.ts";
+import {
+  granted,
+  plannedDeployment,
+  running,
+  serverSettings,
+  ttsModelPool,
+} from "../../../support/observed.ts";
 
 const template = {
   metadata: { labels: { ours: "yes" } },

@@ -4,7 +4,15 @@ import type { Judgement, ObservedPool, Problem } from "../../../../operator/obse
 import { transitions } from "../../../../operator/status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../../../../operator/status/deployment.ts";
 import { poolStatus } from "../../../../operator/status/pool.ts";
-import { granted, granting, now, observed, running, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import {
+  granted,
+  granting,
+  now,
+  observed,
+  running,
+  ttsDeployment,
+  ttsModelPool,
+} from "../../../support/observed.ts";
 
 const good = granting("mist");
 const expired: Judgement = {
@@ -234,7 +242,10 @@ describe("the status of a pool", () => {
     const rolling = running(1, { updatedReplicas: 0 });
     rolling.metadata.annotations = { "tts.svc.dev/revision": "r2" };
     const workload = { deployment: rolling, pods: [] };
-    const next = poolStatus({ pool: observedPool.pool, workload }, { now, grant: granted, problem: undefined });
+    const next = poolStatus(
+      { pool: observedPool.pool, workload },
+      { now, grant: granted, problem: undefined },
+    );
     expect(next).toMatchObject({ currentRevision: "r1", updateRevision: "r2" });
   });
 });

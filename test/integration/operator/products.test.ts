@@ -1,0 +1,362 @@
+/** Objects of other products (the Gateway API, KEDA, the Prometheus operator), with and without those, and the role that the chart gives for all of it. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { V1Container } from "../../../operator/manifest.ts";
+import { rulesOf } from "../../../operator/permissions.ts";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
+import type { ProxiedRequest } from "../../support/fault-proxy.ts";
+import { installForeignKinds, removeForeignKinds } from "../../support/foreign-kinds.ts";
+import { installCrds } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+/** It begins without any of the products; the first test of each needs that. */
+let plane: ControlPlane;
+let house: OperatorHouse;
+
+beforeAll(async () => {
+  plane = await controlPlane({ controllerManager: true, prepare: installCrds });
+});
+
+afterAll(() => plane.stop());
+
+beforeEach(async () => {
+  house = await OperatorHouse.open({}, plane.address);
+});
+
+afterEach(() => house[Symbol.asyncDispose]());
+
+type Product = Parameters<typeof installForeignKinds>[1];
+const install = (product: Product) => installForeignKinds(plane.address, product);
+const hostnames = ["tts.example.com"];
+
+describe("the route by an Ingress", () => {
+  it("leads host names to the API, follows the spec, and goes with it; pods stay", async () => {
+    await house.ready({ api: { route: { hostnames, ingress: { tlsSecretName: "tls" } } } });
+    const service = await house.mustGet("Service", "demo-api");
+    // neither "/" nor /metrics
+    const paths = ["/v1", "/dashboard", "/health", "/openapi.json"].map((path) => ({
+      path,
+      pathType: "Prefix",
+      backend: { service: { name: service.metadata.name, port: { name: "http" } } },
+    }));
+    expect((await house.mustGet("Ingress", "demo-api")).spec).toMatchObject({
+      tls: [{ hosts: hostnames, secretName: "tls" }],
+      rules: [{ host: "tts.example.com", http: { paths } }],
+    });
+    const { generation } = (await house.workload("demo-api")).metadata;
+    await house.putDeployment({ api: { route: { hostnames: ["other.example.com"], ingress: {} } } });
+    await house.until(async () => {
+      const changed = JSON.stringify((await house.mustGet("Ingress", "demo-api")).spec);
+      return changed.includes("other.example.com") && !changed.includes("tls");
+    }, "the other name");
+    await house.putDeployment();
+    await house.untilGone("Ingress", "demo-api");
+    expect((await house.workload("demo-api")).metadata.generation).toBe(generation);
+  });
+});
+
+describe("the route by a Gateway", () => {
+  const gatewayRef = { name: "public", namespace: "infra", sectionName: "https" };
+  const byGateway = { route: { hostnames, gatewayRef } };
+  const route = () => house.get("HTTPRoute", "demo-api");
+
+  it("says what to install where the cluster has no Gateway API, and everything else is made", async () => {
+    await house.ready();
+    await house.putDeployment({ api: { ...byGateway, replicas: 2 } });
+    await house.untilCondition(
+      "Stalled",
+      /^True GatewayApiMissing: .*no gateway\.networking\.k8s\.io\/v1\. Install the CRDs of the Gateway API, or use/,
+    );
+    expect(await house.replicas("demo-api")).toBe(2);
+    await house.putDeployment({ api: { replicas: 2 } });
+    await house.serve("demo-api");
+    await house.untilReady();
+  });
+
+  it("joins it, is repaired, costs no write at rest, and goes when the spec has another", async () => {
+    await install("gatewayApi");
+    await house.ready({ api: byGateway });
+    const made = await house.mustGet("HTTPRoute", "demo-api");
+    expect(made.spec).toMatchObject({
+      parentRefs: [gatewayRef],
+      hostnames,
+      rules: [{ backendRefs: [{ name: "demo-api", port: 8000 }], timeouts: { request: "0s" } }],
+    });
+    expect(await house.writesOfRestart()).toBe(0);
+    const stolen = { ...(made.spec as object), hostnames: ["stolen.example.com"] };
+    await house.admin.replace({ ...made, spec: stolen });
+    await house.until(async () => !JSON.stringify(await route()).includes("stolen"), "the repair");
+    await house.remove("HTTPRoute", "demo-api");
+    await house.until(
+      async () => ((await route())?.metadata.uid ?? made.metadata.uid) !== made.metadata.uid,
+      "it again",
+    );
+    await house.putDeployment({ api: { route: { hostnames, ingress: {} } } });
+    await house.untilGone("HTTPRoute", "demo-api");
+    await house.mustGet("Ingress", "demo-api");
+  });
+
+  it("that was given up while no operator ran is taken back by the next", async () => {
+    await install("gatewayApi");
+    await house.ready({ api: byGateway });
+    await house.stopOperator();
+    await house.putDeployment();
+    await house.startOperator();
+    await house.untilGone("HTTPRoute", "demo-api");
+  });
+});
+
+describe("a pool that KEDA scales", () => {
+  const pool = (scaling: object) => ({
+    name: "mist",
+    kind: "mist",
+    scaling: { minReplicas: 1, maxReplicas: 4, ...scaling },
+  });
+
+  it("says so while KEDA is not installed and keeps its replicas; it gets a ScaledObject once it is", async () => {
+    await house.ready({}, [pool({ provider: "KEDA" })]);
+    await house.untilCondition("ScalingReady", /^False KedaMissing/);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    expect(await house.replicas("demo-mist")).toBe(1);
+    await install("keda");
+    await house.untilThere("ScaledObject", "demo-mist");
+    const made = await house.mustGet("ScaledObject", "demo-mist");
+    const trigger = {
+      url: `http://demo-api.${house.namespace}.svc:8000/metrics`,
+      valueLocation: 'svc_tts_pool_streams{pool="mist"}',
+      aggregationType: "sum",
+    };
+    expect(made.spec).toMatchObject({
+      scaleTargetRef: { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", name: "demo-mist" },
+      minReplicaCount: 1,
+      maxReplicaCount: 4,
+      triggers: [{ type: "metrics-api", metadata: trigger }],
+    });
+    const ready = { type: "Ready", status: "True", reason: "ScaledObjectReady", message: "ready" };
+    await house.setStatus(made, { conditions: [ready] });
+    await house.untilCondition("ScalingReady", /^True Following/);
+    expect(await house.writesDuring(1_500)).toBe(0);
+    // KEDA is ready, and its HorizontalPodAutoscaler cannot read the metric
+    const reason = "FailedGetExternalMetric";
+    const blind = { type: "HPAActive", status: "False", reason, message: "no metric" };
+    await house.setStatus(await house.mustGet("ScaledObject", "demo-mist"), { conditions: [ready, blind] });
+    await house.untilCondition(
+      "ScalingReady",
+      /^False FailedGetExternalMetric: pool mist: ScaledObject demo-mist: no metric$/,
+    );
+    await house.putDeployment({}, [pool({})]);
+    await house.untilGone("ScaledObject", "demo-mist");
+  });
+
+  it("runs its pods while KEDA's webhook refuses the ScaledObject, which is made once no HorizontalPodAutoscaler is beside it, as that webhook demands", async () => {
+    await install("keda");
+    // this one knows the kind from the beginning
+    await house.restart();
+    let isRefused = true;
+    let refusals = 0;
+    const message = 'admission webhook "vscaledobject.kb.io" denied the request: not today';
+    const body = { kind: "Status", reason: "Forbidden", code: 403, message };
+    house.proxy.rule = ({ method, path }) => {
+      if (method === "DELETE" && path.endsWith("/horizontalpodautoscalers/demo-mist")) isRefused = false;
+      if (!isRefused || method !== "PATCH" || !path.endsWith("/scaledobjects/demo-mist")) return undefined;
+      refusals += 1;
+      return { kind: "answer", status: 403, body };
+    };
+    await house.putLicense(await house.issuer.issue());
+    await house.putDeployment({}, [pool({ provider: "KEDA" })]);
+    await house.until(async () => refusals > 0, "the refusal");
+    await house.untilThere("Deployment", "demo-mist");
+    await house.putDeployment({}, [pool({ provider: "HPA" })]);
+    await house.untilThere("HorizontalPodAutoscaler", "demo-mist");
+    await house.putDeployment({}, [pool({ provider: "KEDA" })]);
+    await house.untilThere("ScaledObject", "demo-mist");
+    expect(await house.get("HorizontalPodAutoscaler", "demo-mist")).toBeUndefined();
+  });
+});
+
+describe("monitors for the Prometheus operator", () => {
+  const monitored = { telemetry: { serviceMonitor: { enabled: true, labels: { release: "prometheus" } } } };
+  const arcana = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
+  const monitorOf = async (kind: "ServiceMonitor" | "PodMonitor") => (await house.get(kind, "demo"))?.spec;
+
+  it("are told to be missing while it is not installed, nothing else waits, and they come with it", async () => {
+    await house.ready(monitored, arcana);
+    expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
+    expect(await house.condition("Ready")).toMatch(/^True/);
+    await install("prometheusOperator");
+    await house.untilThere("ServiceMonitor", "demo");
+    await house.untilCondition("TelemetryReady", /^True/);
+  });
+
+  it("are made as its own schema wants them, and taken back", async () => {
+    await install("prometheusOperator");
+    await house.ready(monitored, arcana);
+    expect(await house.condition("TelemetryReady")).toMatch(/^True Configured/);
+    expect(await monitorOf("ServiceMonitor")).toMatchObject({
+      selector: { matchLabels: { "tts.svc.dev/deployment": "demo" } },
+      endpoints: [{ port: "http", path: "/metrics", interval: "30s" }],
+    });
+    expect(await monitorOf("PodMonitor")).toMatchObject({ podMetricsEndpoints: [{ port: "vllm" }] });
+    await house.remove("PodMonitor", "demo");
+    await house.untilThere("PodMonitor", "demo");
+    await house.putDeployment({}, arcana);
+    await house.untilGone("ServiceMonitor", "demo");
+    await house.untilGone("PodMonitor", "demo");
+  });
+
+  it("go with its CRDs, and the operator goes on", async () => {
+    await install("prometheusOperator");
+    await house.ready(monitored, arcana);
+    await removeForeignKinds(plane.address, "prometheusOperator");
+    await house.untilCondition("TelemetryReady", /^False MonitorsNotInstalled/);
+    await house.ready({ ...monitored, profile: "cloud" }, arcana);
+  });
+});
+
+describe("the collector sidecar", () => {
+  const models = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
+  const exporter = { endpoint: "https://otlp.example.com:4317" };
+  const auth = { bearer: { secretRef: { name: "otlp" } } };
+  const telemetry = { resourceAttributes: { team: "voice" }, collector: { enabled: true, exporter, auth } };
+
+  it("is in the pods that the API server stores, a missing credential is told, and noticed when it comes", async () => {
+    await house.ready({ telemetry }, models);
+    const { spec } = await house.workload("demo-arcana");
+    const [collector] = (spec?.template.spec?.initContainers ?? []) as V1Container[];
+    expect(collector).toMatchObject({ name: "collector", restartPolicy: "Always" });
+    expect(await house.condition("TelemetryReady")).toMatch(/^False SecretMissing: .*\/otlp/);
+    await house.admin.create({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name: "otlp", namespace: house.namespace },
+      stringData: { token: "s3cret-of-the-backend" },
+    });
+    await house.untilCondition("TelemetryReady", /^True/);
+    expect(JSON.stringify(await house.workload("demo-arcana"))).not.toContain("s3cret-of-the-backend");
+  });
+
+  it("is refused by the schema where it could not work", async () => {
+    const basic = { secretRef: { name: "b" } };
+    const wrongs: [object, string][] = [
+      [{ ...telemetry, endpoint: "http://c:4317" }, "exclude each other"],
+      [{ collector: { enabled: true } }, "must say where the collector sends to"],
+      [{ collector: { ...telemetry.collector, auth: { ...auth, basic } } }, "takes one of"],
+      [
+        { collector: { ...telemetry.collector, exporter: { endpoint: "http://c:4317" } } },
+        "needs an https:// endpoint",
+      ],
+      [{ endpoint: "collector:4317" }, "must be a URL"],
+      [{ resourceAttributes: { "a=b": "c" } }, "names of attributes"],
+    ];
+    for (const [wrong, sentence] of wrongs)
+      await expect(house.putDeployment({ telemetry: wrong }, models)).rejects.toThrow(sentence);
+  });
+});
+
+describe("the chart's role", () => {
+  const everything = {
+    api: { keys: { secretRef: { name: "license" } }, route: { hostnames, ingress: {} } },
+    networkPolicy: { enabled: true },
+    telemetry: { serviceMonitor: { enabled: true } },
+  };
+  /** It has metrics of its own, for which there is a PodMonitor. */
+  const engine = { type: "vllm" };
+  const byGateway = { api: { route: { hostnames, gatewayRef: { name: "public" } } } };
+  const nothingMore = { networkPolicy: {}, availability: { podDisruptionBudget: { enabled: false } } };
+
+  beforeAll(async () => {
+    for (const product of ["gatewayApi", "keda", "prometheusOperator"] as const) await install(product);
+  });
+
+  /** Everything that the operator ever does: it leads, makes all children, takes some back, prunes a pool and tells of it. */
+  async function doEverything(house: OperatorHouse): Promise<void> {
+    await house.restart({ elected: true });
+    const scaling = { maxReplicas: 2 };
+    await house.ready(everything, [
+      { name: "mist", kind: "mist", scaling: { ...scaling, provider: "HPA" } },
+      { name: "second", kind: "arcana", engine, scaling: { ...scaling, provider: "KEDA" } },
+    ]);
+    for (const kind of ["ServiceMonitor", "PodMonitor"]) await house.mustGet(kind, "demo");
+    await house.mustGet("HorizontalPodAutoscaler", "demo-mist");
+    await house.mustGet("ScaledObject", "demo-second");
+    const byHand = (name: string, kind: string) => ({ name, kind, replicas: 1 });
+    await house.putDeployment(everything, [byHand("mist", "mist"), byHand("second", "arcana")]);
+    await house.untilGone("HorizontalPodAutoscaler", "demo-mist");
+    await house.untilGone("ScaledObject", "demo-second");
+    await house.putDeployment(byGateway);
+    await house.untilThere("HTTPRoute", "demo-api");
+    await house.putDeployment(nothingMore);
+    for (const [kind, name] of [
+      ["TtsModelPool", "demo-second"],
+      ["NetworkPolicy", "demo-api"],
+      ["HTTPRoute", "demo-api"],
+      ["Ingress", "demo-api"],
+      ["ServiceMonitor", "demo"],
+      ["PodMonitor", "demo"],
+      ["PodDisruptionBudget", "demo-mist"],
+    ] as const)
+      await house.untilGone(kind, name);
+    await house.until(async () => {
+      const events = await house.admin.list("Event", { namespace: house.namespace });
+      return events.some(({ reason }) => reason === "Serving");
+    }, "the event");
+    expect(house.lines.filter((line) => /forbidden/i.test(line))).toEqual([]);
+  }
+
+  /** As RBAC asks: `verb resource`, of the path of a request. */
+  function asked({ method, path, watch }: ProxiedRequest): string {
+    const [, root, ...rest] = path.split("/");
+    const parts = rest.slice(root === "api" ? 1 : 2);
+    const [resource, name, subresource] = parts[0] === "namespaces" ? parts.slice(2) : parts;
+    const writing: Record<string, string> = {
+      POST: "create",
+      PUT: "update",
+      PATCH: "patch",
+      DELETE: "delete",
+    };
+    const reading = name === undefined ? "list" : "get";
+    const verb = writing[method] ?? (watch ? "watch" : reading);
+    return `${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}`;
+  }
+
+  it("is enough for everything the operator does, cluster-wide", async () => {
+    await using everywhere = await OperatorHouse.open({ clusterWide: true }, plane.address);
+    await doEverything(everywhere);
+  });
+
+  it("is enough in the namespaces that it watches, and holds nothing that the operator does not use", async () => {
+    await doEverything(house);
+    // gives the Lease back
+    await house.stopOperator();
+    const used = new Set(house.proxy.requests.map(asked));
+    // server-side apply of what is not there yet is a patch on the wire, and needs create
+    for (const request of [...used])
+      if (request.startsWith("patch ")) used.add(request.replace("patch", "create"));
+    const held = [...rulesOf("workload"), ...rulesOf("own")].flatMap(({ resources, verbs }) =>
+      resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
+    );
+    expect(held.filter((permission) => !used.has(permission)).sort()).toEqual([
+      // looked at by admission, not by a request: see operator/permissions.ts
+      "get endpointslices",
+      "list endpointslices",
+      // before a pool shrinks under streams: test/integration/operator/scaling.test.ts
+      "patch pods",
+      "update ttsdeployments/finalizers",
+      "update ttsmodelpools/finalizers",
+      "watch endpointslices",
+    ]);
+  });
+
+  it("lets nobody list Secrets", async () => {
+    const answer = await fetch(new URL(`/api/v1/namespaces/${house.namespace}/secrets`, house.proxy.server));
+    expect(answer.status).toBe(403);
+  });
+
+  it("deletes pools and what may be switched off: the rest goes with its owner", () => {
+    const rules = [...rulesOf("workload"), ...rulesOf("own")];
+    const deletable = rules.filter(({ verbs }) => verbs.includes("delete"));
+    expect(deletable.flatMap(({ resources }) => resources)).toEqual([
+      ...["ttsmodelpools", "networkpolicies", "ingresses", "httproutes", "horizontalpodautoscalers"],
+      ...["poddisruptionbudgets", "scaledobjects", "servicemonitors", "podmonitors"],
+    ]);
+  });
+});

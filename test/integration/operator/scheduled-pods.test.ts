@@ -1,0 +1,279 @@
+/**
+ * Pods that Kubernetes' own controllers make, place, evict and give devices. KWOK plays the one node, where a placed pod is ready: it has two GPUs,
+ * and three devices of a driver (resource.k8s.io/v1).
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { labels } from "../../../config/contract/names.ts";
+import type { Manifest } from "../../../operator/manifest.ts";
+import type { Pod } from "../../../operator/observed.ts";
+import { clusterRequest, clusterRequestOrThrow } from "../../support/cluster-request.ts";
+import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
+import { History, type Version, versionOf } from "../../support/history.ts";
+import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import { OperatorHouse } from "../../support/operator-house.ts";
+
+const driver = "gpu.example.com";
+const node = "node";
+let plane: ControlPlane;
+let house: OperatorHouse;
+
+beforeAll(async () => {
+  const controllers = ["disruption-controller"];
+  plane = await controlPlane({ scheduler: true, kwok: true, controllers, prepare: installCrds });
+  const room = { cpu: "256", memory: "1Ti", pods: "400", "nvidia.com/gpu": "2" };
+  const status = { capacity: room, allocatable: room };
+  await create({ apiVersion: "v1", kind: "Node", metadata: { name: node }, status });
+  const selectors = [{ cel: { expression: `device.driver == "${driver}"` } }];
+  await create({
+    apiVersion: "resource.k8s.io/v1",
+    kind: "DeviceClass",
+    metadata: { name: driver },
+    spec: { selectors },
+  });
+  const devices = ["24Gi", "80Gi", "80Gi"].map((value, index) => ({
+    name: `gpu-${index}`,
+    capacity: { memory: { value } },
+  }));
+  const pool = { name: "gpu", generation: 1, resourceSliceCount: 1 };
+  await create({
+    apiVersion: "resource.k8s.io/v1",
+    kind: "ResourceSlice",
+    metadata: { name: "gpu" },
+    spec: { driver, nodeName: node, pool, devices },
+  });
+});
+
+afterAll(() => plane.stop());
+
+beforeEach(async () => {
+  house = await OperatorHouse.open({}, plane.address);
+  await house.putLicense(await house.issuer.issue());
+});
+
+afterEach(() => house[Symbol.asyncDispose]());
+
+async function create(object: object): Promise<void> {
+  await kubectlOrThrow(plane.address, ["create", "-f", "-"], JSON.stringify(object));
+}
+
+/** Pods of a pool, also those that are being deleted. */
+async function everyPod(pool: string): Promise<Pod[]> {
+  const labelSelector = `${labels.pool}=${pool}`;
+  return (await house.admin.list("Pod", { namespace: house.namespace, labelSelector })) as Pod[];
+}
+
+async function podsOf(pool: string): Promise<Pod[]> {
+  return (await everyPod(pool)).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+}
+
+const isReady = ({ status }: Pod) =>
+  status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+
+describe("devices that a driver told of", () => {
+  const template = "large-gpu";
+  const arcana = (replicas: number) => [
+    { name: "arcana", kind: "arcana", replicas, accelerator: { count: 1, claimTemplateName: template } },
+  ];
+  const exactly = {
+    deviceClassName: driver,
+    selectors: [
+      { cel: { expression: `device.capacity["${driver}"].memory.compareTo(quantity("40Gi")) >= 0` } },
+    ],
+  };
+
+  interface Claim {
+    readonly status?: {
+      readonly allocation?: {
+        readonly devices: { readonly results: readonly { readonly device: string }[] };
+      };
+      readonly reservedFor?: readonly { readonly name: string }[];
+    };
+  }
+
+  /** Each device with the pod that has it. */
+  async function allocated(): Promise<[string, string][]> {
+    const { items } = JSON.parse(await house.kubectl("get", "resourceclaims", "-o", "json")) as {
+      items: Claim[];
+    };
+    return items
+      .flatMap(({ status }) =>
+        (status?.allocation?.devices.results ?? []).map(({ device }): [string, string] => [
+          device,
+          status?.reservedFor?.[0]?.name ?? "nobody",
+        ]),
+      )
+      .sort();
+  }
+
+  const readyPods = async () =>
+    (await podsOf("arcana"))
+      .filter(isReady)
+      .map(({ metadata }) => metadata.name)
+      .sort();
+
+  it("go to one pod each, by their claims; a missing one is named, and one that is given back is free", async () => {
+    await house.putDeployment({}, arcana(1));
+    await house.untilCondition("ModelsReady", new RegExp(`ResourceClaimTemplate ${template}`));
+    await create({
+      apiVersion: "resource.k8s.io/v1",
+      kind: "ResourceClaimTemplate",
+      metadata: { name: template, namespace: house.namespace },
+      spec: { spec: { devices: { requests: [{ name: "gpu", exactly }] } } },
+    });
+    await house.putDeployment({}, arcana(2));
+    await house.until(async () => (await readyPods()).length === 2, "two pods");
+    const given = await allocated();
+    expect(given.map(([device]) => device)).toEqual(["gpu-1", "gpu-2"]);
+    expect(given.map(([, pod]) => pod).sort()).toEqual(await readyPods());
+    await house.putDeployment({}, arcana(3));
+    await house.untilCondition("ModelsReady", /^False NoGpu: .*claim.*claimTemplateName/);
+    expect(await readyPods()).toHaveLength(2);
+    await house.putDeployment({}, arcana(1));
+    await house.until(async () => (await allocated()).length === 1, "a device given back");
+  });
+});
+
+describe("a rollout where every GPU is taken", () => {
+  /** The fewest pods that served at one time, once two did. */
+  function fewestServing(versions: readonly Version[]): number {
+    const serving = new Set<string>();
+    let most = 0;
+    let fewest = Number.POSITIVE_INFINITY;
+    for (const { type, object } of versions) {
+      if (object.metadata.labels?.[labels.pool] !== "arcana") continue;
+      const { name, deletionTimestamp } = object.metadata;
+      if (type !== "DELETED" && deletionTimestamp === undefined && isReady(object as Pod)) serving.add(name);
+      else serving.delete(name);
+      most = Math.max(most, serving.size);
+      if (most === 2) fewest = Math.min(fewest, serving.size);
+    }
+    return fewest;
+  }
+
+  const arcana = (whenFull: string, maxConcurrentStreams: number) => [
+    {
+      ...{ name: "arcana", kind: "arcana", replicas: 2, accelerator: { count: 1 } },
+      ...{ maxConcurrentStreams, rollout: { whenFull } },
+    },
+  ];
+
+  const revisions = async () =>
+    (await everyPod("arcana"))
+      .filter(isReady)
+      .map(({ metadata }) => metadata.labels?.["tts.svc.dev/revision"] ?? "")
+      .sort();
+
+  it("does not end while pods wait for room; it ends by the trade, one pod at a time, across restarts", async () => {
+    using history = await History.of(house.admin, "Pod", house.namespace);
+    await house.putDeployment({}, arcana("Wait", 4));
+    await house.until(async () => (await revisions()).length === 2, "two pods");
+    const [before] = await revisions();
+    await house.putDeployment({}, arcana("Wait", 5));
+    await house.until(async () => (await everyPod("arcana")).length === 3, "the new pod");
+    await house.untilCondition("ModelsReady", /^False NoGpu/);
+    await house.idle();
+    const waited = versionOf(await house.deployment());
+    await house.putDeployment({}, arcana("Trade", 5));
+    await house.until(async () => (await revisions()).some((revision) => revision !== before), "the first");
+    await house.restart();
+    await house.until(async () => {
+      const now = await revisions();
+      return now.length === 2 && !now.includes(before ?? "") && (await everyPod("arcana")).length === 2;
+    }, "the last");
+    const versions = await history.versions();
+    expect(fewestServing(versions)).toBe(1);
+    const ended = versions.filter(({ object }) => object.metadata.deletionTimestamp !== undefined);
+    expect(ended.filter(({ object }) => versionOf(object) <= waited)).toEqual([]);
+    await house.until(
+      async () => (await house.workload("demo-arcana")).spec?.strategy?.rollingUpdate?.maxUnavailable === 0,
+      "the end of the trade",
+    );
+  });
+});
+
+describe("a disruption budget", () => {
+  interface Budget extends Manifest {
+    readonly status?: {
+      readonly observedGeneration?: number;
+      readonly expectedPods: number;
+      readonly currentHealthy: number;
+      readonly disruptionsAllowed: number;
+    };
+  }
+
+  async function put(replicas: number, podDisruptionBudget: object = {}): Promise<void> {
+    const spec = { api: { replicas }, availability: { podDisruptionBudget } };
+    await house.putDeployment(spec, [{ name: "mist", kind: "mist", replicas }]);
+  }
+
+  /** Resolves when the disruption controller has counted so many pods, all healthy. */
+  async function counted(name: string, pods: number, maxUnavailable?: unknown): Promise<Budget> {
+    let found: Budget | undefined;
+    await house.until(async () => {
+      found = (await house.get("PodDisruptionBudget", name)) as Budget | undefined;
+      if (found === undefined) return false;
+      const { metadata, spec, status } = found;
+      const wished = (spec as { maxUnavailable?: unknown } | undefined)?.maxUnavailable;
+      return (
+        (maxUnavailable === undefined || wished === maxUnavailable) &&
+        status?.observedGeneration === metadata.generation &&
+        status?.expectedPods === pods &&
+        status.currentHealthy === pods
+      );
+    }, `${pods} healthy pods in the status of ${name}`);
+    return found as Budget;
+  }
+
+  async function evict(pod: Pod | undefined): Promise<number> {
+    if (pod === undefined) throw new Error("the pool has no such pod");
+    const metadata = { name: pod.metadata.name, namespace: house.namespace };
+    const path = `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/eviction`;
+    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata };
+    return (await clusterRequest(plane.address, { method: "POST", path, body })).status;
+  }
+
+  async function cordon(unschedulable: boolean): Promise<void> {
+    await clusterRequestOrThrow(plane.address, {
+      method: "PATCH",
+      path: `/api/v1/nodes/${node}`,
+      body: { spec: { unschedulable } },
+      type: "application/merge-patch+json",
+    });
+  }
+
+  it("lets a drain take a pod, whatever it is set to and however few pods there are", async () => {
+    for (const pods of [1, 2]) {
+      for (const maxUnavailable of [undefined, 1, 3, "1%", "50%"]) {
+        await put(pods, maxUnavailable === undefined ? {} : { maxUnavailable });
+        for (const name of ["demo-api", "demo-mist"]) {
+          const { status } = await counted(name, pods, maxUnavailable);
+          const what = `${name} of ${pods} pods, maxUnavailable ${maxUnavailable}`;
+          expect(status?.disruptionsAllowed, what).toBeGreaterThanOrEqual(1);
+        }
+      }
+    }
+  });
+
+  it("lets evictions take one pod of a pool, and the next one only when its replacement is ready", async () => {
+    await put(2);
+    await counted("demo-mist", 2);
+    const [first, second] = await podsOf("mist");
+    await cordon(true);
+    try {
+      expect(await evict(first)).toBe(201);
+      await house.until(async () => (await podsOf("mist")).length === 2, "the replacement, without a node");
+      expect(await evict(second)).toBe(429);
+      expect((await podsOf("mist")).map(({ metadata }) => metadata.uid)).toContain(second?.metadata.uid);
+    } finally {
+      await cordon(false);
+    }
+    await house.until(async () => (await evict(second)) === 201, "the eviction of the second pod");
+  });
+
+  it("lets an eviction take the only pod of a pool", async () => {
+    await put(1);
+    await counted("demo-mist", 1);
+    const [only] = await podsOf("mist");
+    expect(await evict(only)).toBe(201);
+  });
+});
