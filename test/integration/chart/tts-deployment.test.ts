@@ -110,7 +110,7 @@ describe("the chart tts-deployment", () => {
     expect(await ttsd()).toMatchObject({ spec: { models: [{ name: "mist", replicas: 1 }] } });
     const more = { secrets: { license }, spec: { models: [{ name: "mist", kind: "mist", replicas: 3 }] } };
     const second = await helm("upgrade", "demo", chart, "-n", namespace, ...(await withValues(more)));
-    expect(second.stdout).toContain("nobody is let in");
+    expect(second.stdout).toContain("every request is rejected");
     expect(await ttsd()).toMatchObject({ spec: { models: [{ replicas: 3 }] } });
     const secrets = await kubectlOrThrow(address, ["get", "secrets", "-n", namespace, "-o", "name"]);
     expect(secrets).toContain("secret/demo-license");
