@@ -29,9 +29,9 @@ export class EngineRefused extends Error {
   }
 }
 
-const startLimitMs = 30_000;
+const usualStartLimitMs = 30_000;
 /** An engine makes its first audio in tens of milliseconds; this long without a word means that it hangs. */
-const silenceLimitMs = 20_000;
+const usualSilenceLimitMs = 20_000;
 const closeLimitMs = 2_000;
 const stderrTailChars = 2_000;
 
@@ -39,6 +39,9 @@ const stderrTailChars = 2_000;
 export interface EngineCommand {
   readonly file: string;
   readonly args?: readonly string[];
+  /** Limits of an engine that makes a whole phrase before its first sample, and reads a large file before that. */
+  readonly startLimitMs?: number;
+  readonly silenceLimitMs?: number;
 }
 
 interface Job {
@@ -67,6 +70,7 @@ export class EngineProcess {
   /** Undefined where this process has no file descriptor left for it: the engine is not started then. */
   readonly #socket: Socket | undefined;
   readonly #splitter = messageSplitter();
+  readonly #silenceLimitMs: number;
   readonly #ready = Promise.withResolvers<void>();
   readonly #exited = Promise.withResolvers<string>();
   #job: Job | undefined;
@@ -74,8 +78,10 @@ export class EngineProcess {
   #dead = false;
   #silence: NodeJS.Timeout | undefined;
   #stderr = "";
+  #variant = "";
 
-  private constructor({ file, args = [] }: EngineCommand) {
+  private constructor({ file, args = [], silenceLimitMs = usualSilenceLimitMs }: EngineCommand) {
+    this.#silenceLimitMs = silenceLimitMs;
     this.#child = spawn(
       process.execPath,
       ["--max-old-space-size=256", smallNursery, "--disable-warning=ExperimentalWarning", file, ...args],
@@ -95,7 +101,8 @@ export class EngineProcess {
   /** @throws EngineMissing when the process says that it cannot speak here; EngineDied when it does not start. */
   static async start(command: EngineCommand): Promise<EngineProcess> {
     const started = new EngineProcess(command);
-    const timer = setTimeout(() => started.#die("did not start in time"), startLimitMs);
+    const limitMs = command.startLimitMs ?? usualStartLimitMs;
+    const timer = setTimeout(() => started.#die("did not start in time"), limitMs);
     try {
       await started.#ready.promise;
       return started;
@@ -106,6 +113,11 @@ export class EngineProcess {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Which of its ways the engine speaks in; empty where it has one. */
+  get variant(): string {
+    return this.#variant;
   }
 
   get dead(): boolean {
@@ -210,6 +222,7 @@ export class EngineProcess {
       case messageTypes.ready:
         this.#stderr = ""; // from here on it could hold spoken text, which is never kept
         this.#child.stderr?.removeAllListeners("data").resume();
+        this.#variant = payload.toString();
         this.#ready.resolve();
         return;
       case messageTypes.audio:
@@ -266,7 +279,7 @@ export class EngineProcess {
 
   #expectWord(): void {
     clearTimeout(this.#silence);
-    this.#silence = setTimeout(() => this.#die("said nothing for too long"), silenceLimitMs);
+    this.#silence = setTimeout(() => this.#die("said nothing for too long"), this.#silenceLimitMs);
   }
 
   #send(bytes: Buffer): void {

@@ -24,6 +24,8 @@ export interface Engine {
    * @param onWritten called by an engine that works ahead.
    */
   speak(utterance: Utterance, signal: AbortSignal, onWritten?: () => void): AsyncIterable<EngineFrame>;
+  /** Which of its ways it speaks in, where it has several: a sentence's part, for people. */
+  readonly variant?: string | undefined;
   /** Processes that ended by themselves so far. */
   readonly restarts: number;
   /** Up, or coming back up within its restart budget. */

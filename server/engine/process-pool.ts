@@ -89,6 +89,10 @@ export class ProcessPool implements Engine {
     return this.#replaced;
   }
 
+  get variant(): string | undefined {
+    return [...this.#processes].map(({ variant }) => variant).find((variant) => variant !== "");
+  }
+
   healthy(): boolean {
     const since = this.#withoutProcessSince;
     return since === undefined || performance.now() - since < restartBudgetMs;
@@ -218,8 +222,8 @@ export class ProcessPool implements Engine {
   }
 
   async #startOne({ isSoloist }: Role): Promise<void> {
-    const { file, args = [], argsAlone = args } = this.#program;
-    const process = await EngineProcess.start({ file, args: isSoloist ? argsAlone : args });
+    const { args = [], argsAlone = args } = this.#program;
+    const process = await EngineProcess.start({ ...this.#program, args: isSoloist ? argsAlone : args });
     if (this.#closing.signal.aborted) return process.close();
     if (isSoloist) this.#soloist = process;
     const startedAt = performance.now();

@@ -13,7 +13,7 @@ export const messageTypes = {
   stop: 3,
   /** Owner → process: JSON of `{id, utterance}`; the answer is `sounds` and `done`. */
   read: 4,
-  /** Process → owner, once: it can speak. */
+  /** Process → owner, once: it can speak. Text that says how, where an engine has several ways. */
   ready: 16,
   /** Process → owner: uint32 job id, uint32 rate in Hz, little-endian samples. */
   audio: 17,

@@ -26,10 +26,13 @@ export type Synthesize = (utterance: Utterance, sink: Sink) => void | Promise<vo
 /** The sounds of each token, for an engine that can tell them without speaking. */
 export type Read = (utterance: Utterance) => readonly Sounds[];
 
-/** Speaks jobs until the owner closes the socket. */
-export async function serveJobs(synthesize: Synthesize, read?: Read): Promise<void> {
+/**
+ * Speaks jobs until the owner closes the socket.
+ * @param variant which of its ways the engine speaks in, where it has several.
+ */
+export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
   const messages = readMessages();
-  writeAll(encodeMessage(messageTypes.ready));
+  writeAll(encodeMessage(messageTypes.ready, Buffer.from(variant)));
   for (const message of messages) {
     // anything else is late word about a finished job
     if (message.type === messageTypes.speak) await speakJob(jobOf(message), synthesize, messages);

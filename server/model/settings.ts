@@ -44,7 +44,7 @@ export interface VoicesFolder {
   readonly except?: string;
   /** ONNX Runtime's execution providers, in order of preference. */
   readonly providers: readonly string[];
-  /** Of each mounted model; as many as the machine has cores, at most 4, unless given. */
+  /** Of each mounted model; Piper: one a core, Kokoro: one for two cores, at most 4, unless given. */
   readonly processes?: number;
   /** Between two looks at the folder; 1 s unless given. */
   readonly intervalMs?: number;

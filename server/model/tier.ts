@@ -50,10 +50,6 @@ export interface RunningTier {
 
 const defaultQueueDeadlineMs = 5_000;
 const maxCallerLength = 200;
-/** Each holds its own copy of the model; what cores are left are threads of theirs. */
-const mostProcessesPerModel = 4;
-/** The work of one phrase comes in pieces too small for more. */
-const mostThreadsPerPhrase = 8;
 
 /** Only API tiers ask a model tier; whoever sends no HTTP gets no more than its status. */
 const malformed = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
@@ -168,15 +164,13 @@ class ModelTier {
   #mountSettings(): MountSettings | undefined {
     const { voices, tier } = this.#options;
     if (!voices) return undefined;
-    const cores = availableParallelism();
-    const processes = voices.processes ?? Math.min(cores, mostProcessesPerModel);
-    const threads = Math.max(1, Math.floor(cores / processes));
     return {
       folder: voices.folder,
       except: voices.except,
       models: modelsOfTier(tier),
-      processes,
-      runtime: { providers: voices.providers, threads, threadsAlone: Math.min(cores, mostThreadsPerPhrase) },
+      cores: availableParallelism(),
+      processes: voices.processes,
+      providers: voices.providers,
       intervalMs: voices.intervalMs ?? 1_000,
     };
   }

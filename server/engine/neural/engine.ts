@@ -6,6 +6,10 @@ import type { ModelSpec } from "./model-spec.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
+/** A large model on a busy machine: loading takes seconds, and a long phrase up to twice its length. */
+const startLimitMs = 120_000;
+const silenceLimitMs = 120_000;
+
 /** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter as it is written. */
 export type Reading = { readonly kind: "espeak"; readonly voice: string } | { readonly kind: "characters" };
 
@@ -38,6 +42,8 @@ export class NeuralEngine implements Engine {
       name: spec.kind,
       rate: spec.rate,
       file,
+      startLimitMs,
+      silenceLimitMs,
       args: [JSON.stringify(spec)],
       ...(alone.runtime.threads !== spec.runtime.threads && { argsAlone: [JSON.stringify(alone)] }),
     };
@@ -54,6 +60,10 @@ export class NeuralEngine implements Engine {
 
   get capacity(): number {
     return this.#pool.capacity;
+  }
+
+  get variant(): string | undefined {
+    return this.#pool.variant;
   }
 
   get restarts(): number {

@@ -1,27 +1,41 @@
 import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";
+import type { Reach } from "../within-reach.ts";
+import { kokoroSymbols } from "./kokoro-phonemes.ts";
 import { type KokoroSpec, sessionOptions } from "./model-spec.ts";
 import {
+  type Borders,
   Line,
   type Manner,
   melodyMarks,
   type NeuralModel,
+  neuralReach,
   type SpelledLine,
   type Spoken,
   type SpokenWord,
   toSamples,
 } from "./neural-model.ts";
+import { madeBy, readOutline, withOutput } from "./onnx-graph.ts";
 
 /** Numbers in one row of a style file; the row is chosen by the number of symbols. */
 const styleSize = 256;
 /** Of the 512 that the model takes, the first and the last are pads. */
 const maxSymbols = 510;
 const padId = 0;
+/** A line shorter than this is no sentence to the model unless it ends with a mark: it swallows half of a single letter. */
+const shortSymbols = 12;
+/**
+ * Words are heard 0.04 s before the durations say, and end 0.09 s before a pause (medians of 12 sentences and two voices); the silence
+ * after the last one counts as a part of it.
+ */
+const kokoroBorders: Borders = { shiftSeconds: -0.06, byLevel: true };
 
-/** Kokoro: `input_ids` (or `tokens`), `style` and `speed` in, `waveform` (or `audio`) and `durations` out. */
+/** Kokoro: `input_ids` (or `tokens`), `style` and `speed` in, `waveform` (or `audio`) out, and durations out or found inside. */
 export class KokoroModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = maxSymbols;
+  readonly borders = kokoroBorders;
+  readonly reach: Reach;
   readonly #spec: KokoroSpec;
   readonly #session: InferenceSession;
   readonly #styles: readonly Float32Array[];
@@ -34,31 +48,37 @@ export class KokoroModel implements NeuralModel {
     styles: readonly Float32Array[],
   ) {
     this.rate = spec.rate;
+    // speed as a whole number can only be 1
+    this.reach = names.speedType === "float32" ? neuralReach : { least: 1, most: 1 };
     this.#spec = spec;
     this.#session = session;
     this.#names = names;
     this.#styles = styles;
   }
 
-  /** @throws Error when the graph is not Kokoro's, gives no durations, or a style file is none. */
+  /** @throws Error when the graph is not Kokoro's, has no durations, or a style file is none. */
   static async load(spec: KokoroSpec, file: Buffer): Promise<KokoroModel> {
-    const session = await InferenceSession.create(file, sessionOptions(spec.runtime));
-    const styles = await Promise.all(spec.styles.map(readStyle));
-    return new KokoroModel(spec, session, readNames(session), styles);
+    const durations = durationsOf(file);
+    const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
+    const styles = await Promise.all(spec.voices.map(({ style }) => readStyle(style)));
+    return new KokoroModel(spec, session, readNames(session, durations.name), styles);
   }
 
-  spell(words: readonly SpokenWord[]): SpelledLine {
+  spell(words: readonly SpokenWord[], speaker: number): SpelledLine {
     const line = new Line();
     const put = (symbol: string, token: number) => {
       const id = this.#spec.ids[symbol];
       if (id !== undefined) line.add([id], token);
     };
+    const espeak = this.#spec.voices[speaker]?.espeak ?? "";
     line.add([padId], -1);
     for (const [place, { token, sounds, after }] of words.entries()) {
       if (place > 0) put(" ", -1);
-      for (const sound of sounds) for (const symbol of this.#symbols(sound)) put(symbol, token);
+      for (const symbol of this.#known(kokoroSymbols(sounds, espeak))) put(symbol, token);
       for (const mark of melodyMarks(after)) put(mark, -1);
     }
+    const isOpen = melodyMarks(words.at(-1)?.after ?? "").length === 0;
+    if (isOpen && line.ids.length < shortSymbols) put(".", -1);
     line.add([padId], -1);
     return line;
   }
@@ -72,7 +92,7 @@ export class KokoroModel implements NeuralModel {
       speed:
         speedType === "float32"
           ? new Tensor("float32", Float32Array.of(speed), [1])
-          : new Tensor("int32", Int32Array.of(Math.max(1, Math.round(speed))), [1]),
+          : new Tensor("int32", Int32Array.of(1), [1]),
     });
     const samples = results[audio]?.data;
     const frames = results[durations]?.data;
@@ -81,11 +101,16 @@ export class KokoroModel implements NeuralModel {
     return { audio: samples, samples: toSamples(Array.from(frames, Number), samples.length) };
   }
 
-  /** A sound that the vocabulary has as one symbol, or else its parts. */
-  #symbols(sound: string): string[] {
-    const [, stress = "", rest = sound] = /^([ˈˌ]?)(.*)$/u.exec(sound) ?? [];
-    const own = this.#spec.ids[oneSymbol[rest] ?? rest] === undefined ? rest : (oneSymbol[rest] ?? rest);
-    return [...stress, ...own];
+  /** Frees the graph. */
+  close(): Promise<void> {
+    return this.#session.release();
+  }
+
+  /** Symbols of the vocabulary; a character that it lacks is taken apart into letter and diacritics. */
+  #known(symbols: string): string[] {
+    return [...symbols].flatMap((symbol) =>
+      this.#spec.ids[symbol] === undefined ? [...symbol.normalize("NFD")] : [symbol],
+    );
   }
 
   #style(speaker: number, symbols: number): Float32Array {
@@ -96,18 +121,6 @@ export class KokoroModel implements NeuralModel {
   }
 }
 
-/** Sounds for which Kokoro was trained on one symbol of its own (hexgrad/misaki, EN_PHONES.md). */
-const oneSymbol: Readonly<Record<string, string>> = {
-  eɪ: "A",
-  aɪ: "I",
-  aʊ: "W",
-  ɔɪ: "Y",
-  oʊ: "O",
-  əʊ: "Q",
-  dʒ: "ʤ",
-  tʃ: "ʧ",
-};
-
 interface Names {
   readonly input: string;
   readonly speedType: "float32" | "int32";
@@ -115,7 +128,7 @@ interface Names {
   readonly durations: string;
 }
 
-function readNames(session: InferenceSession): Names {
+function readNames(session: InferenceSession, durations: string): Names {
   const pick = (what: string, names: readonly string[], wanted: readonly string[]) => {
     const found = wanted.find((name) => names.includes(name));
     if (found === undefined) throw new Error(`the graph has no ${what} ${wanted.join(" or ")}`);
@@ -128,11 +141,29 @@ function readNames(session: InferenceSession): Names {
     input: pick("input", session.inputNames, ["input_ids", "tokens"]),
     speedType: speed?.isTensor && speed.type === "int32" ? "int32" : "float32",
     audio: pick("output", session.outputNames, ["waveform", "audio"]),
-    durations: pick("output (word times need it: use an export with timestamps)", session.outputNames, [
-      "durations",
-      "pred_dur",
-    ]),
+    durations,
   };
+}
+
+/**
+ * Frames of each symbol: an output `durations` or `pred_dur`, or else the one value that the graph rounds and then keeps above zero by
+ * Clip, exposed.
+ */
+function durationsOf(file: Buffer): { name: string; model: Buffer } {
+  const outline = readOutline(file);
+  const given = outline.outputs.find((name) => name === "durations" || name === "pred_dur");
+  if (given !== undefined) return { name: given, model: file };
+  const rounded = new Set(madeBy(outline, "Round"));
+  const clipped = outline.nodes.filter(({ operator, inputs }) => {
+    return operator === "Clip" && rounded.has(inputs[0] ?? "");
+  });
+  const [name, ...more] = clipped.flatMap(({ outputs }) => outputs);
+  if (name === undefined || more.length > 0) {
+    throw new Error(
+      `the graph has ${clipped.length} values that are rounded and clipped where Kokoro has its durations; word times need them: use an export with an output durations`,
+    );
+  }
+  return outline.outputs.includes(name) ? { name, model: file } : { name, model: withOutput(file, name) };
 }
 
 async function readStyle(path: string): Promise<Float32Array> {

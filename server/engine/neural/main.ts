@@ -3,19 +3,28 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
 import { withinReach } from "../within-reach.ts";
-import type { ModelSpec } from "./model-spec.ts";
+import type { KokoroSpec, ModelSpec, RewrittenGraph } from "./model-spec.ts";
 import type { NeuralModel } from "./neural-model.ts";
-import { neuralReach, neuralSynthesizer } from "./synthesize.ts";
+import { neuralSynthesizer } from "./synthesize.ts";
 
 const spec = JSON.parse(process.argv[2] ?? "null") as ModelSpec;
-const model = await tryLoad();
-if (model) await serveJobs(withinReach(neuralSynthesizer(model), neuralReach));
+const loaded = await tryLoad();
+if (loaded) {
+  const { model, variant } = loaded;
+  await serveJobs(withinReach(neuralSynthesizer(model), model.reach), undefined, variant);
+}
 
-async function tryLoad(): Promise<NeuralModel | undefined> {
+interface Loaded {
+  readonly model: NeuralModel;
+  /** Of its graph, where there are several. */
+  readonly variant?: string;
+}
+
+async function tryLoad(): Promise<Loaded | undefined> {
   try {
-    const loaded = await load(await readChecked());
-    await warmUp(loaded);
-    return loaded;
+    const found = await load();
+    await warmUp(found.model);
+    return found;
   } catch (error) {
     reportStartFailure(`${spec.model}: ${error instanceof Error ? error.message : String(error)}`);
     process.exitCode = 1;
@@ -23,21 +32,46 @@ async function tryLoad(): Promise<NeuralModel | undefined> {
   }
 }
 
-async function readChecked(): Promise<Buffer> {
-  const file = await readFile(spec.model);
+async function readChecked(path: string, sha256: string): Promise<Buffer> {
+  const file = await readFile(path);
   const sum = createHash("sha256").update(file).digest("hex");
-  if (sum !== spec.sha256) throw new Error(`its sha256 is ${sum}, not ${spec.sha256}`);
+  if (sum !== sha256) throw new Error(`its sha256 is ${sum}, not ${sha256}`);
   return file;
 }
 
 /** ONNX Runtime is loaded here and in no other process: its native code may end the one that it is in. */
-async function load(file: Buffer): Promise<NeuralModel> {
-  if (spec.kind === "piper") return (await import("./piper.ts")).PiperModel.load(spec, file);
-  return (await import("./kokoro.ts")).KokoroModel.load(spec, file);
+async function load(): Promise<Loaded> {
+  if (spec.kind === "piper") {
+    const { PiperModel } = await import("./piper.ts");
+    return { model: await PiperModel.load(spec, await readChecked(spec.model, spec.sha256)) };
+  }
+  const { KokoroModel } = await import("./kokoro.ts");
+  const { file, variant } = await graphOf(spec);
+  return { model: await KokoroModel.load(spec, file), variant };
+}
+
+/** The rewritten graph where the processor computes it exactly and its file is whole, else the graph as it came. */
+async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file: Buffer; variant: string }> {
+  if (!rewritten) return { file: await readChecked(model, sha256), variant: "graph as it came" };
+  const graph = await exactGraph(rewritten);
+  if (typeof graph !== "string") return { file: graph, variant: `rewritten graph, ${rewritten.weights}` };
+  return { file: await readChecked(model, sha256), variant: `graph as it came: ${graph}` };
+}
+
+/** The file of the rewritten graph, or why it is not used. */
+async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<Buffer | string> {
+  const { isExactForInt8 } = await import("./integer-kernels.ts");
+  if (weights === "int8" && !(await isExactForInt8()))
+    return "this processor does not multiply 8-bit integers exactly";
+  try {
+    return await readChecked(model, sha256);
+  } catch (error) {
+    return `the rewritten one cannot be used: ${error instanceof Error ? error.message : String(error)}`;
+  }
 }
 
 /** The first inference takes several times as long, and a graph that cannot speak is found before anybody asks. */
-async function warmUp(loaded: NeuralModel): Promise<void> {
-  const line = loaded.spell([{ token: 0, sounds: ["ɹ", "ˈɛ", "d", "i"], after: "." }]);
-  await loaded.speak(line, { speaker: 0, stretch: 1 });
+async function warmUp(model: NeuralModel): Promise<void> {
+  const line = model.spell([{ token: 0, sounds: ["ɹ", "ˈɛ", "d", "i"], after: "." }], 0);
+  await model.speak(line, { speaker: 0, stretch: 1 });
 }

@@ -39,6 +39,9 @@ const schemas = {
     kind: Type.Literal("kokoro"),
     ...common,
     vocabulary: path,
+    rewritten: Type.Optional(
+      Type.Object({ model: path, sha256: common.sha256, weights: Type.Enum(["int8", "uint8"]) }),
+    ),
     voices: Type.Array(Type.Object({ ...voice, language, espeak, style: path }), {
       minItems: 1,
       maxItems: 200,

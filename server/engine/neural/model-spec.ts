@@ -26,8 +26,26 @@ export interface PiperSpec extends CommonSpec {
 export interface KokoroSpec extends CommonSpec {
   readonly kind: "kokoro";
   readonly ids: Readonly<Record<string, number>>;
-  /** A style file for each voice. */
-  readonly styles: readonly string[];
+  readonly voices: readonly KokoroVoice[];
+  /** Spoken with where the processor computes it exactly. */
+  readonly rewritten?: RewrittenGraph;
+}
+
+/** The same model with integer convolutions as products. */
+export interface RewrittenGraph {
+  readonly model: string;
+  readonly sha256: string;
+  readonly weights: WeightType;
+}
+
+/** Of products of integers: int8 is faster where a processor has instructions for it; on some it is not exact. */
+export type WeightType = "int8" | "uint8";
+
+interface KokoroVoice {
+  /** The file of its style table. */
+  readonly style: string;
+  /** The eSpeak NG voice that reads for it. */
+  readonly espeak: string;
 }
 
 export interface RuntimeOptions {

@@ -5,7 +5,6 @@ import { type EngineLog, EngineMissing } from "../engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
 import { findPackages } from "./folder.ts";
 import { VoiceProblem } from "./manifest.ts";
-import type { RuntimeOptions } from "./model-spec.ts";
 import {
   type MountedVoice,
   type PackageSource,
@@ -13,6 +12,8 @@ import {
   signatureOf,
   type VoicePackage,
 } from "./package.ts";
+import { processLayout } from "./process-layout.ts";
+import { checkReadings } from "./readings.ts";
 
 export interface MountOptions {
   readonly folder: string;
@@ -20,9 +21,12 @@ export interface MountOptions {
   readonly except?: string | undefined;
   /** Voices of other models are another tier's. */
   readonly models: readonly ModelId[];
-  /** Engine processes of each mounted model. */
-  readonly processes: number;
-  readonly runtime: RuntimeOptions;
+  /** Cores that the processes of a model share. */
+  readonly cores: number;
+  /** Engine processes of each mounted model; as the model's kind needs it unless given. */
+  readonly processes?: number | undefined;
+  /** ONNX Runtime's execution providers, in order of preference. */
+  readonly providers: readonly string[];
   readonly log: EngineLog;
   /** Undefined where eSpeak NG is not installed. */
   readonly reader: Reader | undefined;
@@ -249,18 +253,20 @@ export class MountedVoices {
   }
 
   async #load(source: PackageSource, place: Place): Promise<void> {
-    const { models, processes, runtime, log, reader } = this.#options;
-    const found = await readPackage(source, runtime);
+    const { models, cores, processes: wanted, providers, log, reader } = this.#options;
+    const layoutOf = (kind: VoicePackage["spec"]["kind"]) => processLayout(kind, cores, wanted);
+    const found = await readPackage(source, (kind) => ({ providers, ...layoutOf(kind) }));
+    const { processes } = layoutOf(found.spec.kind);
     const voices = found.voices.filter((voice) => voice.models.some((model) => models.includes(model)));
     if (voices.length === 0) return this.#retire(place);
     this.#refuseTaken(source, place, voices);
-    if (!reader && found.readings.some(({ kind }) => kind === "espeak")) {
-      throw new VoiceProblem(source, "needs eSpeak NG, which reads for it and is not installed here");
-    }
+    await checkReadings(found.readings, reader, source, this.#closing.signal);
     const engine = await NeuralEngine.open(found.spec, found.readings, { processes, log, reader });
     this.#retire(place);
     place.loaded = new Loaded(voices, engine);
-    log.info({ file: source.file, voices: voices.map(({ id }) => id) }, "a mounted voice is served");
+    const { variant } = engine;
+    const fields = { file: source.file, voices: voices.map(({ id }) => id), ...(variant && { variant }) };
+    log.info(fields, "a mounted voice is served");
   }
 
   /** @throws VoiceProblem when one of the ids is somebody else's. */

@@ -1,14 +1,32 @@
+import type { Reach } from "../within-reach.ts";
+
 /** A loaded model, whatever its kind. */
 export interface NeuralModel {
   /** Hz. */
   readonly rate: number;
-  /** Symbols that it takes at once, or more than anybody says. */
+  /** Ids that it takes at once, or more than anybody says. */
   readonly maxSymbols: number;
+  /** Lengths that it speaks by itself. */
+  readonly reach: Reach;
+  readonly borders: Borders;
   /** @throws Error when the graph does not give what its kind promises. */
   speak(line: SpelledLine, manner: Manner): Promise<Spoken>;
   /** Ids of words, each with punctuation that the model knows. */
-  spell(words: readonly SpokenWord[]): SpelledLine;
+  spell(words: readonly SpokenWord[], speaker: number): SpelledLine;
 }
+
+/** Past these a model that never heard such speech slurs it. */
+export const neuralReach: Reach = { least: 0.5, most: 2 };
+
+/** How the borders of words that a model's durations give lie to those that are heard. */
+export interface Borders {
+  /** Added to each border. */
+  readonly shiftSeconds: number;
+  /** Whether the first and the last border are corrected by the level of the sound, as the model's silences blur them. */
+  readonly byLevel: boolean;
+}
+
+export const exactBorders: Borders = { shiftSeconds: 0, byLevel: false };
 
 export interface SpokenWord {
   readonly token: number;

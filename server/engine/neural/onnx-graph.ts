@@ -1,93 +1,153 @@
-/** What we need of an ONNX file before it is loaded (onnx.proto: ModelProto.graph is field 7). */
+import protobuf, { type Reader as MessageReader } from "protobufjs/minimal.js";
 
-export interface GraphNames {
+/** Reads ONNX files field by field (onnx.proto): what nobody asks for is skipped, and keeps its bytes. */
+
+const { Reader, Writer } = protobuf;
+
+/** An operator of the graph. */
+export interface GraphNode {
+  readonly name: string;
+  readonly operator: string;
+  readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Values that its Ceil operators make. */
-  readonly ceilings: readonly string[];
+  /** Attributes that are one integer or several. */
+  readonly integers: ReadonlyMap<string, readonly number[]>;
 }
 
-interface Field {
+/** What a graph is made of; its weights are left out. */
+export interface GraphOutline {
+  readonly outputs: readonly string[];
+  readonly nodes: readonly GraphNode[];
+}
+
+/** One field of a message, with its tag and length. */
+export interface Field {
   readonly number: number;
-  /** Empty for fields that are not bytes. */
+  readonly raw: Buffer;
+  /** What the field holds; empty for fields that are no bytes. */
   readonly bytes: Buffer;
 }
 
-const fieldNumbers = {
-  graph: 7,
-  node: 1,
-  nodeOutput: 2,
-  operator: 4,
-  graphOutput: 12,
-  valueName: 1,
-} as const;
+export const modelFields = { graph: 7, opset: 8 } as const;
+export const graphFields = { node: 1, initializer: 5, output: 12 } as const;
+const nodeFields = { input: 1, output: 2, name: 3, operator: 4, attribute: 5 } as const;
+const attributeFields = { name: 1, integer: 3, integers: 8 } as const;
+const valueName = 1;
 const lengthDelimited = 2;
 
-/** @throws Error when the bytes are no protocol buffer. */
-export function readGraphNames(model: Buffer): GraphNames {
+/** @throws Error when the bytes are no ONNX model. */
+export function readOutline(model: Buffer): GraphOutline {
   const outputs: string[] = [];
-  const ceilings: string[] = [];
-  for (const part of inside(model, fieldNumbers.graph)) {
-    for (const { number, bytes } of fields(part)) {
-      if (number === fieldNumbers.graphOutput) outputs.push(...texts(bytes, fieldNumbers.valueName));
-      if (number === fieldNumbers.node && texts(bytes, fieldNumbers.operator)[0] === "Ceil") {
-        ceilings.push(...texts(bytes, fieldNumbers.nodeOutput));
-      }
+  const nodes: GraphNode[] = [];
+  for (const graph of fieldsOf(model)) {
+    if (graph.number !== modelFields.graph) continue;
+    for (const { number, bytes } of fieldsOf(graph.bytes)) {
+      if (number === graphFields.node) nodes.push(readNode(bytes));
+      if (number === graphFields.output) outputs.push(...texts(fieldsOf(bytes), valueName));
     }
   }
-  return { outputs, ceilings };
+  return { outputs, nodes };
+}
+
+/** The values that operators of this kind make. */
+export function madeBy({ nodes }: GraphOutline, operator: string): string[] {
+  return nodes.filter((node) => node.operator === operator).flatMap(({ outputs }) => outputs);
 }
 
 /** The model with one of its inner values as one more output: appended, as messages that follow each other are merged. */
 export function withOutput(model: Buffer, name: string): Buffer {
-  const value = bytesField(fieldNumbers.valueName, Buffer.from(name));
-  const graph = bytesField(fieldNumbers.graphOutput, value);
-  return Buffer.concat([model, bytesField(fieldNumbers.graph, graph)]);
+  const value = bytesField(valueName, Buffer.from(name));
+  const graph = bytesField(graphFields.output, value);
+  return Buffer.concat([model, bytesField(modelFields.graph, graph)]);
 }
 
-function bytesField(number: number, bytes: Buffer): Buffer {
-  return Buffer.concat([varint((number << 3) | lengthDelimited), varint(bytes.length), bytes]);
-}
-
-function varint(value: number): Buffer {
-  const out: number[] = [];
-  let rest = value;
-  for (; rest > 127; rest = Math.floor(rest / 128)) out.push((rest % 128) + 128);
-  return Buffer.from([...out, rest]);
-}
-
-function inside(message: Buffer, wanted: number): Buffer[] {
-  return [...fields(message)].filter(({ number }) => number === wanted).map(({ bytes }) => bytes);
-}
-
-function texts(message: Buffer, wanted: number): string[] {
-  return inside(message, wanted).map((bytes) => bytes.toString());
-}
-
-/** Sizes of fields by wire type, where they are fixed. */
-const fixedBytes: Readonly<Record<number, number>> = { 1: 8, 5: 4 };
-
-function* fields(message: Buffer): Generator<Field> {
-  let at = 0;
-  const number = () => {
-    let value = 0;
-    for (let factor = 1; ; factor *= 128) {
-      const byte = message[at++];
-      if (byte === undefined || factor > 2 ** 63) throw new Error("it is cut short, or no ONNX model");
-      value += (byte % 128) * factor;
-      if (byte < 128) return value;
-    }
+/** @throws Error when the bytes are no protocol buffer. */
+export function readNode(node: Buffer): GraphNode {
+  const fields = fieldsOf(node);
+  const attributes = fields.filter(({ number }) => number === nodeFields.attribute);
+  return {
+    name: texts(fields, nodeFields.name)[0] ?? "",
+    operator: texts(fields, nodeFields.operator)[0] ?? "",
+    inputs: texts(fields, nodeFields.input),
+    outputs: texts(fields, nodeFields.output),
+    integers: new Map(attributes.map(({ bytes }) => readIntegers(bytes))),
   };
-  while (at < message.length) {
-    const tag = number();
-    const wireType = tag % 8;
-    const length = wireType === lengthDelimited ? number() : (fixedBytes[wireType] ?? 0);
-    if (wireType === 0) number();
-    else if (length === 0 && wireType !== lengthDelimited) throw new Error("it is no ONNX model");
-    if (at + length > message.length) throw new Error("it is cut short, or no ONNX model");
-    yield {
-      number: Math.floor(tag / 8),
-      bytes: message.subarray(at, wireType === lengthDelimited ? at + length : at),
-    };
-    at += length;
+}
+
+function readIntegers(attribute: Buffer): [name: string, values: number[]] {
+  const reader = Reader.create(attribute);
+  let name = "";
+  const values: number[] = [];
+  whileReading(reader, (number, wireType) => {
+    if (number === attributeFields.name) name = reader.string();
+    else if (number === attributeFields.integer) values.push(integer(reader));
+    else if (number === attributeFields.integers) values.push(...integers(reader, wireType));
+    else reader.skipType(wireType);
+  });
+  return [name, values];
+}
+
+/** Integers of a repeated field, packed or one by one. */
+export function integers(reader: MessageReader, wireType: number): number[] {
+  if (wireType !== lengthDelimited) return [integer(reader)];
+  const values: number[] = [];
+  for (const end = reader.uint32() + reader.pos; reader.pos < end; ) values.push(integer(reader));
+  return values;
+}
+
+function integer(reader: MessageReader): number {
+  return Number(reader.int64().toString());
+}
+
+/** The fields of a message in their order, without a copy. @throws Error when the bytes are no protocol buffer. */
+export function fieldsOf(message: Buffer): Field[] {
+  const reader = Reader.create(message);
+  const found: Field[] = [];
+  let from = 0;
+  whileReading(reader, (number, wireType) => {
+    const isBytes = wireType === lengthDelimited;
+    const length = isBytes ? reader.uint32() : 0;
+    const at = reader.pos;
+    if (isBytes) reader.skip(length);
+    else reader.skipType(wireType);
+    found.push({
+      number,
+      raw: message.subarray(from, reader.pos),
+      bytes: message.subarray(at, at + length),
+    });
+    from = reader.pos;
+  });
+  return found;
+}
+
+/** Calls `take` at each field; it reads or skips the field. @throws Error when the bytes are no protocol buffer. */
+export function whileReading(reader: MessageReader, take: (number: number, wireType: number) => void): void {
+  try {
+    while (reader.pos < reader.len) {
+      const tag = reader.uint32();
+      if (tag >>> 3 === 0) throw new Error("a field has no number");
+      take(tag >>> 3, tag & 7);
+    }
+  } catch (cause) {
+    throw new Error("it is cut short, or no ONNX model", { cause });
   }
+}
+
+function texts(fields: readonly Field[], wanted: number): string[] {
+  return fields.filter(({ number }) => number === wanted).map(({ bytes }) => bytes.toString());
+}
+
+/** A field of bytes, copied. */
+export function bytesField(number: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat([fieldHead(number, bytes.length), bytes]);
+}
+
+/** The tag and the length that stand before a field's bytes. */
+export function fieldHead(number: number, length: number): Buffer {
+  return Buffer.from(
+    Writer.create()
+      .uint32((number << 3) | lengthDelimited)
+      .uint32(length)
+      .finish(),
+  );
 }

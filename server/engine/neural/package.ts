@@ -28,8 +28,12 @@ export interface MountedVoice extends ListedVoice {
 export interface VoicePackage {
   readonly voices: readonly MountedVoice[];
   readonly spec: ModelSpec;
-  readonly readings: readonly Reading[];
+  /** Of each speaker, by number; the last holds for those above. */
+  readonly readings: readonly PlacedReading[];
 }
+
+/** A reading, and the file and the field that ask for it. */
+export type PlacedReading = Reading & { readonly place: { readonly file: string; readonly field: string } };
 
 /** Where a package begins: a manifest, or a Piper model that has none. */
 export interface PackageSource {
@@ -57,11 +61,15 @@ export async function signatureOf(source: PackageSource): Promise<string> {
 }
 
 /** @throws VoiceProblem that names the file and the field. */
-export async function readPackage(source: PackageSource, runtime: RuntimeOptions): Promise<VoicePackage> {
+export async function readPackage(
+  source: PackageSource,
+  runtimeOf: (kind: Manifest["kind"]) => RuntimeOptions,
+): Promise<VoicePackage> {
   const model = source.kind === "piper" ? await sha256Of(source) : "";
   const manifest = await manifestFor(source, model);
   const read = manifest.kind === "piper" ? readPiper : readKokoro;
-  const found = await read(source, manifest as never, runtime);
+  const { providers, threads, threadsAlone } = runtimeOf(manifest.kind);
+  const found = await read(source, manifest as never, { providers, threads, threadsAlone });
   if (JSON.stringify(found.spec).length > maxSpecBytes) {
     throw new VoiceProblem({ file: source.file }, "has more symbols than a model of its kind can have");
   }
@@ -76,6 +84,7 @@ async function manifestFor(source: PackageSource, sha256: string): Promise<Manif
 function filesOf(source: PackageSource, manifest: Manifest): string[] {
   const named =
     manifest.kind === "piper" ? [configOf(manifest)] : [manifest.vocabulary, ...stylesOf(manifest)];
+  // a rewritten graph may be missing: the model speaks without it
   const files = [manifest.model, ...named].map((path) => beside(source, path));
   return source.kind === "manifest" ? [source.file, ...files] : files;
 }
@@ -165,13 +174,11 @@ function speakerOf(
   throw new VoiceProblem(place, `names no speaker of this model, which has ${Math.max(1, num_speakers)}`);
 }
 
-function readingOf(file: string, { phoneme_type = "espeak", espeak }: PiperConfig): Reading {
-  if (phoneme_type === "text") return { kind: "characters" };
-  if (espeak) return { kind: "espeak", voice: espeak.voice };
-  throw new VoiceProblem(
-    { file, field: "/espeak/voice" },
-    "must name the eSpeak NG voice that reads for this model",
-  );
+function readingOf(file: string, { phoneme_type = "espeak", espeak }: PiperConfig): PlacedReading {
+  const place = { file, field: "/espeak/voice" };
+  if (phoneme_type === "text") return { kind: "characters", place };
+  if (espeak) return { kind: "espeak", voice: espeak.voice, place };
+  throw new VoiceProblem(place, "must name the eSpeak NG voice that reads for this model");
 }
 
 async function readKokoro(
@@ -196,8 +203,21 @@ async function readKokoro(
       rate: kokoroRate,
       runtime,
       ids: readVocabulary(vocabulary, await readText(source, vocabulary)),
-      styles: stylesOf(manifest).map((style) => join(source.folder, beside(source, style))),
+      ...(manifest.rewritten && {
+        rewritten: {
+          ...manifest.rewritten,
+          model: join(source.folder, beside(source, manifest.rewritten.model)),
+        },
+      }),
+      voices: manifest.voices.map(({ style, espeak }) => ({
+        style: join(source.folder, beside(source, style)),
+        espeak,
+      })),
     },
-    readings: manifest.voices.map(({ espeak }) => ({ kind: "espeak", voice: espeak })),
+    readings: manifest.voices.map(({ espeak }, i) => ({
+      kind: "espeak",
+      voice: espeak,
+      place: { file: source.file, field: `/voices/${i}/espeak` },
+    })),
   };
 }

@@ -1,21 +1,25 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { type PiperSpec, sessionOptions } from "./model-spec.ts";
 import {
+  exactBorders,
   Line,
   type Manner,
   melodyMarks,
   type NeuralModel,
+  neuralReach,
   type SpelledLine,
   type Spoken,
   type SpokenWord,
   toSamples,
 } from "./neural-model.ts";
-import { readGraphNames, withOutput } from "./onnx-graph.ts";
+import { madeBy, readOutline, withOutput } from "./onnx-graph.ts";
 
 /** Piper's VITS: `input`, `input_lengths`, `scales` and perhaps `sid` in, `output` out (github.com/OHF-Voice/piper1-gpl). */
 export class PiperModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = Number.POSITIVE_INFINITY;
+  readonly reach = neuralReach;
+  readonly borders = exactBorders;
   readonly #spec: PiperSpec;
   readonly #session: InferenceSession;
   readonly #durations: string;
@@ -80,8 +84,10 @@ export class PiperModel implements NeuralModel {
 
 /** Frames per phoneme: an output `w_ceil` or `durations`, or else what the graph's only Ceil makes, exposed. */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
-  const { outputs, ceilings } = readGraphNames(file);
-  const given = outputs.find((name) => name === "w_ceil" || name === "durations" || ceilings.includes(name));
+  const outline = readOutline(file);
+  const ceilings = madeBy(outline, "Ceil");
+  const isDurations = (name: string) => name === "w_ceil" || name === "durations" || ceilings.includes(name);
+  const given = outline.outputs.find(isDurations);
   if (given !== undefined) return { name: given, model: file };
   const [name, ...more] = ceilings;
   if (name === undefined || more.length > 0) {

@@ -1,118 +1,147 @@
-import type { Token, TokenTime } from "../../speech.ts";
+import type { Token } from "../../speech.ts";
 import type { Sink, Synthesize } from "../serve-jobs.ts";
-import type { Reach } from "../within-reach.ts";
 import { toInt16 } from "./int16.ts";
-import type { NeuralModel, SpelledLine, Spoken, SpokenWord } from "./neural-model.ts";
+import {
+  melodyMarks,
+  type NeuralModel,
+  type SpelledLine,
+  type Spoken,
+  type SpokenWord,
+} from "./neural-model.ts";
+import { placeSpeech } from "./speech-edges.ts";
 
-/** Past these a model that never heard such speech slurs it. */
-export const neuralReach: Reach = { least: 0.5, most: 2 };
 /** The model has made all of a run when its first sample is there: most of them go out as one message. */
 const pieceSeconds = 3;
-/** Kept around the speech: a model's border between a word and the silence beside it is soft. */
-const marginSeconds = 0.04;
+/** Silence after a phrase that ends inside an utterance, at stretch 1: what the model said there is cut off with its silence. */
+const phrasePauseSeconds = 0.13;
 
 /** Speaks tokens whose `sounds` are given; one inference for each run of words of the same speed. */
 export function neuralSynthesizer(model: NeuralModel): Synthesize {
   return async ({ voice, tokens, stretch }, sink) => {
     if (voice.kind !== "neural") throw new Error(`a mounted model has no ${voice.kind} voices`);
-    const out = new SpeechSink(sink, model.rate);
-    for (const run of runs(tokens, model)) {
-      const line = model.spell(run.words);
-      const spoken = await model.speak(line, { speaker: voice.speaker, stretch: stretch * run.stretch });
-      if (!out.put(line, spoken)) return;
+    const { speaker } = voice;
+    const out = new SpeechSink(sink, model);
+    let pauseSeconds = 0;
+    for (const run of runs(tokens, model, speaker)) {
+      const line = model.spell(run.words, speaker);
+      if (line.tokens.every((token) => token < 0)) continue; // none of its sounds is one that the model knows
+      const manner = { speaker, stretch: stretch * run.stretch };
+      if (!out.pause(pauseSeconds) || !out.put(line, await model.speak(line, manner))) return;
+      pauseSeconds = endsPhrase(run.words.at(-1)) ? phrasePauseSeconds * manner.stretch : 0;
     }
   };
 }
 
 interface Run {
   readonly stretch: number;
-  readonly words: SpokenWord[];
+  readonly words: readonly SpokenWord[];
 }
 
 /** Words of one speed that fit the model together. */
-function runs(tokens: readonly Token[], { maxSymbols }: NeuralModel): Run[] {
-  const found: Run[] = [];
-  let symbols = 0;
+function runs(tokens: readonly Token[], model: NeuralModel, speaker: number): Run[] {
+  const found: { stretch: number; words: SpokenWord[] }[] = [];
   for (const [token, { sounds = [], after, stretch }] of tokens.entries()) {
     if (sounds.length === 0) continue;
-    const word = { token, sounds: withinLimit(sounds, maxSymbols), after };
-    const size = symbolCount(word.sounds) + 2; // a space and a mark
     const last = found.at(-1);
-    symbols += size;
-    if (last?.stretch === stretch && symbols <= maxSymbols) last.words.push(word);
-    else {
-      found.push({ stretch, words: [word] });
-      symbols = size;
-    }
+    const word = { token, sounds, after };
+    if (last?.stretch === stretch) last.words.push(word);
+    else found.push({ stretch, words: [word] });
   }
-  return found;
+  if (!Number.isFinite(model.maxSymbols)) return found;
+  const sizeOf = (word: SpokenWord) => model.spell([word], speaker).ids.length;
+  return found.flatMap(({ stretch, words }) =>
+    fitting(words, model.maxSymbols, sizeOf).map((fitted) => ({ stretch, words: fitted })),
+  );
 }
 
-function symbolCount(sounds: readonly string[]): number {
-  return sounds.join("").normalize("NFD").length;
+type SizeOf = (word: SpokenWord) => number;
+
+/** Splits what is too long for the model: where a phrase ends, or else between two words, or else inside a word. */
+function fitting(words: readonly SpokenWord[], most: number, sizeOf: SizeOf): (readonly SpokenWord[])[] {
+  let rest = words.flatMap((word) => parts(word, most, sizeOf)).map((word) => ({ word, size: sizeOf(word) }));
+  const lines: SpokenWord[][] = [];
+  while (rest.length > 0) {
+    const cut = cutPlace(rest, most);
+    lines.push(rest.slice(0, cut).map(({ word }) => word));
+    rest = rest.slice(cut);
+  }
+  return lines;
 }
 
-/** A word that is longer than the model can say is said as far as it can. */
-function withinLimit(sounds: readonly string[], most: number): readonly string[] {
-  return symbolCount(sounds) + 2 <= most ? sounds : sounds.slice(0, Math.floor(most / 8));
+function cutPlace(
+  words: readonly { readonly word: SpokenWord; readonly size: number }[],
+  most: number,
+): number {
+  let total = 0;
+  let phraseEnd = 0;
+  for (const [place, { word, size }] of words.entries()) {
+    total += size;
+    if (total > most && place > 0) return phraseEnd || place;
+    if (endsPhrase(word)) phraseEnd = place + 1;
+  }
+  return words.length;
+}
+
+/** A word that is longer than the model can say is said in parts, all under its own token. */
+function parts(word: SpokenWord, most: number, sizeOf: SizeOf): SpokenWord[] {
+  const { sounds } = word;
+  if (sizeOf(word) <= most || sounds.length < 2) return [word];
+  const half = Math.ceil(sounds.length / 2);
+  return [
+    { ...word, sounds: sounds.slice(0, half), after: "" },
+    { ...word, sounds: sounds.slice(half) },
+  ].flatMap((part) => parts(part, most, sizeOf));
+}
+
+function endsPhrase(word: SpokenWord | undefined): boolean {
+  return word !== undefined && melodyMarks(word.after).length > 0;
 }
 
 /** Sends the speech of each run without the silence around it, with the times of its words. */
 class SpeechSink {
   readonly #sink: Sink;
-  readonly #rate: number;
+  readonly #model: NeuralModel;
   /** Samples sent before this run. */
   #sent = 0;
 
-  constructor(sink: Sink, rate: number) {
+  constructor(sink: Sink, model: NeuralModel) {
     this.#sink = sink;
-    this.#rate = rate;
+    this.#model = model;
   }
 
   /** @returns false when nobody listens any more. */
-  put(line: SpelledLine, { audio, samples }: Spoken): boolean {
-    const words = wordPlaces(line, samples);
-    const first = words[0];
-    const last = words.at(-1);
-    if (!first || !last) return true;
-    const margin = Math.round(marginSeconds * this.#rate);
-    const from = Math.max(0, Math.floor(first.from) - margin);
-    const to = Math.min(audio.length, Math.ceil(last.to) + margin);
-    const offset = this.#sent - from;
-    const seconds = (place: number) => (place + offset) / this.#rate;
-    const times = words.map((word): TokenTime => {
-      return { token: word.token, start: seconds(word.from), end: seconds(Math.min(word.to, to)) };
+  put(line: SpelledLine, spoken: Spoken): boolean {
+    const { rate, borders } = this.#model;
+    const placed = placeSpeech(line, spoken, borders, rate);
+    if (!placed) return true;
+    const { from, to, fade, words } = placed;
+    const seconds = (place: number) => (place - from + this.#sent) / rate;
+    const times = words.map(({ token, from: start, to: end }) => {
+      return { token, start: seconds(start), end: seconds(Math.min(end, to)) };
     });
-    this.#sent += to - from;
-    return this.#sink.times(times) && this.#send(audio.subarray(from, to));
+    const audio = spoken.audio.subarray(from, to);
+    fadeOut(audio, fade);
+    return this.#sink.times(times) && this.#send(audio);
+  }
+
+  /** @returns false when nobody listens any more. */
+  pause(seconds: number): boolean {
+    return seconds === 0 || this.#send(new Float32Array(Math.round(seconds * this.#model.rate)));
   }
 
   #send(audio: Float32Array): boolean {
-    const piece = Math.round(pieceSeconds * this.#rate);
+    const { rate } = this.#model;
+    const piece = Math.round(pieceSeconds * rate);
+    this.#sent += audio.length;
     for (let at = 0; at < audio.length; at += piece) {
-      if (!this.#sink.audio(toInt16(audio.subarray(at, at + piece)), this.#rate)) return false;
+      if (!this.#sink.audio(toInt16(audio.subarray(at, at + piece)), rate)) return false;
     }
     return true;
   }
 }
 
-interface WordPlace {
-  readonly token: number;
-  readonly from: number;
-  readonly to: number;
-}
-
-/** Where each token lies, in samples, by the durations of its ids. */
-function wordPlaces({ tokens }: SpelledLine, samples: readonly number[]): WordPlace[] {
-  const places: WordPlace[] = [];
-  let at = 0;
-  for (const [index, token] of tokens.entries()) {
-    const from = at;
-    at += samples[index] ?? 0;
-    if (token < 0) continue;
-    const last = places.at(-1);
-    if (last?.token === token) places[places.length - 1] = { ...last, to: at };
-    else places.push({ token, from, to: at });
-  }
-  return places;
+/** In place: a cut through a soft sound would click. */
+function fadeOut(audio: Float32Array, samples: number): void {
+  const begin = Math.max(0, audio.length - samples);
+  for (let i = begin; i < audio.length; i++) audio[i] = (audio[i] ?? 0) * ((audio.length - i) / samples);
 }

@@ -2,10 +2,21 @@ import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { kokoroStyle, largePiper, type PiperChoice, tinyKokoro, tinyPiper } from "./random-voices.ts";
+import {
+  type KokoroChoice,
+  kokoroStyle,
+  largePiper,
+  type PiperChoice,
+  tinyKokoro,
+  tinyPiper,
+} from "./random-voices.ts";
 
 const symbols =
   " !'(),-.:;?abcdefhijklmnopqrstuvwxyzæçðøħŋœɐɑɒɔəɚɛɜɡɣɪɫɲɹɾʁʃʊʌʒʔˈˌːθχᵻɕɨʎβ\u0303\u0327\u0329\u0361";
+
+export interface KokoroFiles extends KokoroChoice {
+  readonly espeak?: string;
+}
 
 export interface PiperFiles extends PiperChoice {
   /** As Piper names it, with its country. */
@@ -57,16 +68,16 @@ export class VoicesFolder {
   }
 
   /** A folder NAME with a Kokoro model and two voices, NAME-a and NAME-b. */
-  kokoro(name: string, { durations = true }: { readonly durations?: boolean } = {}): void {
-    const sha256 = this.write(`${name}/model.onnx`, tinyKokoro({ durations }));
-    const vocab = Object.fromEntries([...`${symbols}AIOQWYʤʧ`].map((symbol, i) => [symbol, i + 1]));
+  kokoro(name: string, { espeak = "en-us", ...choice }: KokoroFiles = {}): void {
+    const sha256 = this.write(`${name}/model.onnx`, tinyKokoro(choice));
+    const vocab = Object.fromEntries([...`${symbols}AIOQTWYʤʧᵊᵻ`].map((symbol, i) => [symbol, i + 1]));
     this.write(`${name}/config.json`, JSON.stringify({ vocab }));
     const voices = ["a", "b"].map((letter, i) => {
       this.write(`${name}/${letter}.bin`, kokoroStyle(i + 1));
       return {
         id: `${name}-${letter}`,
         language: "eng",
-        espeak: "en-us",
+        espeak,
         gender: "female",
         style: `${letter}.bin`,
       };

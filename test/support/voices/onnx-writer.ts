@@ -1,6 +1,6 @@
 /** Writes ONNX files (onnx.proto, opset 15): enough of the format for models of our own making. */
 
-const types = { float: 1, int64: 7 } as const;
+const types = { float: 1, uint8: 2, int32: 6, int64: 7 } as const;
 type ElementType = keyof typeof types;
 
 /** Numbers stand for themselves, texts for dimensions that vary. */
@@ -40,6 +40,10 @@ export class GraphWriter {
     return this.#constant(types.int64, shape, Buffer.from(data.buffer));
   }
 
+  unsignedBytes(values: Uint8Array, shape: readonly number[]): string {
+    return this.#constant(types.uint8, shape, Buffer.from(values));
+  }
+
   /** @param as a name for what it makes. */
   add(
     operator: string,
@@ -49,6 +53,13 @@ export class GraphWriter {
   ): string {
     this.#nodes.push({ operator, inputs, outputs: [as], attributes });
     return as;
+  }
+
+  /** The same for an operator that makes several values. */
+  addSeveral(operator: string, inputs: readonly string[], count: number): string[] {
+    const outputs = Array.from({ length: count }, () => `v${this.#made++}`);
+    this.#nodes.push({ operator, inputs, outputs, attributes: {} });
+    return outputs;
   }
 
   /** The file. */

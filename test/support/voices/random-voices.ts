@@ -123,19 +123,40 @@ function finishPiper(graph: GraphWriter, wave: string): void {
   graph.output("output", "float", ["batch_size", 1, 1, "time"]);
 }
 
+export interface KokoroChoice {
+  /** An output, as exports with timestamps have it; inside, rounded and clipped, as the usual exports have them; or not to be told. */
+  readonly durations?: "output" | "inside" | "hidden";
+  /** Some exports take the speed as a whole number. */
+  readonly speed?: "float" | "int32";
+  /** A layer in integers of 8 bits. */
+  readonly isQuantized?: boolean;
+}
+
 /** Kokoro with 178 symbols, 24 kHz; 20 kB. */
-export function tinyKokoro({ durations = true }: { readonly durations?: boolean } = {}): Buffer {
+export function tinyKokoro({
+  durations = "output",
+  speed = "float",
+  isQuantized = false,
+}: KokoroChoice = {}): Buffer {
   const graph = new GraphWriter();
   const random = gaussian(13);
   const symbols = 178;
-  const channels = 8;
+  const channels = isQuantized ? 64 : 8;
   graph.input("input_ids", "int64", [1, "t"]);
   graph.input("style", "float", [1, 256]);
-  graph.input("speed", "float", [1]);
+  graph.input("speed", speed, [1]);
   const raw = graph.add("Gather", [graph.floats(random.uniform(symbols, 2, 6), [symbols]), "input_ids"]);
-  const frames = graph.add("Ceil", [graph.add("Div", [raw, "speed"])]);
+  const scaled = graph.add("Div", [
+    raw,
+    speed === "float" ? "speed" : graph.add("Cast", ["speed"], { to: 1 }),
+  ]);
+  const frames =
+    durations === "inside"
+      ? graph.add("Clip", [graph.add("Round", [scaled]), graph.floats([1], [])])
+      : graph.add("Ceil", [scaled]);
   const flat = graph.add("Squeeze", [frames, graph.integers([0], [1])]);
-  graph.add("Cast", [flat], { to: 7 }, "durations");
+  const told = graph.add("Cast", [flat], { to: 7 });
+  if (durations === "output") graph.add("Identity", [told], {}, "durations");
   const embedded = graph.add("Gather", [
     graph.floats(random(symbols * channels, 0.5), [symbols, channels]),
     "input_ids",
@@ -146,11 +167,30 @@ export function tinyKokoro({ durations = true }: { readonly durations?: boolean 
     graph.add("Unsqueeze", [style, graph.integers([2], [1])]),
   ]);
   const kernel = graph.floats(window(random(channels * 1200, 0.2), 1200), [channels, 1, 1200]);
-  const wave = graph.add("ConvTranspose", [styled, kernel], { strides: [kokoroHop], pads: [300, 300] });
+  const sounding = isQuantized ? quantizedLayer(graph, styled, channels) : styled;
+  const wave = graph.add("ConvTranspose", [sounding, kernel], { strides: [kokoroHop], pads: [300, 300] });
   graph.add("Squeeze", [graph.add("Tanh", [wave]), graph.integers([1], [1])], {}, "waveform");
   graph.output("waveform", "float", [1, "n"]);
-  if (durations) graph.output("durations", "int64", ["t"]);
+  if (durations === "output") graph.output("durations", "int64", ["t"]);
   return graph.bytes("tiny kokoro");
+}
+
+/** A convolution as ONNX Runtime's dynamic quantization writes it. */
+function quantizedLayer(graph: GraphWriter, x: string, channels: number): string {
+  const [bytes = "", scale = "", zero = ""] = graph.addSeveral("DynamicQuantizeLinear", [x], 3);
+  const taps = 3;
+  const count = channels * channels * taps;
+  const weights = graph.unsignedBytes(
+    Uint8Array.from({ length: count }, (_, i) => 128 + (((i * 31) % 7) - 3)),
+    [channels, channels, taps],
+  );
+  const weightsZero = graph.unsignedBytes(Uint8Array.of(128), []);
+  const sums = graph.add("ConvInteger", [bytes, weights, zero, weightsZero], {
+    kernel_shape: [taps],
+    pads: [1, 1],
+  });
+  const scaled = graph.add("Mul", [graph.add("Cast", [sums], { to: 1 }), scale]);
+  return graph.add("Mul", [scaled, graph.floats([0.05], [])]);
 }
 
 /** A style file: rows of 256 numbers. */

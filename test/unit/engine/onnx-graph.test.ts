@@ -1,25 +1,45 @@
 import { expect, test } from "vitest";
-import { readGraphNames, withOutput } from "../../../server/engine/neural/onnx-graph.ts";
+import { fieldsOf, madeBy, readOutline, withOutput } from "../../../server/engine/neural/onnx-graph.ts";
 import { tinyKokoro, tinyPiper } from "../../support/voices/random-voices.ts";
 
 test.each([
-  { name: "Piper's", model: tinyPiper, outputs: ["output"], ceilings: 1 },
-  { name: "Kokoro's", model: tinyKokoro, outputs: ["waveform", "durations"], ceilings: 1 },
-])("a graph's outputs and Ceil operators are found: $name", ({ model, outputs, ceilings }) => {
-  const names = readGraphNames(model());
-  expect(names.outputs).toEqual(outputs);
-  expect(names.ceilings).toHaveLength(ceilings);
+  { name: "Piper's", model: tinyPiper(), outputs: ["output"], ceilings: 1, clips: 0 },
+  { name: "Kokoro's", model: tinyKokoro(), outputs: ["waveform", "durations"], ceilings: 1, clips: 0 },
+  {
+    name: "Kokoro's as it comes",
+    model: tinyKokoro({ durations: "inside" }),
+    outputs: ["waveform"],
+    ceilings: 0,
+    clips: 1,
+  },
+])("a graph's outputs and operators are found: $name", ({ model, outputs, ceilings, clips }) => {
+  const outline = readOutline(model);
+  expect(outline.outputs).toEqual(outputs);
+  expect(madeBy(outline, "Ceil")).toHaveLength(ceilings);
+  expect(madeBy(outline, "Clip")).toHaveLength(clips);
+});
+
+test("an operator's inputs and whole numbers are read", () => {
+  const { nodes } = readOutline(tinyKokoro());
+  const up = nodes.find(({ operator }) => operator === "ConvTranspose");
+  expect(up?.inputs).toHaveLength(2);
+  expect(Object.fromEntries(up?.integers ?? [])).toEqual({ strides: [600], pads: [300, 300] });
 });
 
 test("an inner value becomes one more output", () => {
   const model = tinyPiper();
-  const [ceiling = ""] = readGraphNames(model).ceilings;
-  expect(readGraphNames(withOutput(model, ceiling)).outputs).toEqual(["output", ceiling]);
+  const [ceiling = ""] = madeBy(readOutline(model), "Ceil");
+  expect(readOutline(withOutput(model, ceiling)).outputs).toEqual(["output", ceiling]);
+});
+
+test("the fields of a file put together again are the file", () => {
+  const model = tinyKokoro();
+  expect(Buffer.concat(fieldsOf(model).map(({ raw }) => raw)).equals(model)).toBe(true);
 });
 
 test.each([
   ["cut short", tinyPiper().subarray(0, 20_000)],
   ["no model", Buffer.from("not found: this is a page of a web server".repeat(10))],
 ])("a file that is %s is told so, not read past its end", (_what, bytes) => {
-  expect(() => readGraphNames(bytes)).toThrow(/cut short|no ONNX model/);
+  expect(() => readOutline(bytes)).toThrow(/cut short|no ONNX model/);
 });

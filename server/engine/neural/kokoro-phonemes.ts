@@ -1,0 +1,85 @@
+/**
+ * Translates the sounds that eSpeak NG reads into the symbols that Kokoro was trained with. The training texts of languages other than
+ * English, and English words that its dictionary lacked, were read by eSpeak NG and rewritten by these rules (github.com/hexgrad/misaki,
+ * `espeak.py`, version 0.9.4).
+ */
+
+type Rules = readonly (readonly [from: string, to: string])[];
+
+interface Dialect {
+  /** Applied inside each sound: a diphthong is one sound of eSpeak NG, two vowels side by side are two. */
+  readonly inSound: Rules;
+  /** Applied, in this order, to the sounds of a word together. */
+  readonly inWord: Rules;
+}
+
+/** Diphthongs and affricates with a symbol of their own in every language. */
+const shared: Rules = [
+  ["aɪ", "I"],
+  ["aʊ", "W"],
+  ["dʒ", "ʤ"],
+  ["eɪ", "A"],
+  ["tʃ", "ʧ"],
+  ["ɔɪ", "Y"],
+];
+
+/** Sounds that no English training text had, and those that it wrote in another way. */
+const englishSounds: Rules = [
+  ["ʔˌn\u0329", "ʔn"],
+  ["ʔn\u0329", "ʔn"],
+  ["e", "A"],
+  ["ʲo", "jo"],
+  ["ʲə", "jə"],
+  ["ʲ", ""],
+  ["ɚ", "əɹ"],
+  ["r", "ɹ"],
+  ["x", "k"],
+  ["ç", "k"],
+  ["ɐ", "ə"],
+  ["ɬ", "l"],
+  ["\u0303", ""],
+  // a syllabic consonant: U+0329 stands behind it, and the symbol for the vowel that it lacks before it
+  ["l\u0329", "ᵊl"],
+  ["m\u0329", "ᵊm"],
+  ["n\u0329", "ᵊn"],
+  ["\u0329", ""],
+];
+const lastEnglishSounds: Rules = [
+  ["o", "ɔ"],
+  ["ɾ", "T"],
+  ["ʔ", "t"],
+];
+
+const american: Dialect = {
+  inSound: [...shared, ["oʊ", "O"], ["əl", "ᵊl"]],
+  inWord: [...englishSounds, ["ɜːɹ", "ɜɹ"], ["ɜː", "ɜɹ"], ["ɪə", "iə"], ["ː", ""], ...lastEnglishSounds],
+};
+
+const british: Dialect = {
+  inSound: [["eə", "ɛː"], ...shared, ["əʊ", "Q"], ["əl", "ᵊl"]],
+  inWord: [...englishSounds, ["iə", "ɪə"], ...lastEnglishSounds],
+};
+
+const others: Dialect = {
+  inSound: [...shared, ["dz", "ʣ"], ["oʊ", "O"], ["ss", "S"], ["ts", "ʦ"], ["əʊ", "Q"]],
+  inWord: [["-", ""]], // French: a liaison
+};
+
+/**
+ * The symbols of one word.
+ * @param sounds as eSpeak NG reads them, one phoneme each, a stress mark before its vowel.
+ * @param espeakVoice the eSpeak NG voice that read them, as `en-us`.
+ */
+export function kokoroSymbols(sounds: readonly string[], espeakVoice: string): string {
+  const { inSound, inWord } = dialectOf(espeakVoice);
+  return replaced(sounds.map((sound) => replaced(sound, inSound)).join(""), inWord);
+}
+
+function dialectOf(espeakVoice: string): Dialect {
+  if (/^en-us\b/i.test(espeakVoice)) return american;
+  return /^en\b/i.test(espeakVoice) ? british : others;
+}
+
+function replaced(text: string, rules: Rules): string {
+  return rules.reduce((changed, [from, to]) => changed.replaceAll(from, to), text);
+}

@@ -1,0 +1,44 @@
+import { Failure } from "../../errors.ts";
+import type { Token } from "../../speech.ts";
+import type { Reader } from "./engine.ts";
+import { VoiceProblem } from "./manifest.ts";
+import type { PlacedReading } from "./package.ts";
+
+const anyWord: Token = { text: "a", before: "", after: "", stretch: 1 };
+
+/**
+ * Reads a word by each eSpeak NG voice that a package names: one that does not exist would otherwise fail every request.
+ * @throws VoiceProblem that names the field.
+ */
+export async function checkReadings(
+  readings: readonly PlacedReading[],
+  reader: Reader | undefined,
+  source: { readonly file: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const checked = new Set<string>();
+  for (const reading of readings) {
+    if (reading.kind !== "espeak" || checked.has(reading.voice)) continue;
+    if (!reader) {
+      throw new VoiceProblem(source, "needs eSpeak NG, which reads for it and is not installed here");
+    }
+    checked.add(reading.voice);
+    const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;
+    try {
+      await reader.read({ voice, tokens: [anyWord], stretch: 1, pitch: 1 }, signal);
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      throw new VoiceProblem(reading.place, `${problemWith(reading.voice)}: ${reasonOf(error)}`, {
+        cause: error,
+      });
+    }
+  }
+}
+
+function problemWith(voice: string): string {
+  return `names the eSpeak NG voice ${voice}, which cannot read here (British English is en, American en-us)`;
+}
+
+function reasonOf({ cause, message }: Failure): string {
+  return cause instanceof Error ? cause.message : message;
+}

@@ -1,0 +1,88 @@
+import type { Borders, SpelledLine, Spoken } from "./neural-model.ts";
+
+/** Where a token is heard, in samples. */
+export interface WordPlace {
+  readonly token: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What is sent of a line's audio, and where its words are; in samples of that audio. */
+export interface PlacedSpeech {
+  readonly from: number;
+  readonly to: number;
+  /** Length of the end that is to be faded out. */
+  readonly fade: number;
+  readonly words: readonly WordPlace[];
+}
+
+/** Kept around the speech: the border between a word and the silence beside it is soft. */
+const marginSeconds = 0.04;
+/** How long a sound before the first word may be a part of it, as the hiss of a consonant. */
+const softBeginSeconds = 0.15;
+/** The same after the last word: beyond it lies the model's own breath. */
+const softEndSeconds = 0.05;
+/** The level is measured in windows of this length. */
+const windowSeconds = 0.005;
+/** Against the loudest window: 40 dB below it nothing is heard. */
+const silenceLevel = 0.01;
+
+/** Finds the words of a line by its durations, and the speech without the silence around it; undefined where it has no words. */
+export function placeSpeech(
+  line: SpelledLine,
+  { audio, samples }: Spoken,
+  { shiftSeconds, byLevel }: Borders,
+  rate: number,
+): PlacedSpeech | undefined {
+  const shift = shiftSeconds * rate;
+  const words = wordPlaces(line, samples, shift);
+  const first = words[0];
+  const last = words.at(-1);
+  if (!first || !last) return undefined;
+  const sound = byLevel ? soundIn(audio, rate) : { from: first.from, to: last.to };
+  const margin = Math.round(marginSeconds * rate);
+  const begin = Math.max(first.from - softBeginSeconds * rate, Math.min(first.from, sound.from));
+  const end = Math.max(last.from, Math.min(last.to + softEndSeconds * rate, sound.to));
+  const heardLast = { ...last, to: Math.min(last.to, end) };
+  return {
+    from: Math.max(0, Math.floor(begin) - margin),
+    to: Math.min(audio.length, Math.ceil(end) + margin),
+    fade: byLevel ? margin : 0,
+    words: [...words.slice(0, -1), heardLast],
+  };
+}
+
+/** Each token by the durations of its ids. */
+function wordPlaces({ tokens }: SpelledLine, samples: readonly number[], shift: number): WordPlace[] {
+  const places: WordPlace[] = [];
+  let at = shift;
+  for (const [index, token] of tokens.entries()) {
+    const from = Math.max(0, at);
+    at += samples[index] ?? 0;
+    if (token < 0) continue;
+    const to = Math.max(0, at);
+    const last = places.at(-1);
+    if (last?.token === token) places[places.length - 1] = { ...last, to };
+    else places.push({ token, from, to });
+  }
+  return places;
+}
+
+/** From the first to the last window that is not silent; all of it where every window is. */
+function soundIn(audio: Float32Array, rate: number): { from: number; to: number } {
+  const size = Math.max(1, Math.round(windowSeconds * rate));
+  const levels: number[] = [];
+  for (let at = 0; at < audio.length; at += size) levels.push(levelOf(audio.subarray(at, at + size)));
+  const threshold = silenceLevel * levels.reduce((most, level) => Math.max(most, level), 0);
+  const isHeard = (level: number) => level > threshold;
+  const from = levels.findIndex(isHeard);
+  if (from < 0) return { from: 0, to: audio.length };
+  return { from: from * size, to: Math.min(audio.length, (levels.findLastIndex(isHeard) + 1) * size) };
+}
+
+/** Root mean square. */
+function levelOf(samples: Float32Array): number {
+  let sum = 0;
+  for (const sample of samples) sum += sample * sample;
+  return Math.sqrt(sum / Math.max(1, samples.length));
+}

@@ -1,0 +1,68 @@
+/**
+ * A process that rewrites the graph of one Kokoro model and compares what both say; `rewrite.ts` starts it. ONNX Runtime is loaded here
+ * and not in the process that asks: its native code may end the one that it is in.
+ */
+import { createHash } from "node:crypto";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { convolutionsAsProducts } from "../neural/integer-convolutions.ts";
+import { KokoroModel } from "../neural/kokoro.ts";
+import type { WeightType } from "../neural/model-spec.ts";
+import { differenceOf, type Measured } from "./comparison.ts";
+import { lines } from "./lines.ts";
+import type { RewriteJob, RewriteOutcome } from "./rewrite.ts";
+
+const { spec, target } = JSON.parse(process.argv[2] ?? "null") as RewriteJob;
+const outcome = await rewrite();
+process.stdout.write(JSON.stringify(outcome));
+
+async function rewrite(): Promise<RewriteOutcome> {
+  const file = await readFile(spec.model);
+  const original = await measure(file);
+  const reasons: string[] = [];
+  for (const weights of ["int8", "uint8"] as const) {
+    const { model, convolutions } = convolutionsAsProducts(file, weights);
+    if (convolutions === 0)
+      return { kind: "none", reason: "its graph has no integer convolutions to rewrite" };
+    const rewritten = await measure(model);
+    const wrong = differenceOf(original, rewritten) ?? slowness(original, rewritten);
+    if (wrong === undefined) return write(model, weights, [original, rewritten]);
+    reasons.push(`with ${weights} ${wrong}`);
+  }
+  return { kind: "none", reason: reasons.join("; ") };
+}
+
+function slowness(original: Measured, rewritten: Measured): string | undefined {
+  return rewritten.realTimeFactor < original.realTimeFactor ? undefined : "it is not faster here";
+}
+
+async function measure(file: Buffer): Promise<Measured> {
+  const model = await KokoroModel.load(spec, file);
+  const manner = { speaker: 0, stretch: 1 };
+  const spelled = lines.map((line) => model.spell(line, 0));
+  try {
+    for (const line of spelled) await model.speak(line, manner); // the first time takes longer
+    const startedAt = performance.now();
+    const spoken: Measured["lines"][number][] = [];
+    for (const line of spelled) spoken.push(await model.speak(line, manner));
+    const seconds = (performance.now() - startedAt) / 1000;
+    const samples = spoken.reduce((sum, { audio }) => sum + audio.length, 0);
+    return { lines: spoken, realTimeFactor: (seconds * spec.rate) / samples };
+  } finally {
+    await model.close();
+  }
+}
+
+async function write(
+  model: Buffer,
+  weights: WeightType,
+  [original, rewritten]: readonly [Measured, Measured],
+): Promise<RewriteOutcome> {
+  await writeFile(`${target}.new`, model);
+  await rename(`${target}.new`, target);
+  return {
+    kind: "rewritten",
+    weights,
+    sha256: createHash("sha256").update(model).digest("hex"),
+    realTimeFactors: { original: original.realTimeFactor, rewritten: rewritten.realTimeFactor },
+  };
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import {
+  exactBorders,
+  Line,
+  melodyMarks,
+  type NeuralModel,
+  neuralReach,
+  type SpelledLine,
+} from "../../../server/engine/neural/neural-model.ts";
+import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
+import type { Token, TokenTime } from "../../../server/speech.ts";
+
+const samplesOfId = 100;
+
+/** Says each letter in a tenth of a second; it knows small letters, blanks and marks. */
+class LetterModel implements NeuralModel {
+  readonly rate = 1000;
+  readonly reach = neuralReach;
+  readonly borders = exactBorders;
+  readonly maxSymbols: number;
+  /** What it was asked to say. */
+  readonly lines: string[] = [];
+
+  constructor(maxSymbols: number) {
+    this.maxSymbols = maxSymbols;
+  }
+
+  spell(words: Parameters<NeuralModel["spell"]>[0]): SpelledLine {
+    const line = new Line();
+    for (const [place, { token, sounds, after }] of words.entries()) {
+      if (place > 0) line.add([32], -1);
+      for (const letter of sounds.join("").replace(/[^a-z]/g, "")) line.add([letter.charCodeAt(0)], token);
+      for (const mark of melodyMarks(after)) line.add([mark.charCodeAt(0)], -1);
+    }
+    return line;
+  }
+
+  async speak({ ids }: SpelledLine) {
+    this.lines.push(String.fromCharCode(...ids));
+    return {
+      audio: new Float32Array(ids.length * samplesOfId).fill(0.5),
+      samples: ids.map(() => samplesOfId),
+    };
+  }
+}
+
+async function say(text: string, model: LetterModel) {
+  const tokens = text.split(" ").map((written): Token => {
+    const [, word = "", after = ""] = /^(.*?)([.,!?]*)$/.exec(written) ?? [];
+    return { text: word, before: "", after, stretch: 1, sounds: [...word] };
+  });
+  const times: TokenTime[] = [];
+  let samples = 0;
+  const sink = {
+    audio: (piece: Int16Array) => {
+      samples += piece.length;
+      return true;
+    },
+    times: (told: readonly TokenTime[]) => {
+      times.push(...told);
+      return true;
+    },
+  };
+  const voice = { kind: "neural", speaker: 0 } as const;
+  await neuralSynthesizer(model)({ voice, tokens, stretch: 1, pitch: 1 }, sink);
+  return { lines: model.lines, times, samples };
+}
+
+describe("a text that is too long for the model", () => {
+  test("is split where its last phrase ends", async () => {
+    const { lines, times } = await say("one, two three, four five six.", new LetterModel(22));
+    expect(lines).toEqual(["one, two three,", "four five six."]);
+    expect(times.map(({ token }) => token)).toEqual([0, 1, 2, 3, 4, 5]);
+  });
+
+  test("is split between two words where no phrase ends", async () => {
+    const { lines } = await say("aaaa bbbb cccc dddd", new LetterModel(9));
+    expect(lines).toEqual(["aaaa bbbb", "cccc dddd"]);
+  });
+
+  test("is split inside a word that is longer than the model can say, of which nothing is lost", async () => {
+    const { lines, times } = await say("abcdefghijklmnop.", new LetterModel(6));
+    expect(lines.join("")).toBe("abcdefghijklmnop.");
+    expect(new Set(times.map(({ token }) => token))).toEqual(new Set([0]));
+  });
+
+  test("has a pause where it was split at the end of a phrase, and its times count it", async () => {
+    const split = await say("one, two.", new LetterModel(5));
+    expect(split.lines).toEqual(["one,", "two."]);
+    const [first, second] = split.times;
+    expect((second?.start ?? 0) - (first?.end ?? 0)).toBeGreaterThan(0.13);
+    expect(split.times.at(-1)?.end).toBeLessThanOrEqual(split.samples / 1000);
+  });
+});
+
+test("a word of which the model knows no sound is left out, and nothing is asked of the model for it", async () => {
+  const { lines, times, samples } = await say("ЖЖ", new LetterModel(50));
+  expect([lines, times, samples]).toEqual([[], [], 0]);
+});
