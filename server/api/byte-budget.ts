@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "../clock.ts";
 import { Failure } from "../errors.ts";
 
 /**
@@ -28,7 +29,7 @@ interface Waiting {
   readonly grant: () => void;
 }
 
-export function createByteBudget(totalBytes: number, waitMs: number): ByteBudget {
+export function createByteBudget(totalBytes: number, waitMs: number, clock: Clock = systemClock): ByteBudget {
   let held = 0;
   const line: Waiting[] = [];
   /** In the order of their coming. */
@@ -50,7 +51,7 @@ export function createByteBudget(totalBytes: number, waitMs: number): ByteBudget
   const wait = (bytes: number, hold: () => void, abandoned: AbortSignal) =>
     new Promise<void>((resolve, reject) => {
       const end = (settle: () => void) => {
-        clearTimeout(timer);
+        cancelTimer();
         abandoned.removeEventListener("abort", giveUp);
         settle();
       };
@@ -63,7 +64,7 @@ export function createByteBudget(totalBytes: number, waitMs: number): ByteBudget
         end(resolve);
       };
       const waiting = { bytes, grant };
-      const timer = setTimeout(giveUp, waitMs);
+      const cancelTimer = clock.after(waitMs, giveUp);
       abandoned.addEventListener("abort", giveUp);
       line.push(waiting);
     });

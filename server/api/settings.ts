@@ -75,8 +75,6 @@ export interface ValkeySettings {
   readonly passwordFile: string | undefined;
   readonly caFile: string | undefined;
   readonly prefix: string;
-  /** Longest wait for an answer; 50 unless given. */
-  readonly answerWithinMs?: number;
 }
 
 export type RoutingSource =

@@ -159,13 +159,13 @@ export async function startApiTier(
     log,
     clock,
   });
-  const quotas = await openQuotas(settings, files, metrics, log);
+  const quotas = await openQuotas(settings, files, metrics, log, clock);
   const limits = { ...defaultLimits, ...settings.limits };
   const app = buildApp({
     log,
     limits,
     trustedProxies: settings.trustedProxies ?? [],
-    memory: createByteBudget(limits.heldBytes, limits.heldWaitMs),
+    memory: createByteBudget(limits.heldBytes, limits.heldWaitMs, clock),
     voices,
     keys: joinKeys(settings, files.keys, followed, log),
     keyLimits: settings.keyLimits,
@@ -354,6 +354,7 @@ async function openQuotas(
   files: Files,
   metrics: Metrics,
   log: Log,
+  clock: Clock,
 ): Promise<Quotas> {
   const shared =
     valkey &&
@@ -364,6 +365,7 @@ async function openQuotas(
       windowSeconds,
       points: countOnly,
       log,
+      clock,
       onAway: (isAway) => metrics.sharedLimitsAway(isAway),
     }));
   return createQuotas({ defaults: keyLimits, shared });

@@ -34,14 +34,12 @@ export interface SharedLimitsOptions {
   readonly log: Log;
   readonly onAway: (isAway: boolean) => void;
   readonly leaseSeconds?: number;
-  /** Longest wait for an answer; 50 unless given. */
-  readonly answerWithinMs?: number;
   /** The system's unless given. */
   readonly clock?: Clock;
 }
 
 /** Longest wait for an answer, once; after that nothing is asked for a while. */
-const usualAnswerWithinMs = 50;
+const answerWithinMs = 50;
 const askAgainAfterMs = 1_000;
 const usualLeaseSeconds = 30;
 const longestReconnectMs = 2_000;
@@ -154,7 +152,7 @@ interface Link {
 
 /** Logs once when the server goes away, and once when it is back. */
 function link(redis: Redis, options: SharedLimitsOptions): Link {
-  const { log, onAway, answerWithinMs = usualAnswerWithinMs, clock = systemClock } = options;
+  const { log, onAway, clock = systemClock } = options;
   let connectionError: Error | undefined;
   redis.on("error", (error: Error) => {
     connectionError = error; // told by the first command that misses the connection, and not at each attempt

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { rawRequest, routeTo, sampleOf, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
+import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { sendEvery } from "../../support/peers.ts";
 import {
   type Call,
@@ -152,14 +153,17 @@ describe("a body that is not what its headers say", () => {
 
   it("shorter, with the connection reset, harms nobody", async () => {
     const before = descriptorsOf(api.pid);
-    const caller = new Caller();
-    caller.socket.write(
-      `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "content-length: 100"])}`,
-    );
-    await eventually("its body is waited for", () => caller.read.startsWith("HTTP/1.1 100 Continue"));
-    caller.socket.write('{"speaker"');
-    caller.socket.resetAndDestroy();
-    await eventually("its connection is gone", () => descriptorsOf(api.pid) <= before);
+    for (let i = 0; i < 5; i++) {
+      const caller = new Caller();
+      caller.socket.write(
+        `POST /v1/svc-tts HTTP/1.1\r\n${headersOf(["expect: 100-continue", "content-length: 100"])}`,
+      );
+      await eventually("its body is waited for", () => caller.read.startsWith("HTTP/1.1 100 Continue"));
+      caller.socket.write('{"speaker"');
+      caller.socket.resetAndDestroy();
+    }
+    // one or two may have been opened to the model meanwhile
+    await eventually("their connections are gone", () => descriptorsOf(api.pid) <= before + 2);
     await expectHealthy();
     expect(api.said()).not.toContain("unforeseen");
   });
@@ -266,11 +270,15 @@ describe("many at once", () => {
         await Promise.all(callers.map(({ closed }) => closed));
       }
     };
-    await wave();
-    await eventually("none is in flight", async () => (await inFlight()) === 0);
     const descriptors = descriptorsOf(api.pid);
-    await wave();
-    await eventually("no connection is left", () => descriptorsOf(api.pid) <= descriptors);
+    for (const number of ["first", "second"]) {
+      await wave();
+      // a connection to the model may stay open
+      await eventually(
+        `the connections of the ${number} wave are closed`,
+        () => descriptorsOf(api.pid) <= descriptors + 10,
+      );
+    }
     expect(await inFlight()).toBe(0);
   });
 });
@@ -280,11 +288,14 @@ describe("what is held at once is bounded", () => {
   /** Which the test opens. */
   let gate = Promise.withResolvers<void>();
   const heldBytes = 8 * mebibyte;
-  const start = async (heldWaitMs: number) => {
+  /** Nobody's wait ends but by this clock. */
+  let clock = new FakeClock();
+  const start = async () => {
+    clock = new FakeClock();
     gate = Promise.withResolvers<void>();
     const timing = { firstAudioTimeoutMs: 600_000, stallTimeoutMs: 600_000 }; // the gate decides
-    const limits = { heldBytes, heldWaitMs };
-    small = await startTestApi({ arcana: routeTo(model.url) }, { limits, timing });
+    const limits = { heldBytes, heldWaitMs: 1_000 };
+    small = await startTestApi({ arcana: routeTo(model.url) }, { limits, timing }, { clock });
   };
   afterEach(async () => {
     gate.resolve();
@@ -305,7 +316,7 @@ describe("what is held at once is bounded", () => {
   };
 
   it("with large bodies: as many as fit are taken, and the others get their turn", async () => {
-    await start(600_000);
+    await start();
     let [now, most] = [0, 0];
     const speak = speakTone(0.1);
     model.script = async (call) => {
@@ -323,7 +334,7 @@ describe("what is held at once is bounded", () => {
   });
 
   it("with large bodies: who waited long enough is told to come back", async () => {
-    await start(50);
+    await start();
     let now = 0;
     model.script = (call) => {
       now++;
@@ -334,16 +345,21 @@ describe("what is held at once is bounded", () => {
       fitting.push(send());
       await eventually(`${count} are with the model`, () => now === count);
     }
-    const late = await send();
-    expect(late.status).toBe(503);
-    expect(late.headers.get("retry-after")).toBe("2");
+    let late: Response | undefined;
+    const waiting = send().then((answer) => {
+      late = answer;
+    });
+    await eventuallyOn(clock, "its time is over", () => late !== undefined, 100);
+    await waiting;
+    expect(late?.status).toBe(503);
+    expect(late?.headers.get("retry-after")).toBe("2");
     gate.resolve();
     for (const { status } of await Promise.all(fitting)) expect(status).toBe(200);
     expect((await send()).status).toBe(200);
   });
 
   it("with large JSON answers: those that fit are whole, and who comes last gives up its room", async () => {
-    await start(600_000);
+    await start();
     const seconds = 25;
     const second = new Int16Array(24_000);
     const piece = (call: Call) => call.send({ kind: "audio", samples: second }); // 48,000 bytes of WAV

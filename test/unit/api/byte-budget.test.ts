@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createByteBudget } from "../../../server/api/byte-budget.ts";
-import { settle } from "../../support/fake-clock.ts";
+import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 describe("the memory that requests share", () => {
   it("is held until it is freed, and freed once", async () => {
@@ -32,11 +32,13 @@ describe("the memory that requests share", () => {
   });
 
   it("is refused after a bounded wait, and whoever stood behind goes on", async () => {
-    const budget = createByteBudget(100, 20);
+    const clock = new FakeClock();
+    const budget = createByteBudget(100, 20, clock);
     const [first, late, behind] = [budget.open(), budget.open(), budget.open()];
     await first.take(60);
     const refused = late.take(90);
     const served = behind.take(10);
+    void clock.advance(20);
     await expect(refused).rejects.toMatchObject({ code: "overloaded", status: 503, retryAfterSeconds: 2 });
     await served;
     expect(budget.heldBytes()).toBe(70);
