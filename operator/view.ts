@@ -271,11 +271,12 @@ export class ClusterView {
 
 const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
 
-/** By the TtsDeployment that they belong to, and pods by their pool too. */
+/** By the TtsDeployment that they belong to, and pods by their pool too. A pool's spec names it, which nobody can change, unlike a label. */
 function groupsOf(object: Manifest): string[] {
   const { namespace, labels: found = {} } = object.metadata;
   if (!groupedKinds.has(object.kind)) return [];
-  const deployment = found[labels.deployment];
+  const { deployment: named } = (object as { readonly spec?: { readonly deployment?: string } }).spec ?? {};
+  const deployment = object.kind === "TtsModelPool" ? named : found[labels.deployment];
   if (deployment === undefined) return [];
   const group = `${object.kind}/${namespace}/${deployment}`;
   return object.kind === "Pod" ? [`${group}/${found[labels.pool] ?? ""}`] : [group];

@@ -96,9 +96,14 @@ function isSettledBy({ object, gone = false }: Pick<Change, "object" | "gone">):
   return gone || observedGeneration === object.metadata.generation;
 }
 
-function ownerOf({ metadata }: Manifest): string | undefined {
-  const deployment = metadata.labels?.[labels.deployment];
-  return deployment === undefined ? undefined : `${metadata.namespace}/${deployment}`;
+/** The TtsDeployment of one of our own objects. Labels come last: anybody may have changed them, and the owner's pass has to restore them. */
+function ownerOf(object: Manifest): string | undefined {
+  const { namespace, labels: found } = object.metadata;
+  const controller = controllerOf(object);
+  const pool = object.kind === "TtsModelPool" ? (object as Partial<TtsModelPool>) : undefined;
+  const owner = controller?.kind === "TtsDeployment" ? controller.name : found?.[labels.deployment];
+  const name = pool?.spec?.deployment ?? owner;
+  return name === undefined ? undefined : `${namespace}/${name}`;
 }
 
 /**
@@ -150,8 +155,8 @@ function withSiblings(view: Known, object: Manifest, ...own: string[]): string[]
   return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
 }
 
-function deploymentOf({ metadata }: Manifest): string {
-  return `${metadata.namespace}/${metadata.labels?.[labels.deployment] ?? ""}`;
+function deploymentOf(object: Manifest): string {
+  return ownerOf(object) ?? `${object.metadata.namespace}/`;
 }
 
 function podKeys({ metadata }: Manifest): string[] {

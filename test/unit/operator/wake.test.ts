@@ -58,6 +58,27 @@ it("wakes who is concerned by a pool that is gone, whatever had been seen of it"
   expect(keys.toSorted()).toEqual(everything);
 });
 
+const relabeled = { labels: { [labels.deployment]: "other" }, ownerReferences: [owner] };
+const parent = { ...owner, kind: "TtsModelPool", name: "demo-mist" };
+
+it.each([
+  ["a pool", object("TtsModelPool", "demo-mist", relabeled)],
+  [
+    "a canary",
+    {
+      ...object("TtsModelPool", "demo-mist-canary", { ...relabeled, ownerReferences: [parent] }),
+      spec: { deployment: "demo" },
+    },
+  ],
+])("wakes the owner of %s whose labels somebody changed", (_what, found) => {
+  expect(wakes(found)).toEqual(everything);
+});
+
+it("wakes the owner of a token whose labels somebody changed", () => {
+  const token = object("Secret", "demo-token", relabeled);
+  expect(keysOfSecret(view, secrets, "ns/demo-token", token).toSorted()).toEqual(everything);
+});
+
 it.each([
   ["that a TtsDeployment names", "license", object("Secret", "license"), everything],
   ["that a TtsDeployment names, when it is gone", "license", undefined, everything],
