@@ -176,6 +176,15 @@ export function resourceMetrics(
     },
   );
   gauge(
+    "svc_tts_operator_not_ready_reason",
+    "1 with the reason of the condition Ready for each TtsDeployment that is not ready; absent for the others",
+    ["reason"],
+    (metric, labels, { conditions }) => {
+      const ready = conditions.find(({ type }) => type === "Ready");
+      if (ready?.status === "False") metric.set({ ...labels, reason: ready.reason }, 1);
+    },
+  );
+  gauge(
     "svc_tts_operator_license_expiry_timestamp_seconds",
     "When the license expires, in seconds since the epoch; absent without a license that can be read",
     [],

@@ -39,6 +39,12 @@ describe("the alerts", () => {
     ["who forgets a week", "7 * 86400", "3 * 86400"],
     ["who forgets that the issuer answered another pod", '~"good|revoked"', '="revoked"'],
     ["who does not notice that nobody is there", " or vector(0)", ""],
+    ["who takes pods that start for a refused object", "AdmissionDenied|", "AdmissionDenied|PodsNotReady|"],
+    [
+      "who looks at one process of the operator alone",
+      "max by (kind, namespace)",
+      "max by (kind, namespace, pod)",
+    ],
   ])("are held by tests that fail for one %s", async (_what, from, to) => {
     await expect(testChanged(from, to)).rejects.toThrow(/FAILED/);
   });

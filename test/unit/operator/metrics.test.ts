@@ -63,6 +63,27 @@ test("requests are counted by code, and as <error> without an answer", async () 
   ).toBe(1);
 });
 
+test("the reason is shown of a TtsDeployment that is not ready, and of no other", async () => {
+  const statusWith = (status: string, reason: string) =>
+    ({
+      license: { state: "valid" },
+      conditions: [{ type: "Ready", status, reason }],
+      models: [],
+    }) as unknown as TtsDeploymentStatus;
+  let status = statusWith("False", "AdmissionDenied");
+  const registry = operatorMetrics({
+    leading: () => true,
+    deployments: () => [{ ...ttsDeployment(), status }],
+    failingWatches: () => [],
+  });
+  const shown = (reason: string) =>
+    measured(registry, "svc_tts_operator_not_ready_reason", { namespace: "ns", name: "demo", reason });
+  expect(await shown("AdmissionDenied")).toBe(1);
+  status = statusWith("True", "Serving");
+  expect(await shown("AdmissionDenied")).toBeUndefined();
+  expect(await shown("Serving")).toBeUndefined();
+});
+
 test("statuses are told by the leader alone, and the grace counts down", async () => {
   const license = { state: "grace", expiresAt: "2026-01-01T00:00:00Z", graceUntil: "2026-01-04T00:00:00Z" };
   const status = {
