@@ -1,0 +1,227 @@
+/** The changes that another client may make to an object that the operator applied, as JSON Patch (RFC 6902). */
+import { isDeepStrictEqual } from "node:util";
+import { fieldManager } from "../../config/contract/names.ts";
+import { type Fields, hasKeys, isMap, type Json } from "../../operator/cluster/owned.ts";
+import type { Manifest } from "../../operator/manifest.ts";
+
+export interface PatchOperation {
+  readonly op: "add" | "remove" | "replace";
+  /** A JSON Pointer (RFC 6901). */
+  readonly path: string;
+  readonly value?: unknown;
+}
+
+export interface ChildChange {
+  /** As `/spec/ports/0/port changed`. */
+  readonly name: string;
+  /** Patches that do the same with other values; the API server may refuse some of them for their value. */
+  readonly alternatives: readonly (readonly PatchOperation[])[];
+}
+
+export interface ChildAddition extends ChildChange {
+  /** The list or the map that gets another entry, without positions: `spec.ports`. */
+  readonly field: string;
+}
+
+type Place = readonly (string | number)[];
+
+/** What tells whose an object is: the operator does not touch an object that it does not own. */
+const isOwnership = (path: string) =>
+  path.startsWith("/metadata/ownerReferences") && !path.endsWith("/blockOwnerDeletion");
+
+/**
+ * The fields of `live` that the operator applied, in their places. Items of others leave holes in the lists, so that the positions in both
+ * objects are the same.
+ */
+export function appliedPart(live: Manifest): Json {
+  const entry = live.metadata.managedFields?.find(
+    ({ manager, operation, subresource }) =>
+      manager === fieldManager && operation === "Apply" && (subresource ?? "") === "",
+  );
+  if (entry?.fieldsV1 === undefined)
+    throw new Error(`the operator never applied ${live.kind} ${live.metadata.name}`);
+  return partOf(entry.fieldsV1 as Fields, live) as Json;
+}
+
+function partOf(fields: Fields, live: unknown): unknown {
+  const keys = Object.keys(fields).filter((key) => key !== ".");
+  if (keys.length === 0) return live;
+  if (Array.isArray(live)) return live.map((item) => partOfItem(fields, keys, item));
+  const named = keys.filter((key) => key.startsWith("f:")).map((key) => [key, key.slice(2)] as const);
+  return Object.fromEntries(
+    named
+      .filter(([, name]) => isMap(live) && live[name] !== undefined)
+      .map(([key, name]) => [name, partOf(fields[key] ?? {}, (live as Json)[name])]),
+  );
+}
+
+/** Undefined for an item of somebody else. */
+function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unknown {
+  const key = keys.find((one) =>
+    one.startsWith("k:") && isMap(item)
+      ? hasKeys(item, JSON.parse(one.slice(2)) as Json)
+      : one === `v:${JSON.stringify(item)}`,
+  );
+  return key === undefined ? undefined : partOf(fields[key] ?? {}, item);
+}
+
+/**
+ * Every value, map key and list item of `part` changed and removed by itself; where several items of a list have the same field, also all of
+ * these at once.
+ */
+export function changesOf(part: Json): ChildChange[] {
+  const places = [...placesOf(part)].filter((place) => !isOwnership(pointerTo(place)));
+  const shapes = Object.values(Object.groupBy(places, listedShapeOf)).filter((shape) => shape !== undefined);
+  const together = shapes.filter(({ length }) => length > 1);
+  return [...places.map((place) => [place]), ...together].flatMap((group) => changesAt(part, group));
+}
+
+/** One more entry in every list and every map of `part`. */
+export function additionsTo(part: Json): ChildAddition[] {
+  const open = [...placesOf(part)].filter((place) => {
+    const value = valueAt(part, place);
+    return !isOwnership(pointerTo(place)) && (Array.isArray(value) || isMap(value));
+  });
+  return open.flatMap((place) => additionAt(part, place));
+}
+
+/** A copy of the object, changed. */
+export function patched(object: Manifest, operations: readonly PatchOperation[]): Manifest {
+  const copy = structuredClone(object);
+  for (const { op, path, value } of operations) {
+    const names = path.split("/").slice(1).map(unescaped);
+    const last = names.pop() ?? "";
+    const parent = names.reduce<unknown>((inner, name) => (inner as Json)[name], copy);
+    if (Array.isArray(parent)) changeList(parent, { op, last, value });
+    else if (op === "remove") delete (parent as Json)[last];
+    else (parent as Json)[last] = value;
+  }
+  return copy;
+}
+
+function changeList(
+  list: unknown[],
+  { op, last, value }: Pick<PatchOperation, "op" | "value"> & { last: string },
+) {
+  if (last === "-") list.push(value);
+  else list.splice(Number(last), op === "add" ? 0 : 1, ...(op === "remove" ? [] : [value]));
+}
+
+/** Objects and lists come before what is in them. */
+function* placesOf(value: unknown, place: Place = []): Generator<Place> {
+  if (value === undefined || value === null) return;
+  // what is in metadata is changed by itself, never all of it
+  if (place.length > 0 && pointerTo(place) !== "/metadata") yield place;
+  if (typeof value !== "object") return;
+  for (const [name, inner] of Object.entries(value))
+    yield* placesOf(inner, [...place, Array.isArray(value) ? Number(name) : name]);
+}
+
+function changesAt(part: Json, places: readonly Place[]): ChildChange[] {
+  const [first = []] = places;
+  const name = places.length === 1 ? pointerTo(first) : `every ${listedShapeOf(first)}`;
+  const others = places.map((place) => [...otherValues(valueAt(part, place)), ...valuesBeside(part, place)]);
+  const count = Math.max(...others.map(({ length }) => length));
+  const changed = Array.from({ length: count }, (_, i) =>
+    places.map((place, at): PatchOperation => {
+      const values = others[at] ?? [];
+      return { op: "replace", path: pointerTo(place), value: values[i] ?? values.at(-1) };
+    }),
+  );
+  // from the end, so that an item that is removed moves none that is still to come
+  const removed = places
+    .toReversed()
+    .map((place): PatchOperation => ({ op: "remove", path: pointerTo(place) }));
+  return [
+    ...(count === 0 ? [] : [{ name: `${name} changed`, alternatives: changed }]),
+    { name: `${name} removed`, alternatives: [removed] },
+  ];
+}
+
+/** Words of the API's enumerations and forms of its other strings, for fields that do not take any text. */
+const words =
+  "2 2s 10.0.0.2 10.0.2.0/24 10% YQ== v1 metadata.uid https://10.0.0.2 grpc http/protobuf Always Exact Equal NotIn NoExecute UDP Recreate NodePort Egress Pods Min Value Unconfined HTTPS Wait External DoNotSchedule none mini".split(
+    " ",
+  );
+
+/** Several, since a field may not take each of them; none for what holds others. */
+function otherValues(value: unknown): unknown[] {
+  if (typeof value === "number") return [value + 1, value - 1, value * 2];
+  if (typeof value === "boolean") return [!value];
+  if (typeof value !== "string") return [];
+  return [`${value}x`, ...words.filter((word) => word !== value)];
+}
+
+/** What the other items of the list have there: names of volumes are known to the API server, others are refused. */
+function valuesBeside(part: Json, place: Place): unknown[] {
+  const [index, field] = place.slice(-2);
+  if (typeof index !== "number" || typeof field !== "string") return [];
+  const own = valueAt(part, place);
+  const items = valueAt(part, place.slice(0, -2)) as unknown[];
+  const beside = items.filter(isMap).map((item) => item[field]);
+  return typeof own === "string" ? beside.filter((value) => typeof value === "string" && value !== own) : [];
+}
+
+function additionAt(part: Json, place: Place): ChildAddition[] {
+  const value = valueAt(part, place);
+  const path = pointerTo(place);
+  const entries = Array.isArray(value)
+    ? otherItems(value).map((item): PatchOperation => ({ op: "add", path: `${path}/-`, value: item }))
+    : otherEntries.map(
+        ([name, text]): PatchOperation => ({
+          op: "add",
+          path: `${path}/${escaped(name)}`,
+          value: text,
+        }),
+      );
+  if (entries.length === 0) return [];
+  return [{ name: `${path} extended`, field: shapeOf(place), alternatives: entries.map((entry) => [entry]) }];
+}
+
+/** The keys of labels, of ConfigMaps and of Secrets; an object that is no map keeps none of them. */
+const otherEntries = [
+  ["example.com/theirs", "1"],
+  ["theirs", "YQ=="],
+] as const;
+
+/** Like the last item, under other keys. */
+function otherItems(list: readonly unknown[]): unknown[] {
+  const last = list.findLast((item) => item !== undefined);
+  if (!isMap(last)) return otherValues(last);
+  const scalars = Object.entries(last).filter(([, value]) => otherValues(value).length > 0);
+  const changed = (names: readonly string[], choice: number) => ({
+    ...structuredClone(last),
+    ...Object.fromEntries(
+      scalars
+        .filter(([name]) => names.includes(name))
+        .map(([name, value]) => [name, otherValues(value)[choice]]),
+    ),
+  });
+  const numbers = scalars.filter(([, value]) => typeof value === "number").map(([name]) => name);
+  const each = scalars.flatMap(([name, value]) =>
+    otherValues(value).map((_, choice) => changed([name], choice)),
+  );
+  const others = [changed(["name", ...numbers], 0), ...each];
+  return [...others.filter((item) => !isDeepStrictEqual(item, last)), structuredClone(last)];
+}
+
+function valueAt(object: unknown, place: Place): unknown {
+  return place.reduce<unknown>((inner, name) => (inner as Json)[name], object);
+}
+
+/** Without positions, as `spec.ports.name`. */
+function shapeOf(place: Place): string {
+  return place.filter((part) => typeof part === "string").join(".");
+}
+
+/** With a mark for each position, as `spec.ports.[].name`. */
+function listedShapeOf(place: Place): string {
+  return place.map((part) => (typeof part === "string" ? part : "[]")).join(".");
+}
+
+function pointerTo(place: Place): string {
+  return place.map((part) => `/${escaped(String(part))}`).join("");
+}
+
+const escaped = (name: string) => name.replaceAll("~", "~0").replaceAll("/", "~1");
+const unescaped = (name: string) => name.replaceAll("~1", "/").replaceAll("~0", "~");
