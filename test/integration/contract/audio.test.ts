@@ -85,9 +85,11 @@ async function audioOf(answer: Response, form: Form): Promise<Buffer> {
     return Buffer.from(body.audioContent, "base64");
   }
   const events = parseEvents(await answer.text());
-  const names = events.map(({ name }) => name);
-  expect(names.slice(-2)).toEqual(["timestamps", "done"]);
-  expect(new Set(names.slice(0, -2))).toEqual(new Set(["chunk"]));
+  expect(events.slice(-2).map(({ name }) => name)).toEqual(["timestamps", "done"]);
+  const chunks = events
+    .slice(0, -2)
+    .map(({ name, data }) => [name, ...Object.keys(data as object)].join(" "));
+  expect(new Set(chunks)).toEqual(new Set(["chunk data"]));
   return joinChunks(events);
 }
 

@@ -52,7 +52,11 @@ async function startOver(
   environment: ApiEnvironment = {},
 ): Promise<TestApi> {
   const routes = routeTo(...models.map(({ url }) => url));
-  const api = await startTestApi({ mist: routes, mistv2: routes, arcana: routes }, settings, environment);
+  const api = await startTestApi(
+    { mist: routes, mistv2: routes, arcana: routes },
+    { drainSeconds: 600, ...settings }, // longer than any of these takes to end by itself
+    environment,
+  );
   open.push(api);
   return api;
 }
@@ -218,14 +222,15 @@ describe("a model that fails", () => {
   });
 
   it("that is not there is a 503, and one that never speaks a 504", async () => {
-    const { api, model } = await start(() => undefined, {
+    const { api: impatient, model } = await start(() => undefined, {
       timing: { firstAudioTimeoutMs: 200 },
     });
-    const silent = await api.post(arcana, { accept: "audio/wav" });
+    const silent = await impatient.post(arcana, { accept: "audio/wav" });
     expect(await silent.json()).toMatchObject({ status: 504, code: "deadline_exceeded" });
     held.exercised("504");
+    const patient = await startOver([model]);
     await model.close();
-    const gone = await api.post(arcana, { accept: "audio/wav" });
+    const gone = await patient.post(arcana, { accept: "audio/wav" });
     expect(await gone.json()).toMatchObject({ status: 503, code: "model_unreachable" });
     expect(gone.headers.get("retry-after")).toBeTruthy();
   });
@@ -265,17 +270,23 @@ describe("a server that shuts down", () => {
 
   it("finishes the running stream, refuses new work, and then is gone", async () => {
     const release = Promise.withResolvers<void>();
-    const { api } = await start(speakUntil(release.promise));
+    const { api } = await start(async (call) => {
+      await call.head(24_000);
+      await call.tone(2400, 24_000);
+      await release.promise;
+      await call.tone(2400, 24_000);
+      await call.end(4800);
+    });
     const running = await api.post(arcana, { accept: "audio/wav" });
     const stopped = stop(api);
     await eventually("new connections are refused", () => refusesConnections(api.url));
     release.resolve();
-    expect((await running.arrayBuffer()).byteLength).toBe(44 + 2 * 2400);
+    expect((await running.arrayBuffer()).byteLength).toBe(44 + 2 * 4800);
     await stopped;
   });
 
   it("serves what comes on a kept connection for a last while, and asks the caller to come anew", async () => {
-    const { api } = await start(speakTone(0.1), { timing: { farewellMs: 5_000 } });
+    const { api } = await start(speakTone(0.1), { timing: { farewellMs: 300_000 } });
     expect((await api.post(arcana, { accept: "audio/wav" })).headers.get("connection")).toBe("keep-alive");
     const stopped = stop(api);
     expect((await fetch(`${api.url}/ready`)).status).toBe(503);
@@ -288,7 +299,7 @@ describe("a server that shuts down", () => {
 
   it("serves who was not told to close the connection, as the stream on it had begun before", async () => {
     const release = Promise.withResolvers<void>();
-    const timing = { farewellMs: 300, lastPauseMs: 4_000 };
+    const timing = { farewellMs: 300, lastPauseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });
     // one connection: the second request waits for the first one's end, and is sent at once
     const caller = new Client(api.url, { pipelining: 1 });

@@ -3,6 +3,7 @@ import type { Encoder } from "../../../server/audio/encoder.ts";
 import { createMp3Encoder, mp3FileHeader, mp3RateFor } from "../../../server/audio/mp3.ts";
 import { createOpusEncoder, opusRates } from "../../../server/audio/opus.ts";
 import { decodeAudio, likenessDb, toneOf } from "../../support/audio.ts";
+import { turnOf } from "../../support/seed.ts";
 
 /** A tone that grows louder, so that a shift in time shows. */
 function sweep(count: number, rate: number): Int16Array {
@@ -30,8 +31,9 @@ const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 
 
 describe("an MP3 file", () => {
   it.each(mp3Rates)("at %i Hz is as long as the speech to the sample, and nowhere shifted", async (rate) => {
-    // one rate of each version of MPEG, of which the others differ in nothing else
-    const edges = [8000, 24_000, 48_000].includes(rate) ? [1700, 576 * 20, 1152 * 13 - 1] : [];
+    // in each run one rate of each version of MPEG
+    const isTurn = mp3Rates.indexOf(rate) % 3 === turnOf(3);
+    const edges = isTurn ? [1700, 576 * 20, 1152 * 13 - 1] : [];
     for (const count of [rate + 123, ...edges]) {
       const samples = sweep(count, rate);
       const audio = encodeAll(await createMp3Encoder(rate), samples, Math.floor(rate / 10));
@@ -67,7 +69,8 @@ describe("an Ogg Opus file", () => {
     "of %i Hz is as long as the speech by its granules, and nowhere shifted",
     async (rate) => {
       const frame = rate / 50;
-      const edges = [8000, 24_000].includes(rate) ? [7, frame * 20, frame * 60 - rate * 0.0065, 0] : [];
+      const isTurn = opusRates.indexOf(rate) % 2 === turnOf(2);
+      const edges = isTurn ? [7, frame * 20, frame * 60 - rate * 0.0065, 0] : [];
       for (const count of [rate + 123, ...edges]) {
         const samples = sweep(count, rate);
         const file = encodeAll(await createOpusEncoder(rate, 7), samples, Math.floor(rate / 10) + 1);

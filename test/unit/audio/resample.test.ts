@@ -48,7 +48,7 @@ function toneToNoise(samples: Float64Array, frequency: number, rate: number): { 
 }
 
 describe("the resampler", () => {
-  const ins = [7, 8000, 16_000, 22_050, 24_000, 48_000]; // those of engines, and an odd one
+  const ins = [1, 7, 8000, 16_000, 22_050, 24_000, 48_000, 96_000]; // those of engines, and odd ones
   const outs = [
     1, 3, 4000, 8000, 9999, 11_025, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000, 383_999, 384_000,
   ];
