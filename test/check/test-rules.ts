@@ -80,6 +80,14 @@ function shortCall(
   return limited && isShort(last) ? `gives ${name} less than 30 s` : undefined;
 }
 
+const limitOfFile = forEachNode((node) => {
+  if (node.type !== "CallExpression" || calleeName(node) !== "vi.setConfig") return undefined;
+  const limit = ["testTimeout", "hookTimeout"].find((name) => propertyOf(node.arguments[0], name));
+  return (
+    limit && `sets ${limit} for a file: PATIENCE does not lengthen it. Leave limits to vitest.config.ts.`
+  );
+});
+
 const timers = ["setTimeout", "setInterval", "scheduler", "*"];
 const whySleep =
   "a fixed time is too short on a busy machine and wasted on a fast one. Wait for a fact by `eventually`, move a FakeClock, or judge from what was recorded. A fake peer that must answer late takes its time by test/support/peers.ts.";
@@ -123,7 +131,7 @@ function hasNumber(node: Node, constants: ReadonlyMap<string, number>): boolean 
   return (numberOf(node, constants) ?? 0) !== 0;
 }
 
-export const testRules = { waitLimit, fixedSleep, stopwatch, portLiteral };
+export const testRules = { waitLimit, limitOfFile, fixedSleep, stopwatch, portLiteral };
 
 /** Namespaces of the cluster itself and of the installed operator; no test makes them for itself. */
 const ownNamespaces = ["default", "kube-system", "svc-tts-system"];

@@ -55,7 +55,7 @@ export async function startTierProcess(
   const said = () => Buffer.concat(pieces).toString();
   const url = `http://127.0.0.1:${port}`;
   try {
-    await eventually(`${tier} is ready; it said: ${said()}`, () => isReady(url, child));
+    await eventually(`${tier} is ready`, () => isReady(url, child), { seen: said });
   } catch (error) {
     await end(child, "SIGKILL");
     throw error;

@@ -54,7 +54,8 @@ function start(environment: Record<string, string> = {}): void {
 
 const portOf = (tier: keyof typeof ports) => ports[tier] + offset;
 
-const speaking = () => eventually(`it speaks: ${run.said()}`, () => run.said().includes("==> speaking"));
+const speaking = () =>
+  eventually("it speaks", () => run.said().includes("==> speaking"), { seen: () => run.said() });
 
 /** Everything whose home is this test's folder: the tiers and their engines, whoever their parent is. */
 function ourProcesses(): { pid: number; command: string }[] {

@@ -1,16 +1,13 @@
 import { cp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArcana } from "../../../server/engine/arcana/engine.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
 import { folderOfTests } from "../../support/folder.ts";
 import { hear, modelTier } from "../../support/model-tier.ts";
 import { recognize, type Spoken } from "../../support/recognizer.ts";
 import { englishSentences } from "../../support/texts.ts";
-
-/** The recognizer works as long as the speech lasts, longer on a machine with much else to do. */
-vi.setConfig({ testTimeout: 240_000 });
 
 const folders = folderOfTests("models");
 const arcana = { modelId: "arcana", speaker: "luna" } as const;

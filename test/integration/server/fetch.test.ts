@@ -49,7 +49,7 @@ function run(source: string, more: Partial<FetchOptions> = {}) {
     signal: new AbortController().signal,
     pauseMs: 1,
     lockBeatMs: 40,
-    lockStaleMs: 300,
+    lockStaleMs: 600_000,
     ...more,
   });
 }
@@ -223,7 +223,7 @@ describe("a file by HTTP", () => {
     await rm(join(folder, "model.bin"));
     await mkdir(join(folder, ".fetch"), { recursive: true });
     await writeFile(join(folder, ".fetch", "lock"), "of a pod that died");
-    await run(`${server.url}/model.bin`);
+    await run(`${server.url}/model.bin`, { lockStaleMs: 300 });
     expect(await fetched()).toBe(digestOf(weights));
     expect(await readdir(join(folder, ".fetch"))).toEqual(["model.bin.json"]);
   });

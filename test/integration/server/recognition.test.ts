@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findVoice, voicesOf } from "../../../config/contract/voices.ts";
 import { ascending, quantile } from "../../../server/bench/quantiles.ts";
 import { Engines } from "../../../server/engine/engines.ts";
@@ -15,9 +15,6 @@ import {
   startSpeakingServer,
   type TimedAnswer,
 } from "../../support/whole-server.ts";
-
-/** The recognizer works as long as the speech lasts, longer on a machine with much else to do. */
-vi.setConfig({ testTimeout: 240_000 });
 
 let server: SpeakingServer;
 beforeAll(async () => {

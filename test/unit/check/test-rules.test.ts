@@ -21,6 +21,10 @@ describe("the rules for tests refuse", () => {
     expect(found(text)).toEqual(why(message));
   });
 
+  it("a limit of a file's own", () => {
+    expect(found("vi.setConfig({ testTimeout: 240_000 });")).toEqual(why("sets testTimeout for a file"));
+  });
+
   it.each([
     [
       'import { setTimeout as sleep } from "node:timers/promises";',
