@@ -238,6 +238,13 @@ export class OperatorHouse implements AsyncDisposable {
     });
   }
 
+  /** Changes nothing but an annotation, so that the TtsDeployment is reconciled again. */
+  async touch(value: string): Promise<void> {
+    const live = await this.deployment();
+    const annotations = { ...live.metadata.annotations, value };
+    await this.admin.replace({ ...live, metadata: { ...live.metadata, annotations } });
+  }
+
   /** As the Deployment controller would, once all pods run. */
   async serve(...names: string[]): Promise<void> {
     for (const name of names) {

@@ -9,8 +9,6 @@ import { OperatorHouse } from "../../support/operator-house.ts";
 const spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
 const status = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
 const crds = join(import.meta.dirname, "../../../crds");
-/** The API server takes its time for a new schema, and ends every watch. */
-const timeout = 240_000;
 let plane: ControlPlane;
 let address: ControlPlaneAddress;
 let house: OperatorHouse;
@@ -62,114 +60,95 @@ async function serves(plural: string, isSo: (text: string) => boolean): Promise<
   await house.until(async () => isSo((await kubectl(address, ask, probe)).stdout), `the schema of ${plural}`);
 }
 
-/** A watch that was open before a schema changed goes on with the old one for a while. */
-async function begunAnew(): Promise<void> {
-  await house.restart();
-}
-
-const says = (type: string, what: RegExp) =>
-  house.until(async () => what.test(await house.condition(type)), `${type} ${what}`);
-
 describe("a CRD that is newer than the operator", () => {
-  it(
-    "has fields that it does not know: they are named, and change no pod",
-    async () => {
-      const shiny = { type: "string" };
-      const model = `${spec}/models/items/properties/shiny`;
-      await patch(
-        "ttsdeployments",
-        { op: "add", path: model, value: shiny },
-        { op: "add", path: `${spec}/fancy`, value: shiny },
-      );
-      await serves("ttsdeployments", (text) => text.includes('"shiny"'));
-      await begunAnew();
-      await house.ready();
-      const { generation } = (await house.workload("demo-mist")).metadata;
-      expect(await house.condition("SchemaMatches")).toBe("absent");
-      await house.putDeployment({ fancy: "yes" }, [{ name: "mist", kind: "mist", shiny: "very" }]);
-      await says(
-        "SchemaMatches",
-        /^False UnknownFields: .*spec\.fancy, spec\.models\[0\]\.shiny.*Upgrade the operator/,
-      );
-      await says("Ready", /^True/);
-      expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
-      await house.putDeployment();
-      await says("SchemaMatches", /^absent/);
-    },
-    timeout,
-  );
+  it("has fields that it does not know: they are named, and change no pod", async () => {
+    const shiny = { type: "string" };
+    const model = `${spec}/models/items/properties/shiny`;
+    await patch(
+      "ttsdeployments",
+      { op: "add", path: model, value: shiny },
+      { op: "add", path: `${spec}/fancy`, value: shiny },
+    );
+    await serves("ttsdeployments", (text) => text.includes('"shiny"'));
+    // a watch that was open before the schema changed goes on with the old one for a while
+    await house.restart();
+    await house.ready();
+    const { generation } = (await house.workload("demo-mist")).metadata;
+    expect(await house.condition("SchemaMatches")).toBe("absent");
+    await house.putDeployment({ fancy: "yes" }, [{ name: "mist", kind: "mist", shiny: "very" }]);
+    await house.untilCondition(
+      "SchemaMatches",
+      /^False UnknownFields: .*spec\.fancy, spec\.models\[0\]\.shiny.*Upgrade the operator/,
+    );
+    await house.untilReady();
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
+    await house.putDeployment();
+    await house.untilCondition("SchemaMatches", /^absent/);
+  });
 });
 
 describe("a CRD that is older than the operator", () => {
-  it(
-    "lacks a field that it needs: said, nothing is touched, and all goes on once the CRD is there",
-    async () => {
-      await house.ready();
-      await patch("ttsdeployments", { op: "remove", path: `${spec}/internalToken` });
-      await serves("ttsdeployments", (text) => text !== "" && !text.includes("internalToken"));
-      await begunAnew();
-      const writes = () =>
-        house.proxy.requests.filter(({ method, path }) => method !== "GET" && !/status$|events/.test(path))
-          .length;
-      await house.idle();
-      const before = writes();
-      await house.putDeployment({ api: { replicas: 3 } });
-      await says("Stalled", /^True CrdMismatch: .*internalToken.*CRDs in this cluster/);
-      await says("Ready", /^False CrdMismatch/);
-      expect(writes()).toBe(before);
-      await restore();
-      await house.untilReplicas("demo-api", 3);
-      await house.serve("demo-api");
-      await says("Ready", /^True/);
-    },
-    timeout,
-  );
+  it("lacks a field that it needs: said, nothing is touched, and all goes on once the CRD is there", async () => {
+    await house.ready();
+    await patch("ttsdeployments", { op: "remove", path: `${spec}/internalToken` });
+    await serves("ttsdeployments", (text) => text !== "" && !text.includes("internalToken"));
+    // a watch that was open before the schema changed goes on with the old one for a while
+    await house.restart();
+    const writes = () =>
+      house.proxy.requests.filter(({ method, path }) => method !== "GET" && !/status$|events/.test(path))
+        .length;
+    await house.idle();
+    const before = writes();
+    await house.putDeployment({ api: { replicas: 3 } });
+    await house.untilCondition("Stalled", /^True CrdMismatch: .*internalToken.*CRDs in this cluster/);
+    await house.untilCondition("Ready", /^False CrdMismatch/);
+    expect(writes()).toBe(before);
+    await restore();
+    await house.untilReplicas("demo-api", 3);
+    await house.serve("demo-api");
+    await house.untilReady();
+  });
 
-  it(
-    "has no field for a part of the status: the rest is told, and what is lost",
-    async () => {
-      await patch(
-        "ttsdeployments",
-        { op: "remove", path: `${status}/license/properties/licensee` },
-        { op: "remove", path: `${status}/version` },
-      );
-      const schema = ["get", "--raw", "/openapi/v3/apis/tts.svc.dev/v1alpha1"];
-      await house.until(
-        async () => !(await kubectlOrThrow(address, schema)).includes('"licensee"'),
-        "the schema",
-      );
-      await house.ready();
-      await says("SchemaMatches", /^False FieldsLost: .*\.status\.license\.licensee.*Install the CRDs/);
-      expect(await house.condition("SchemaMatches")).toContain(".status.version");
-      expect((await house.deployment()).status).toMatchObject({
-        license: { state: "valid" },
-        summary: { models: "1/1" },
-      });
-      await house.idle();
-      const writes = house.proxy.count("write");
-      const live = await house.deployment();
-      await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations: { looked: "at" } } });
-      await house.idle();
-      expect(house.proxy.count("write")).toBe(writes);
-    },
-    timeout,
-  );
+  it("has no field for a part of the status: the rest is told, and what is lost", async () => {
+    await patch(
+      "ttsdeployments",
+      { op: "remove", path: `${status}/license/properties/licensee` },
+      { op: "remove", path: `${status}/version` },
+    );
+    const schema = ["get", "--raw", "/openapi/v3/apis/tts.svc.dev/v1alpha1"];
+    await house.until(
+      async () => !(await kubectlOrThrow(address, schema)).includes('"licensee"'),
+      "the schema",
+    );
+    await house.ready();
+    await house.untilCondition(
+      "SchemaMatches",
+      /^False FieldsLost: .*\.status\.license\.licensee.*Install the CRDs/,
+    );
+    expect(await house.condition("SchemaMatches")).toContain(".status.version");
+    expect((await house.deployment()).status).toMatchObject({
+      license: { state: "valid" },
+      summary: { models: "1/1" },
+    });
+    await house.idle();
+    const writes = house.proxy.count("write");
+    await house.touch("at rest");
+    await house.idle();
+    expect(house.proxy.count("write")).toBe(writes);
+  });
 
-  it(
-    "has no field for a part of a pool: said, and the pods that run stay",
-    async () => {
-      await house.ready();
-      await patch("ttsmodelpools", { op: "remove", path: `${spec}/sharedMemory` });
-      await serves("ttsmodelpools", (text) => text !== "" && !text.includes("sharedMemory"));
-      await begunAnew();
-      const { generation } = (await house.workload("demo-mist")).metadata;
-      await house.putDeployment({}, [{ name: "mist", kind: "mist", sharedMemory: "1Gi" }]);
-      await says(
-        "Stalled",
-        /^True CrdMismatch: TtsModelPool demo-mist cannot be written: its CRD has no \.spec\.sharedMemory/,
-      );
-      expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
-    },
-    timeout,
-  );
+  it("has no field for a part of a pool: said, and the pods that run stay", async () => {
+    await house.ready();
+    await patch("ttsmodelpools", { op: "remove", path: `${spec}/sharedMemory` });
+    await serves("ttsmodelpools", (text) => text !== "" && !text.includes("sharedMemory"));
+    // a watch that was open before the schema changed goes on with the old one for a while
+    await house.restart();
+    const { generation } = (await house.workload("demo-mist")).metadata;
+    await house.putDeployment({}, [{ name: "mist", kind: "mist", sharedMemory: "1Gi" }]);
+    await house.untilCondition(
+      "Stalled",
+      /^True CrdMismatch: TtsModelPool demo-mist cannot be written: its CRD has no \.spec\.sharedMemory/,
+    );
+    expect((await house.workload("demo-mist")).metadata.generation).toBe(generation);
+  });
 });

@@ -13,29 +13,18 @@ function readsOfSecrets(): string[] {
   return reads.map(({ path }) => /\/secrets\/?(.*)$/.exec(path)?.[1]).filter((name) => name !== undefined);
 }
 
-const another = (name: string) => ({
-  apiVersion: "tts.svc.dev/v1alpha1",
-  kind: "TtsDeployment",
-  metadata: { name, namespace: house.namespace },
-  spec: { license: { secretRef: { name: "license" } }, models: [{ name: "mist", kind: "mist" }] },
-});
-
-async function annotate(name: string, value: string): Promise<void> {
-  const live = await house.mustGet("TtsDeployment", name);
-  const annotations = { ...live.metadata.annotations, value };
-  await house.admin.replace({ ...live, metadata: { ...live.metadata, annotations } });
-}
+const putAnother = (name: string) => house.putDeployment({}, undefined, name);
 
 describe("Secrets", () => {
   it("are read no more once they are known, however many passes there are", async () => {
     await house.ready();
-    await annotate("demo", "0");
+    await house.touch("0");
     await house.idle();
     readsOfSecrets();
     const passes = () => house.lines.filter((line) => line.startsWith("pass ")).length;
     const before = passes();
     for (const value of ["1", "2", "3"]) {
-      await annotate("demo", value);
+      await house.touch(value);
       await house.idle();
     }
     expect(passes()).toBeGreaterThanOrEqual(before + 3);
@@ -45,7 +34,7 @@ describe("Secrets", () => {
   it("are read once each by an operator that starts, and its own are watched together", async () => {
     await house.ready();
     const names = ["second", "third", "fourth"];
-    for (const name of names) await house.admin.create(another(name));
+    for (const name of names) await putAnother(name);
     for (const name of names) await house.untilThere("Secret", `${name}-token`);
     await house.idle();
     await house.stopOperator();
@@ -67,18 +56,17 @@ describe("Secrets", () => {
 
   it("that several share are judged anew for each when they change", async () => {
     await house.ready();
-    await house.admin.create(another("second"));
-    const reason = async (name: string) => (await house.condition("LicenseValid", name)).split(":")[0];
-    await house.until(async () => (await reason("second")) === "True Valid", "the second");
+    await putAnother("second");
+    const both = async (wanted: RegExp) => {
+      for (const name of ["demo", "second"]) await house.untilCondition("LicenseValid", wanted, name);
+    };
+    await both(/^True Valid/);
     await house.putLicense("no license");
-    for (const name of ["demo", "second"])
-      await house.until(async () => (await reason(name)) === "False Invalid", name);
+    await both(/^False Invalid/);
     await house.remove("Secret", "license");
-    for (const name of ["demo", "second"])
-      await house.until(async () => (await reason(name)) === "False Missing", name);
+    await both(/^False Missing/);
     await house.putLicense(await house.issuer.issue());
-    for (const name of ["demo", "second"])
-      await house.until(async () => (await reason(name)) === "True Valid", name);
+    await both(/^True Valid/);
   });
 
   it("of our own that somebody changes are repaired, also while the watch has forgotten its place", async () => {

@@ -19,8 +19,7 @@ it("an operator that starts looks first at what changed while there was none", a
   await house.ready();
   const others = ["another", "before", "case"];
   for (const name of others) await house.putDeployment({}, undefined, name);
-  for (const name of others)
-    await house.until(async () => (await house.condition("LicenseValid", name)).startsWith("True"), name);
+  for (const name of others) await house.untilCondition("LicenseValid", /^True/, name);
   await house.idle();
   await house.stopOperator();
   house.lines.length = 0;

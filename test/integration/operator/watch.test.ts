@@ -94,21 +94,30 @@ async function untilWatching(): Promise<void> {
   await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
 }
 
+/** Follows, and has a watch open. */
+async function following(options: ReflectorOptions = {}): Promise<void> {
+  follow(options);
+  await untilWatching();
+}
+
 /** Adds, changes and deletes one of each. */
 async function change(round: string): Promise<void> {
   await Promise.all([put(`new-${round}`, "1"), put("changed", round), put("gone", round)]);
   await remove("gone");
 }
 
+async function expectChangesSeen(): Promise<void> {
+  await change("one");
+  await expectInStep();
+}
+
 describe("a reflector on a sound connection", () => {
   test("lists in pages, then follows additions, changes and deletions without listing again", async () => {
     await Promise.all(["a", "b", "c", "d", "e"].map((name) => put(name, "1")));
-    follow({ pageSize: 2 });
-    await untilWatching();
+    await following({ pageSize: 2 });
     expect(proxy.count("list")).toBe(3);
     expect(told.size).toBe(5);
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(told.get(`${namespace}/gone`)).toBeUndefined();
     expect(proxy.count("list")).toBe(3);
   });
@@ -123,17 +132,14 @@ describe("a reflector on a sound connection", () => {
   });
 
   test("goes on when the server ends the watch because its time is up", async () => {
-    follow({ watchSeconds: 1 });
-    await untilWatching();
+    await following({ watchSeconds: 1 });
     await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(1));
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(proxy.count("list")).toBe(1);
   });
 
   test("tells nobody anything after it was stopped, and leaves no watch open", async () => {
-    follow();
-    await untilWatching();
+    await following();
     await reflector.stop();
     await eventuallyPasses(() => expect(proxy.openWatches).toBe(0));
     const before = tellings;
@@ -148,27 +154,23 @@ describe("a reflector on a sound connection", () => {
       throw new Error("a mistake of ours");
     });
     await untilWatching();
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(failed).toContain(`${namespace}/changed`);
   });
 });
 
 describe("no update is lost", () => {
   test("when the connection is cut in the middle of a line, and the watch resumes without a list", async () => {
-    follow();
-    await untilWatching();
+    await following();
     await put("changed", "before");
     await expectInStep();
     proxy.cutWatches();
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(proxy.count("list")).toBe(1);
   });
 
   test("when the connection is cut again and again while everything changes", async () => {
-    follow();
-    await untilWatching();
+    await following();
     for (let round = 0; round < 10; round += 1) {
       await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(round));
       await untilWatching();
@@ -180,11 +182,9 @@ describe("no update is lost", () => {
   });
 
   test("when a watch stalls: its silence is noticed and a new one takes over", async () => {
-    follow({ idleTimeoutMs: 300 });
-    await untilWatching();
+    await following({ idleTimeoutMs: 300 });
     proxy.stallWatches();
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
   });
 
   test("when the server does not answer the request for a watch", async () => {
@@ -192,21 +192,18 @@ describe("no update is lost", () => {
     proxy.rule = ({ watch }) => (watch && hung++ < 1 ? { kind: "hang" } : undefined);
     follow();
     await reflector.synced();
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(hung).toBeGreaterThan(1);
   });
 
   test("when the server has forgotten the version (410 on the request): it lists anew and tells what vanished", async () => {
     await put("vanishes", "1");
-    follow();
-    await untilWatching();
+    await following();
     let refused = 0;
     proxy.rule = ({ watch }) => (watch && refused++ < 2 ? { kind: "answer", status: 410 } : undefined);
     proxy.cutWatches();
     await remove("vanishes");
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(told.has(`${namespace}/vanishes`)).toBe(true);
     expect(told.get(`${namespace}/vanishes`)).toBeUndefined();
     await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
@@ -214,8 +211,7 @@ describe("no update is lost", () => {
   });
 
   test("when a 410 comes as an event of the watch", async () => {
-    follow();
-    await untilWatching();
+    await following();
     proxy.stallWatches();
     await change("one");
     const status = { kind: "Status", status: "Failure", reason: "Expired", code: 410, message: "too old" };
@@ -235,8 +231,7 @@ describe("no update is lost", () => {
   });
 
   test("when the server knows no version as new as ours, as after a restored backup", async () => {
-    follow();
-    await untilWatching();
+    await following();
     const details = {
       causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
     };
@@ -246,8 +241,7 @@ describe("no update is lost", () => {
         ? { kind: "answer", status: 504, body: status }
         : undefined;
     proxy.cutWatches();
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(proxy.count("list")).toBe(2);
   });
 
@@ -273,8 +267,7 @@ describe("no update is lost", () => {
 
   test("when the server asks for patience: it waits as long as Retry-After says", async () => {
     const clock = new FakeClock();
-    follow({ clock, random: () => 0.5 });
-    await untilWatching();
+    await following({ clock, random: () => 0.5 });
     let refused = 0;
     const pauseOf = (pauseMs: number) =>
       eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
@@ -287,8 +280,7 @@ describe("no update is lost", () => {
     expect(refused).toBe(1);
     await clock.advance(1_020);
     await eventuallyPasses(() => expect(refused).toBe(2));
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
   });
 
   test("when the first lists fail", async () => {
@@ -301,13 +293,11 @@ describe("no update is lost", () => {
   });
 
   test("when the token has expired: it reads its credentials anew", async () => {
-    follow();
-    await untilWatching();
+    await following();
     proxy.rule = ({ watch }) =>
       watch && proxy.refreshes === 0 ? { kind: "answer", status: 401 } : undefined;
     proxy.cutWatches();
-    await change("one");
-    await expectInStep();
+    await expectChangesSeen();
     expect(proxy.refreshes).toBe(1);
   });
 
@@ -316,8 +306,7 @@ describe("no update is lost", () => {
     const spoil = (line: string) =>
       line.includes('"changed"') && broken++ < 2 ? [line.slice(0, 40)] : [line];
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
-    follow();
-    await untilWatching();
+    await following();
     await put("changed", "only once");
     await expectInStep();
     expect(broken).toBe(3);
@@ -327,8 +316,7 @@ describe("no update is lost", () => {
   test("when a line can never be parsed: it lists instead", async () => {
     const spoil = (line: string) => (line.includes('"changed"') ? ["{ no event"] : [line]);
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
-    follow();
-    await untilWatching();
+    await following();
     await put("changed", "only once");
     await expectInStep();
     expect(proxy.count("list")).toBe(2);
@@ -341,8 +329,7 @@ describe("no update is lost", () => {
       return [line, ...seen];
     };
     proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: repeat } : undefined);
-    follow();
-    await untilWatching();
+    await following();
     await put("changed", "1");
     await put("changed", "2");
     await put("changed", "3");
@@ -355,8 +342,7 @@ describe("no update is lost", () => {
   });
 
   test("when one fault follows the other", async () => {
-    follow({ idleTimeoutMs: 200 });
-    await untilWatching();
+    await following({ idleTimeoutMs: 200 });
     const half = (line: string) => [line, line.slice(0, 20)];
     const faults: (Fault | undefined)[] = [
       { kind: "answer", status: 410 },

@@ -109,44 +109,27 @@ describe("network policies", () => {
     },
   );
 
-  it.each([
-    ["redis://valkey.infra", 6379],
-    ["rediss://valkey.infra:6380/1", 6380],
-  ])("let API pods reach the Valkey at %s, and models do not", (url, port) => {
-    const wish = ttsDeployment({ networkPolicy: { enabled: true }, api: { rateLimit: { valkey: { url } } } });
-    expect(isAllowed(networkPolicies(wish), { from: api, to: neighbour, port })).toBe(true);
-    expect(isAllowed(networkPolicies(wish), { from: model, to: neighbour, port })).toBe(false);
-    expect(isAllowed(policiesOf({}), { from: api, to: neighbour, port })).toBe(false);
+  const valkey = (url: string) => ({ rateLimit: { valkey: { url } } });
+  const postgres = (url: string) => ({ keys: { postgres: { url } } });
+  const oidc = (issuer: string) => ({
+    ...postgres("postgres://db.infra/tts"),
+    dashboard: { url: "https://tts.example.com", oidc: { issuer, clientId: "tts" } },
   });
 
   it.each([
-    ["postgres://svc-tts@db.infra/tts", 5432],
-    ["postgres://svc-tts@db.infra:6432/tts?sslmode=verify-full", 6432],
-  ])("let API pods reach the database of keys at %s, and models do not", (url, port) => {
-    const wish = ttsDeployment({ networkPolicy: { enabled: true }, api: { keys: { postgres: { url } } } });
-    expect(isAllowed(networkPolicies(wish), { from: api, to: neighbour, port })).toBe(true);
-    expect(isAllowed(networkPolicies(wish), { from: model, to: neighbour, port })).toBe(false);
-    expect(isAllowed(policiesOf({}), { from: api, to: neighbour, port })).toBe(false);
-  });
-
-  it.each([
-    ["https://login.example.com/realms/staff", 443],
-    ["https://login.example.com:8443", 8443],
-  ])("let API pods reach the provider of single sign-on at %s, and models do not", (issuer, port) => {
-    const spec = {
-      keys: { postgres: { url: "postgres://db.infra/tts" } },
-      dashboard: { url: "https://tts.example.com", oidc: { issuer, clientId: "tts" } },
-    };
-    const closed = {
-      enabled: true,
-      apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] },
-      licenseEgress: [],
-    };
-    const wish = ttsDeployment({ networkPolicy: closed, api: spec });
-    const without = ttsDeployment({ networkPolicy: closed });
-    expect(isAllowed(networkPolicies(wish), { from: api, to: neighbour, port })).toBe(true);
-    expect(isAllowed(networkPolicies(wish), { from: model, to: neighbour, port })).toBe(false);
-    expect(isAllowed(networkPolicies(without), { from: api, to: neighbour, port })).toBe(false);
+    ["Valkey", "redis://valkey.infra", 6379, valkey],
+    ["Valkey", "rediss://valkey.infra:6380/1", 6380, valkey],
+    ["database of keys", "postgres://svc-tts@db.infra/tts", 5432, postgres],
+    ["database of keys", "postgres://svc-tts@db.infra:6432/tts?sslmode=verify-full", 6432, postgres],
+    ["provider of single sign-on", "https://login.example.com/realms/staff", 443, oidc],
+    ["provider of single sign-on", "https://login.example.com:8443", 8443, oidc],
+  ] as const)("let API pods reach the %s at %s, and models do not", (_what, url, port, apiOf) => {
+    const networkPolicy = { enabled: true, apiServer: { cidrs: ["192.0.2.0/28"], ports: [6443] } };
+    const policies = networkPolicies(ttsDeployment({ networkPolicy, api: apiOf(url) }));
+    expect(isAllowed(policies, { from: api, to: neighbour, port })).toBe(true);
+    expect(isAllowed(policies, { from: model, to: neighbour, port })).toBe(false);
+    const without = networkPolicies(ttsDeployment({ networkPolicy }));
+    expect(isAllowed(without, { from: api, to: neighbour, port })).toBe(false);
   });
 
   it("let the named namespaces read metrics of models", () => {
