@@ -9,20 +9,19 @@ const world = new World(inject("cluster"), "operations");
 const { kubectl } = world;
 const deployed = new Deployed(world, name);
 const body = { text: "We will meet at the station tomorrow morning.", speaker: "alan", modelId: "mist" };
-/** A hung container is found within seconds; the default takes half a minute. */
+/** A hung container is found within seconds; the default takes half a minute. From that test on, as a change would be a rollout. */
 const probes = { liveness: { periodSeconds: 2, failureThreshold: 3, timeoutSeconds: 2 } };
-const model = (more: object = {}) => mist({ probes, ...more });
 
-beforeAll(() => world.openWith(name, { models: [model()] }));
+beforeAll(() => world.openWith(name, { models: [mist()] }));
 afterAll(() => world.close());
 
 describe("a TtsDeployment in operation", () => {
   it("follows kubectl scale where the spec names no replicas, and the spec where it does", async () => {
-    const { replicas: _, ...free } = model() as { replicas: number };
+    const { replicas: _, ...free } = mist() as { replicas: number };
     await deployed.setModels(free);
     await kubectl.do("scale", "ttsmp", `${name}-mist`, "--replicas=2");
     await eventually("two ready replicas", async () => (await deployed.readyReplicas("mist")) === 2);
-    await deployed.setModels(model());
+    await deployed.setModels(mist());
     await eventually("one replica", async () => (await deployed.pods("mist")).length === 1);
   });
 
@@ -41,12 +40,16 @@ describe("a TtsDeployment in operation", () => {
   });
 
   it("restarts a model container that hangs, and its API stays up", async () => {
+    const slow = await deployed.pods("mist");
+    await deployed.setModels(mist({ probes }));
+    await deployed.renewed("mist", slow, 1);
     const [pod = ""] = await deployed.pods("mist");
+    const before = await deployed.restarts("tts.svc.dev/pool=mist");
     const apiBefore = await deployed.restarts("app.kubernetes.io/component=api");
     await kubectl.exec(pod, "node", "--input-type=module", "-e", hang);
     await eventually(
       "the liveness probe to restart the container",
-      async () => (await deployed.restarts("tts.svc.dev/pool=mist")) >= 1,
+      async () => (await deployed.restarts("tts.svc.dev/pool=mist")) > before,
     );
     expect(await world.health(name)).toMatchObject({ licenseStatus: "valid" });
     await eventually("the pool to be ready again", async () => (await deployed.readyReplicas("mist")) === 1);
@@ -62,7 +65,7 @@ describe("a TtsDeployment in operation", () => {
     await world.license(-60, { graceDays: 0 });
     const found = await world.condition(name, "LicenseValid", "False");
     expect(found).toMatchObject({ reason: "Expired", message: expect.stringContaining("Renew") });
-    await deployed.setModels(model({ replicas: 2 }));
+    await deployed.setModels(mist({ probes, replicas: 2 }));
     await world.condition(name, "RolloutHealthy", "False", /1 of 2 replicas run: the license holds back/);
     // the condition is written after all children: from here on nothing of this change is still to come
     expect(await generation(), "the Deployment's generation").toBe(before);

@@ -33,7 +33,7 @@ afterAll(() => admin.close());
 
 beforeEach(async () => {
   proxy = await FaultProxy.start(inject("controlPlane"));
-  client = new ClusterClient(proxy.connection(), { timeoutMs: 2_000, random: () => 0 });
+  client = new ClusterClient(proxy.connection(), { timeoutMs: 60_000, random: () => 0 });
 });
 
 afterEach(async () => {

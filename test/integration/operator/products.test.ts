@@ -156,7 +156,6 @@ describe("a pool that KEDA scales", () => {
     const message = 'admission webhook "vscaledobject.kb.io" denied the request: not today';
     const body = { kind: "Status", reason: "Forbidden", code: 403, message };
     house.proxy.rule = ({ method, path }) => {
-      if (method === "DELETE" && path.endsWith("/horizontalpodautoscalers/demo-mist")) isRefused = false;
       if (!isRefused || method !== "PATCH" || !path.endsWith("/scaledobjects/demo-mist")) return undefined;
       refusals += 1;
       return { kind: "answer", status: 403, body };
@@ -168,8 +167,9 @@ describe("a pool that KEDA scales", () => {
     await house.putDeployment({}, [pool({ provider: "HPA" })]);
     await house.untilThere("HorizontalPodAutoscaler", "demo-mist");
     await house.putDeployment({}, [pool({ provider: "KEDA" })]);
+    await house.untilGone("HorizontalPodAutoscaler", "demo-mist");
+    isRefused = false;
     await house.untilThere("ScaledObject", "demo-mist");
-    expect(await house.get("HorizontalPodAutoscaler", "demo-mist")).toBeUndefined();
   });
 });
 

@@ -27,7 +27,7 @@ afterAll(() => admin.close());
 beforeEach(async () => {
   namespace = await freshNamespace(admin, "watch");
   proxy = await FaultProxy.start(inject("controlPlane"));
-  client = new ClusterClient(proxy.connection(), { timeoutMs: 2_000, attempts: 1 });
+  client = new ClusterClient(proxy.connection(), { timeoutMs: 60_000, attempts: 1 });
   told = new Map();
   tellings = 0;
 });
@@ -190,6 +190,8 @@ describe("no update is lost", () => {
   test("when the server does not answer the request for a watch", async () => {
     let hung = 0;
     proxy.rule = ({ watch }) => (watch && hung++ < 1 ? { kind: "hang" } : undefined);
+    client.close();
+    client = new ClusterClient(proxy.connection(), { timeoutMs: 2_000, attempts: 1 });
     follow();
     await reflector.synced();
     await expectChangesSeen();
