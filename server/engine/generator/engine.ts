@@ -30,8 +30,7 @@ export interface GeneratorOptions extends GeneratorSettings {
   readonly readTimes?: ReadTimes | undefined;
 }
 
-/** Longest wait for how long the words are, once all of the speech is there: it has no word times then. */
-const timesWithinMs = 500;
+const usualTimesWithinMs = 500;
 const retryAfterMs = 200;
 /** Seconds: a vLLM that was started anew loads its model first. */
 const retryAfterSeconds = 15;
@@ -56,10 +55,11 @@ export class GeneratorEngine implements Engine {
   readonly #relay: MetricsRelay | undefined;
   readonly #seed: number | undefined;
   readonly #readTimes: ReadTimes | undefined;
+  readonly #timesWithinMs: number;
   readonly #log: EngineLog;
 
   private constructor(parts: Parts, realTimeStreams: number) {
-    const { model, server, relay, writer, seed, counts, readTimes, log } = parts;
+    const { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log } = parts;
     this.rate = writer.rate;
     if (writer.tokensPerSecond) this.tokensPerSecond = writer.tokensPerSecond;
     this.capacity = realTimeStreams;
@@ -71,6 +71,7 @@ export class GeneratorEngine implements Engine {
     this.#writer = writer;
     this.#seed = seed;
     this.#readTimes = readTimes;
+    this.#timesWithinMs = timesWithinMs;
     this.#log = log;
   }
 
@@ -124,7 +125,7 @@ export class GeneratorEngine implements Engine {
         yield { samples, rate: this.rate, times: [] };
       }
       if (!isWhole || signal.aborted) return;
-      const late = pause(timesWithinMs, over.signal).then((): readonly TokenTime[] => []);
+      const late = pause(this.#timesWithinMs, over.signal).then((): readonly TokenTime[] => []);
       yield* this.#wordTimes(await Promise.race([reading, late]), edges);
     } finally {
       over.abort();
@@ -220,6 +221,7 @@ interface Parts {
   readonly seed: number | undefined;
   readonly counts: GeneratorCounts;
   readonly readTimes: ReadTimes | undefined;
+  readonly timesWithinMs: number;
   readonly log: EngineLog;
 }
 
@@ -231,8 +233,8 @@ async function openParts(options: GeneratorOptions): Promise<Parts> {
   try {
     server = await openServer(model, writer, options);
     const relay = await openRelay(server, options);
-    const { seed, readTimes, log } = options;
-    return { model, server, relay, writer, seed, counts, readTimes, log };
+    const { seed, readTimes, timesWithinMs = usualTimesWithinMs, log } = options;
+    return { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log };
   } catch (error) {
     await server?.close();
     await writer.close();

@@ -25,6 +25,8 @@ export interface GeneratorSettings {
   readonly startSeconds: number;
   /** How long vLLM may write nothing when it is asked to, until it is held for hung. */
   readonly hangSeconds: number;
+  /** Longest wait for how long the words are, once all of the speech is there: it has no word times then. 500 unless given. */
+  readonly timesWithinMs?: number;
   /** Streams at once; measured when undefined. */
   readonly capacity: number | undefined;
   /** Of every phrase; drawn by vLLM when undefined. */

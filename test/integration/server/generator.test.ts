@@ -47,20 +47,29 @@ afterAll(async () => {
   vllm.delete();
 });
 beforeEach(async () => {
-  await eventually("it is ready", isReady);
+  await eventually("it is ready", () => isReady());
   await vllm.script({ does: "speak" });
 });
 
-async function isReady(): Promise<boolean> {
-  return (await fetch(`${tier.url}/ready`)).ok;
+async function isReady({ url } = tier): Promise<boolean> {
+  return (await fetch(`${url}/ready`)).ok;
 }
 
 /** The sum of a metric of the tier over the labels that fit. */
-async function metric(name: string): Promise<number> {
-  const text = await (await fetch(`${tier.url}/metrics`)).text();
+async function metric(name: string, { url } = tier): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
   const lines = text.split("\n").filter((line) => line.startsWith(name));
   expect(lines, name).not.toEqual([]);
   return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+/** Waits until it was started anew and is ready: the time between may be too short to be seen. @param restarts before. */
+async function isBack(restarts: number, which = tier): Promise<void> {
+  await eventually(
+    "it is started anew",
+    async () => (await metric("svc_tts_engine_restarts_total", which)) > restarts,
+  );
+  await eventually("it is ready", () => isReady(which));
 }
 
 async function framesIn(response: Response): Promise<WireFrame[]> {
@@ -187,15 +196,16 @@ describe("arcana of a model that vLLM serves", () => {
 });
 
 describe("a generator in trouble", () => {
+  const nonsense = 'svc_tts_generator_troubles_total{kind="nonsense"}';
+
   test.each([
-    ["that writes nonsense", "nonsense", "nonsense"],
-    ["that says nothing at all", "no speech", "nonsense"],
-    ["that hangs", "hang", "away"],
-  ] as const)("%s once is asked once more", async (_, does, kind) => {
-    const troubles = await metric(`svc_tts_generator_troubles_total{kind="${kind}"}`);
+    ["that writes nonsense", "nonsense"],
+    ["that says nothing at all", "no speech"],
+  ] as const)("%s once is asked once more", async (_, does) => {
+    const troubles = await metric(nonsense);
     await vllm.script({ does, times: 1 });
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
-    expect(await metric(`svc_tts_generator_troubles_total{kind="${kind}"}`)).toBe(troubles + 1);
+    expect(await metric(nonsense)).toBe(troubles + 1);
   });
 
   test("that writes nonsense again, or refuses, is a model that failed", async () => {
@@ -227,8 +237,7 @@ describe("a generator in trouble", () => {
     const ends = await Promise.all(speaking.map((response) => framesIn(response)));
     for (const frames of ends)
       expect(frames.at(-1)).toMatchObject({ kind: "error", failure: { code: "model_failed" } });
-    await eventually("it is seen", async () => !(await isReady()));
-    await eventually("it is back", isReady);
+    await isBack(restarts);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
     expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
   });
@@ -238,34 +247,9 @@ describe("a generator in trouble", () => {
     await vllm.script({ does: "die" });
     const answer = await invoke(tier.url, arcana);
     expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "15"]);
-    expect(await isReady()).toBe(false);
     expect((await fetch(`${tier.url}/readyz`)).status).toBe(200); // a restart of the container would take longer
-    await eventually("it is back", isReady);
+    await isBack(restarts);
     expect((await hear(tier.url, arcana)).samples.length).toBe(10 * frameSamples);
-    expect(await metric("svc_tts_engine_restarts_total")).toBeGreaterThan(restarts);
-  });
-
-  test("that hangs whoever asks is started anew", async () => {
-    const restarts = await metric("svc_tts_engine_restarts_total");
-    await vllm.script({ does: "freeze" });
-    expect((await invoke(tier.url, arcana)).status).toBe(503);
-    await eventually("it is seen", async () => !(await isReady()));
-    await eventually("it is back", isReady);
-    expect(await metric("svc_tts_engine_restarts_total")).toBe(restarts + 1);
-  });
-
-  test("speech ends without word times where nobody says in time how long the words are", async () => {
-    const short = { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } };
-    await vllm.script({ does: "speak", mostTokens: 20 * frameTokens });
-    expect((await hear(tier.url, short)).words).not.toEqual([]);
-    const [reader = 0] = childrenWith("espeak/main.ts");
-    process.kill(reader, "SIGSTOP");
-    try {
-      const { words, samples } = await hear(tier.url, short);
-      expect([words.length, samples.length]).toEqual([0, 20 * frameSamples]);
-    } finally {
-      process.kill(reader, "SIGCONT");
-    }
   });
 
   test("a codec process that dies is no trouble for who listens", async () => {
@@ -275,6 +259,54 @@ describe("a generator in trouble", () => {
     await eventually("it speaks", async () => (await vllm.asked()).running === 1);
     process.kill(pid, "SIGKILL");
     expect((await heard).samples.length).toBe(40 * frameSamples);
+  });
+});
+
+describe("a tier that waits seconds only", () => {
+  let slow: ScriptedVllm;
+  let impatient: RunningTier;
+  let reader: number;
+  beforeAll(async () => {
+    slow = await ScriptedVllm.create();
+    const model = { ...slow.settings, hangSeconds: 2, timesWithinMs: 500 };
+    const others = childrenWith("espeak/main.ts");
+    impatient = await modelTier({ tier: "arcana", generator: "vllm", model });
+    [reader = 0] = childrenWith("espeak/main.ts").filter((pid) => !others.includes(pid));
+  });
+  afterAll(async () => {
+    await impatient.stop();
+    slow.delete();
+  });
+
+  test("asks a generator that hangs once more", async () => {
+    const away = () => metric('svc_tts_generator_troubles_total{kind="away"}', impatient);
+    const troubles = await away();
+    await slow.script({ does: "hang", times: 1 });
+    expect((await hear(impatient.url, arcana)).samples.length).toBe(10 * frameSamples);
+    expect(await away()).toBe(troubles + 1);
+  });
+
+  test("starts one anew that hangs whoever asks", async () => {
+    const restarts = await metric("svc_tts_engine_restarts_total", impatient);
+    await slow.script({ does: "freeze" });
+    expect((await invoke(impatient.url, arcana)).status).toBe(503);
+    await isBack(restarts, impatient);
+    expect((await hear(impatient.url, arcana)).samples.length).toBe(10 * frameSamples);
+  });
+
+  test("ends speech without word times where nobody says in time how long the words are", async () => {
+    const short = { ...arcana, sampling: { ...usual, maxTokens: 40 * frameTokens } };
+    const ending: Script = { does: "speak", mostTokens: 20 * frameTokens };
+    await vllm.script(ending);
+    expect((await hear(tier.url, short)).words).not.toEqual([]);
+    await slow.script(ending);
+    process.kill(reader, "SIGSTOP");
+    try {
+      const { words, samples } = await hear(impatient.url, short);
+      expect([words.length, samples.length]).toEqual([0, 20 * frameSamples]);
+    } finally {
+      process.kill(reader, "SIGCONT");
+    }
   });
 });
 
