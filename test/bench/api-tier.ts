@@ -99,21 +99,21 @@ function finding({ run, streamsPerCore }: Listening, pairs: readonly Mp3Pair[]):
         met: streamsPerCore >= leastStreamsPerCore,
       },
       {
-        what: "MP3 from the API tier against the bare encoder, audio per processor second",
+        what: "MP3 from the API tier relative to the encoder alone, audio per processor second",
         target: `at least ${percent(leastMp3Share)}`,
         measured: percent(share),
         met: share >= leastMp3Share,
       },
     ],
-    text: `The model behind it replays a recording at 24 kHz, so that what is measured is the API tier's own process: keys, validation, routing, the wire format,
+    text: `The model behind it replays a recording at 24 kHz, so the figures are those of the API tier's process: keys, validation, routing, the wire format,
 encoding, HTTP.
 
-${listeners} listeners at once to raw PCM that comes at real time in pieces of a tenth of a second: of ${streams} streams ${starved} lagged more than 100 ms
-behind real time, ${run.requests.failed} failed. One processor second served ${streamsPerCore.toFixed(0)} seconds of audio.
+${listeners} concurrent clients receive raw PCM at real time in chunks of a tenth of a second. Of ${streams} streams ${starved} were more than 100 ms
+behind real time and ${run.requests.failed} failed. One processor second served ${streamsPerCore.toFixed(0)} seconds of audio.
 
-MP3 at ${replayRate / 1000} kHz as fast as it goes, ${mp3.streams} streams; audio per processor second of the API tier, in turn with the same encoder
-on the same audio by itself:
+MP3 at ${replayRate / 1000} kHz as fast as possible, ${mp3.streams} streams: audio per processor second of the API tier, in turn with the same encoder
+alone on the same audio:
 
-${table(["window", "bare encoder", "API tier", "share"], rows)}`,
+${table(["window", "encoder alone", "API tier", "share"], rows)}`,
   };
 }

@@ -27,7 +27,7 @@ function targets({ streams, firstAudioMs, realTimeFactor, playback }: Report): T
     const share = playback.starvedShare ?? 1;
     return [
       {
-        what: `streams of arcana-mini that starved over 100 ms, ${streams} at once`,
+        what: `streams of arcana-mini with underruns over 100 ms, ${streams} at once`,
         target: "none",
         measured: percent(share),
         met: share === 0,
@@ -53,7 +53,7 @@ function targets({ streams, firstAudioMs, realTimeFactor, playback }: Report): T
 }
 
 function page(runs: readonly Report[]): string {
-  return `Voice \`luna\`, default options, raw PCM; every stream asks again as soon as it has ended and reads as fast as it can.
+  return `Voice \`luna\`, default options, raw PCM. Every stream sends its next request when the last one has ended, and reads as fast as it can.
 
 ${runsTable(runs)}`;
 }

@@ -71,7 +71,7 @@ function target(engineMs: number, medians: readonly Median[]): TargetRow {
   const worst = medians.reduce((a, b) => (b.ms > a.ms ? b : a));
   const extraMs = worst.ms - engineMs;
   return {
-    what: "first audio of a long text beyond the engine's own first chunk, slowest answer",
+    what: "first audio of a long text, minus that of the engine alone, slowest response",
     target: `at most ${mostExtraMs} ms`,
     measured: `${extraMs.toFixed(1)} ms (${worst.name})`,
     met: extraMs <= mostExtraMs,
@@ -85,7 +85,7 @@ function page(engineMs: number, medians: readonly Median[]): string {
     `${(ms - engineMs).toFixed(1)} ms`,
   ]);
   const alone = ["engine alone", `${engineMs.toFixed(1)} ms`, ""];
-  return `A text of ${longText.length} characters, one stream, ${rounds} rounds; medians. The engine alone is asked for the phrase that the server speaks first.
+  return `A text of ${longText.length} characters, one stream, ${rounds} rounds; medians. The engine alone synthesizes the phrase with which the server starts.
 
-${table(["answer", "first audio", "more than the engine"], [alone, ...rows])}`;
+${table(["response", "first audio", "more than the engine"], [alone, ...rows])}`;
 }

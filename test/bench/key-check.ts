@@ -152,35 +152,35 @@ function finding({ right, wrong, refusal, windows }: Measured): Finding {
   return {
     targets: [
       {
-        what: "what the key check adds to a request, p99",
+        what: "time that the key check adds to a request, p99",
         target: `less than ${mostAddedMs} ms`,
         measured: `${right.p99.toFixed(3)} ms`,
         met: right.p99 < mostAddedMs,
       },
       {
-        what: `answers to right keys beside ${wrongPerSecond} wrong ones a second against none, p99`,
+        what: `response time with right keys, with ${wrongPerSecond} wrong ones per second relative to none, p99`,
         target: `at most ${mostRatio}`,
         measured: ratio.toFixed(2),
         met: ratio <= mostRatio,
       },
     ],
-    text: `The hook that every request passes, ${checks} times in turn, with ${knownKeys} keys in two stores:
+    text: `The check of every request, ${checks} times, with ${knownKeys} keys in two stores:
 
 ${table(
   ["key", "p50", "p99"],
   [
     ["right", microseconds(right.p50), microseconds(right.p99)],
-    ["wrong, as one of ours is written", microseconds(wrong.p50), microseconds(wrong.p99)],
+    ["wrong, but well formed", microseconds(wrong.p50), microseconds(wrong.p99)],
   ],
 )}
 
-A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's processor in all, HTTP and the answer included.
+A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's processor time, HTTP and the response included.
 
-${rightPerSecond} requests a second with a right key, each for a second of audio from a model that replays, through the API tier alone; then the same beside ${wrongPerSecond} requests a second with
-wrong keys, from a process on the same machine. From sending to the answer's end:
+${rightPerSecond} requests per second with a right key, each for a second of audio from a model that replays, through the API tier only; then the same with ${wrongPerSecond} requests per second with
+wrong keys from a process on the same machine. Time from sending to the end of the response:
 
 ${table(
-  ["pair", "without p50 / p99", "beside wrong keys p50 / p99", "ratio of p99"],
+  ["pair", "without p50 / p99", "with wrong keys p50 / p99", "ratio of p99"],
   windows.map(({ alone, beside }, i) => [
     String(i + 1),
     both(alone),

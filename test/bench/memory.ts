@@ -95,7 +95,7 @@ function growthOf({ megabytes }: Soak): number {
 function soakTarget(soak: Soak): TargetRow {
   const growth = growthOf(soak);
   return {
-    what: `its growth over ${soak.megabytes.length} minutes of speaking, the last two against the third and fourth`,
+    what: `its growth over ${soak.megabytes.length} minutes of synthesis, the last two compared with the third and fourth`,
     target: `at most ${percent(mostGrowth)}`,
     measured: `${percent(growth)} (${soak.date})`,
     met: growth <= mostGrowth,
@@ -103,10 +103,10 @@ function soakTarget(soak: Soak): TargetRow {
 }
 
 function page(restMegabytes: number, afterMegabytes: number, soak: Soak | undefined): string {
-  const now = `${restMegabytes.toFixed(0)} MB resident at rest, ${afterMegabytes.toFixed(0)} MB after speaking.`;
-  if (!soak) return `${now} \`make bench SOAK=1\` tells whether it stays flat.`;
+  const now = `${restMegabytes.toFixed(0)} MB resident at rest and ${afterMegabytes.toFixed(0)} MB after synthesis.`;
+  if (!soak) return `${now} \`make bench SOAK=1\` measures it over time.`;
   const minutes = soak.megabytes.map((one) => one.toFixed(0)).join(", ");
   return `${now}
 
-On ${soak.date}, ${soak.streams} streams of PCM and MP3 at real time, ${soak.requests} requests in all, minute by minute: ${minutes} MB.`;
+On ${soak.date}, ${soak.streams} streams of PCM and MP3 at real time, ${soak.requests} requests in total, for each minute: ${minutes} MB.`;
 }

@@ -32,22 +32,22 @@ export const mists: Measurement = {
     return {
       targets: [
         {
-          what: "first audio of mistv2 against mist",
+          what: "first audio of mistv2 relative to mist",
           target: "less than 1",
           measured: ratio.toFixed(2),
           met: ratio < 1,
         },
         {
-          what: "wrong words of mistv2 and mist, by a recognizer",
-          target: "mistv2 at most as many",
+          what: "word error rates of mistv2 and mist, by a speech recognizer",
+          target: "mistv2 at most that of mist",
           measured: `${percent(errors.mistv2)} and ${percent(errors.mist)}`,
           met: errors.mistv2 <= errors.mist,
         },
       ],
-      text: `Voice \`alan\`, raw PCM. First audio of a text whose first sentence has no comma, ${rounds} rounds, medians; wrong words of ${englishSentences.length} sentences.
+      text: `Voice \`alan\`, raw PCM. First audio of a text whose first sentence has no comma, ${rounds} rounds, medians; word error rate of ${englishSentences.length} sentences.
 
 ${table(
-  ["model", "first audio", "wrong words"],
+  ["model", "first audio", "word error rate"],
   models.map((model) => [model, `${median(times[model]).toFixed(1)} ms`, percent(errors[model])]),
 )}`,
     };

@@ -89,11 +89,11 @@ function finding(steady: readonly StreamRecord[], full: Full): Finding {
   };
   return {
     targets: targets(figures),
-    text: `A server that speaks ${capacity} streams at once and lets as many wait, asked by ${2 * capacity} callers for ${seconds} s, each again as soon as it was answered; then by ${filling} at once
-for a text of ${longText.length} characters each, and while those speak and wait by ${refusedCallers} more, one after another.
+    text: `A server with a capacity of ${capacity} streams and a queue of the same length. First ${2 * capacity} clients send requests for ${seconds} s, each as soon as its last response has ended. Then ${filling} clients send a text of
+${longText.length} characters at the same time, and while these run and wait, ${refusedCallers} more clients send requests one after another.
 
 ${table(
-  ["callers", "streams", "failed", "gaps p50 / p99"],
+  ["clients", "streams", "failed", "gaps p50 / p99"],
   [
     [
       String(2 * capacity),
@@ -107,10 +107,10 @@ ${table(
 ${table(
   [
     "at once",
-    "heard",
-    "refused at the deadline",
-    "more callers",
-    "refused by the full queue",
+    "served",
+    "rejected at the deadline",
+    "more clients",
+    "rejected by the full queue",
     "in p50 / p99",
   ],
   [
@@ -137,21 +137,21 @@ interface Figures {
 function targets({ stallMs, refusalMs, longestMs, answered }: Figures): TargetRow[] {
   return [
     {
-      what: "accepted streams at twice the capacity: gaps in what a listener hears, p99",
+      what: "accepted streams at twice the capacity: gaps in the audio, p99",
       target: `at most ${starvedAboveMs} ms`,
       measured: `${stallMs.toFixed(0)} ms`,
       met: stallMs <= starvedAboveMs,
     },
     {
-      what: "refusal by a full queue, p99",
+      what: "rejection by a full queue, p99",
       target: `under ${mostRefusalMs} ms`,
       measured: `${refusalMs.toFixed(0)} ms`,
       met: refusalMs < mostRefusalMs,
     },
     {
-      what: "longest time from a request until it is heard, or refused at its deadline",
-      target: `at most ${deadlineMs} ms, and ${graceMs} to be heard`,
-      measured: `${longestMs.toFixed(0)} ms (${answered} of ${filling} answered)`,
+      what: "longest time from a request to its first audio, or to its rejection at the deadline",
+      target: `at most ${deadlineMs} ms, plus ${graceMs} ms for the first audio`,
+      measured: `${longestMs.toFixed(0)} ms (${answered} of ${filling} responses)`,
       met: longestMs <= deadlineMs + graceMs && answered === filling,
     },
   ];

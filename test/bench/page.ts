@@ -24,11 +24,11 @@ export function benchmarksPage(machine: Machine, chapters: readonly Chapter[]): 
 
 \`\`\`sh
 make bench           # 6 minutes
-make bench SOAK=1    # 10 minutes more: whether memory stays flat
+make bench SOAK=1    # 10 minutes more: also measures memory over time
 \`\`\`
 
-writes this page and its plots; [the operator](benchmarks-operator.md) has a page of its own. ${machineSentence(machine)} The load tool and the
-server share it, so compare within one run only: every figure with a target stands beside what it is compared with, measured in turn.${calmSentence(machine)}
+writes this page and its plots. [The operator](benchmarks-operator.md) has a separate page. ${machineSentence(machine)} The load tool and the
+server share the machine, so compare figures of one run only. Each figure with a target is measured in turn with its reference.${calmSentence(machine)}
 
 ## Targets
 
@@ -38,14 +38,14 @@ ${chapters.map(({ name, finding }) => `## ${name}\n\n${finding.text}\n`).join("\
 ${ownMeasurements}`;
 }
 
-const ownMeasurements = `## Your own
+const ownMeasurements = `## Measure your own server
 
 \`\`\`sh
 svc-tts bench --url https://tts.example.com --key "$KEY" --streams 50 --seconds 60 --accept audio/mpeg --json run.json --svg run.svg
 \`\`\`
 
-keeps 50 streams speaking for a minute on any server, ours or, with \`--openai\`, one in OpenAI's shape. It tells how many answers were complete,
-first audio and real-time factor (p50, p95, p99), the share of streams that starved for more than 100 ms, and bytes and seconds of audio: as a
+keeps 50 streams running for a minute on any server: this one or, with \`--openai\`, one with OpenAI's API. It reports the number of complete responses,
+time to first audio and real-time factor (p50, p95, p99), the share of streams with underruns of more than 100 ms, and bytes and seconds of audio, as a
 table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
 
 ## On a GPU
@@ -54,12 +54,12 @@ table, as JSON and as a plot. \`svc-tts bench --help\` lists every option.
 svc-tts bench --gpu --url https://tts.example.com --key "$KEY" --model arcana --voice luna --vllm http://127.0.0.1:PORT --json gpu.json
 \`\`\`
 
-speaks 1, 8, 32, 64 and 128 streams in turn for 20 s each, then what lies between the last number that held and the first that did not: 99 of 100 streams
-are heard within a second and are spoken no slower than speech, and none fails. With \`--vllm\`, the address of the server's own vLLM (\`kubectl port-forward POD PORT\` with the port that the log line \`vLLM writes\` names), it
-also tells the tokens a second that vLLM wrote meanwhile, and those that it writes alone for as many completions.
+runs 1, 8, 32, 64 and 128 streams in turn for 20 s each, then numbers between the last one that met the criterion and the first that did not. The criterion: 99 of 100 streams have
+first audio within a second and are not slower than real time, and none fails. With \`--vllm\`, the address of the server's own vLLM (\`kubectl port-forward POD PORT\` with the port that the log line \`vLLM writes\` names), it
+also reports the tokens per second that vLLM wrote meanwhile, and those that it writes alone for as many completions.
 
-**Not run yet**: there was no GPU with vLLM on it. The command is tested against servers that stand in for both. What was measured of
-vLLM on a processor is in [arcana](how-to/serve-a-larger-model.md).
+**Not run yet**: there was no GPU with vLLM. The command is tested against fake servers. [Measurements](evidence/measurements.md#arcana-with-vllm) has the figures of vLLM
+on a processor.
 `;
 
 export function targetsTable(rows: readonly TargetRow[]): string {
@@ -72,7 +72,7 @@ export function targetsTable(rows: readonly TargetRow[]): string {
 /** What to say where the machine was not calm; empty where it was. */
 export function calmSentence({ loadBefore, cores }: Pick<Machine, "loadBefore" | "cores">): string {
   if (loadBefore <= calmLoad) return "";
-  return `\n\n**The machine was not calm**: ${loadBefore.toFixed(1)} other tasks shared its ${cores} cores before the run, so times are longer than they need be.`;
+  return `\n\n**The machine was not idle**: ${loadBefore.toFixed(1)} other tasks used its ${cores} cores before the run, so times are longer than on an idle machine.`;
 }
 
 export function machineSentence({

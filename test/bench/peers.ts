@@ -60,7 +60,7 @@ type Ask = (text: string) => Promise<Response>;
 
 /** Our server and Piper's own, with the same models, in turn. */
 export const peers: Measurement = {
-  name: "Beside Piper's server",
+  name: "Comparison with Piper's server",
   async measure() {
     const figures = await measurePeers();
     return { targets: figures.flatMap(targets), text: page(figures) };
@@ -104,13 +104,13 @@ function targets({ model, firstAudioMs, audioPerSecond }: PeerFigures): TargetRo
   const first = firstAudioMs.ours / firstAudioMs.theirs;
   return [
     {
-      what: `first audio of a long text against Piper's server, model ${model}`,
+      what: `first audio of a long text relative to Piper's server, model ${model}`,
       target: "at most half of theirs",
       measured: `${first.toFixed(2)} of theirs`,
       met: first <= mostOfTheirFirstAudio,
     },
     ...audioPerSecond.map(({ streams, ours, theirs }) => ({
-      what: `audio per second against Piper's server at ${streams} stream${streams === 1 ? "" : "s"}, model ${model}`,
+      what: `audio per second relative to Piper's server at ${streams} stream${streams === 1 ? "" : "s"}, model ${model}`,
       target: "at least theirs",
       measured: `${(ours / theirs).toFixed(2)} of theirs`,
       met: ours >= theirs,
@@ -128,13 +128,13 @@ function page(figures: readonly PeerFigures[]): string {
     ]),
   ]);
   const { ours = "", theirs = "", theirsLikeOurs = "" } = figures[0]?.runtimes ?? {};
-  return `The same models of random weights in our server and in the HTTP server of PyPI's \`piper-tts\`, each as its documentation starts it, in turn;
-medians. First audio is that of a text of ${longText.length} characters; Piper's server answers when it has spoken all of it. Throughput is of sentences
-without a pause inside. Ours speaks as \`mist\`, which like Piper leaves short sentences whole; \`mistv2\` breaks their beginning off for an earlier first
+  return `The same models of random weights in our server and in the HTTP server of PyPI's \`piper-tts\`, each started as its documentation says, in turn;
+medians. First audio is that of a text of ${longText.length} characters; Piper's server responds when all of it is synthesized. Throughput is that of sentences
+without pauses. Our server uses \`mist\`, which like Piper does not split short sentences; \`mistv2\` splits them for an earlier first
 audio.
 
-Speaking is nearly all ONNX Runtime's work. \`pip\` gives Piper version ${theirs}, and the newest for Node is ${ours}; the last column is Piper's server with
-${theirsLikeOurs}, so that what the runtime takes can be told from what the servers do. The targets above are against Piper's as \`pip\` installs it.
+ONNX Runtime takes nearly all of the time. \`pip\` installs version ${theirs} for Piper, and the newest for Node is ${ours}. The last column is Piper's server with
+${theirsLikeOurs}, which separates the effect of the runtime from that of the servers. The targets above compare with Piper's server as \`pip\` installs it.
 
 ${table(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
 }

@@ -29,10 +29,10 @@ export const streams: Measurement = {
 };
 
 function page(runs: readonly Report[]): string {
-  return `Voice \`alan\` of \`mist\`, raw PCM at 16 kHz, sentences as voice agents say them. Every stream asks again as soon as it has ended and reads as
-fast as it can, so that more than one stream is full load: its first audio is time in the queue for an engine.
+  return `Voice \`alan\` of \`mist\`, raw PCM at 16 kHz, typical sentences of voice agents. Every stream sends its next request when the last one has ended, and reads as
+fast as it can, so more than one stream is full load: its time to first audio is mostly time in the queue for an engine.
 
-![First audio and starvation by number of streams](benchmarks/streams.svg)
+![First audio and underruns by number of streams](benchmarks/streams.svg)
 
 ${runsTable(runs)}`;
 }
@@ -46,7 +46,7 @@ export function runsTable(runs: readonly Report[]): string {
       "failed",
       "first audio p50 / p95 / p99",
       "real-time factor p50",
-      "starved over 100 ms",
+      "underruns over 100 ms",
       "audio per second",
     ],
     runs.map(row),

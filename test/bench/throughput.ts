@@ -41,7 +41,7 @@ export const throughput: Measurement = {
 function target(windows: readonly Pair[]): TargetRow {
   const share = median(windows.map(({ served }) => served)) / median(windows.map(({ alone }) => alone));
   return {
-    what: `throughput at ${streams} streams against the engines without HTTP`,
+    what: `throughput at ${streams} streams relative to the engines without HTTP`,
     target: `at least ${percent(leastShare)}`,
     measured: percent(share),
     met: share >= leastShare,
@@ -56,11 +56,11 @@ function page(windows: readonly Pair[], [api = 0, model = 0, ...engines]: readon
     percent(served / alone),
   ]);
   const spent = { "API tier": api, "model tier": model, engines: sum(engines) };
-  return `${streams} streams of raw PCM, against the same engine processes driven without HTTP, in turn; the target compares medians.
+  return `${streams} streams of raw PCM, in turn with the same engine processes without HTTP. The target compares medians.
 
 ${table(["window", "engines alone", "through the server", "share"], rows)}
 
-Where the processor time of a hundred seconds of served audio went:
+Processor time for a hundred seconds of served audio:
 
 ${table(
   ["process", "seconds"],

@@ -44,7 +44,7 @@ const text = chapters.map((chapter) => {
     ]);
   return [
     `## ${name(chapter)}`,
-    "Requests that waited at a full replica while another had a place:",
+    "Requests that waited at a full replica while another had capacity:",
     table(
       head,
       rowsOf(({ misplaced }) => percent(misplaced)),
@@ -54,7 +54,7 @@ const text = chapters.map((chapter) => {
       head,
       rowsOf(({ firstAudioP99Ms }) => firstAudioP99Ms.toFixed(0)),
     ),
-    "Replicas asked for a request, on average:",
+    "Replicas tried for each request, on average:",
     table(
       head,
       rowsOf(({ asked }) => asked.toFixed(2)),
@@ -72,7 +72,7 @@ const panels = apiProcesses.map((processes) => ({
       .map(({ outcomes }) => outcomes[i]?.misplaced ?? 0),
   })),
 }));
-const title = `Requests that wait at a full replica while another has a place, by load (${fleet ? name(fleet) : ""})`;
+const title = `Requests that wait at a full replica while another has capacity, by load (${fleet ? name(fleet) : ""})`;
 writeFileSync(join(docs, "benchmarks/load-balancing.svg"), plotShares(title, loads, panels));
 
 const page = `# Benchmark of load balancing
@@ -81,15 +81,15 @@ const page = `# Benchmark of load balancing
 make bench-load-balancing                 # REQUESTS=${requests} SEED=${seed}
 \`\`\`
 
-writes this page and its plot. It is a simulation on virtual time: ${requests.toLocaleString("en")} requests for each figure come at random (Poisson) to random API processes, streams last 4 seconds on average
-(exponential), and the chooser of replicas is the product's own (\`server/api/replicas.ts\`). All policies ran in one run, with the seed ${seed}.
+writes this page and its plot. The benchmark is a simulation in virtual time: ${requests.toLocaleString("en")} requests for each figure arrive at random (Poisson) at random API processes, streams last 4 seconds on average
+(exponential), and replicas are selected by the code of the product (\`server/api/replicas.ts\`). All policies were simulated in one run with the seed ${seed}.
 
 | policy | what an API process does |
 | --- | --- |
-| own streams | takes the replica with the fewest of its own streams, and waits there: what it did before |
-| two choices | draws two replicas and takes the one with fewer of its own streams |
-| reports | takes the replica with the fewest streams, by its own count and by what replicas reported within the last second, and waits there |
-| reports, room first | the same, but a full replica refuses at once and the next is asked; the request waits only when all are full: what it does now |
+| own streams | selects the replica with the fewest of its own streams, and waits there (the former policy) |
+| two choices | draws two replicas and selects the one with fewer of its own streams |
+| reports | selects the replica with the fewest streams, by its own count and by what replicas reported within the last second, and waits there |
+| reports, room first | the same, but a full replica rejects at once and the next one is tried; the request waits only if all are full (the present policy) |
 
 ![${title}](benchmarks/load-balancing.svg)
 

@@ -67,7 +67,7 @@ export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
       (ms) => ms < targets.latencyMs,
     ),
     row(
-      "the same, against the twin (p50; p99)",
+      "the same, relative to the twin (p50; p99)",
       `at most ${targets.ratio} ×`,
       ratios.length === against.length ? ratios : undefined,
       (both) => both.map((one) => `${one.toFixed(2)} ×`).join("; "),
@@ -81,7 +81,7 @@ export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
       ({ syncMs }) => syncMs < targets.syncMs,
     ),
     row(
-      `${plan.restSeconds} s at rest: writes but the Lease's; reads`,
+      `${plan.restSeconds} s at rest: writes except the Lease's; reads`,
       "0; 0",
       ours.rest?.rest,
       ({ writes, gets }) => `${writes}; ${gets}`,
@@ -102,7 +102,7 @@ export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
       (ms) => ms < targets.failoverMs,
     ),
     row(
-      "cost in proportion: processor time to be in sync for each TtsDeployment more, of the upper half against the lower",
+      "proportional cost: processor time to sync one more TtsDeployment, upper half relative to lower half of the sizes",
       `at most ${targets.growth} ×`,
       growthOf(ours),
       (growth) => `${growth.toFixed(2)} ×`,
@@ -131,17 +131,17 @@ export function operatorPage(result: Result): string {
   return `# Benchmarks of the operator
 
 \`\`\`sh
-make bench-operator                        # ${fullCount} TtsDeployments for each operator, ${nodesFor(fullCount)} nodes: at most 35 minutes
-make bench-operator SIZES=20,40 REST=30    # in a few minutes, printed alone
-make bench-operator FROM=.run/bench-operator.jsonl   # this page from what a run that was cut off has measured
+make bench-operator                        # ${fullCount} TtsDeployments for each operator, ${nodesFor(fullCount)} nodes: up to 35 minutes
+make bench-operator SIZES=20,40 REST=30    # a few minutes; only prints the result
+make bench-operator FROM=.run/bench-operator.jsonl   # this page from the results of an interrupted run
 \`\`\`
 
 writes this page and its plot.${sizeSentence(planned, reached)} ${machineSentence(machine)}${calmSentence(machine)}
 
-A real API server with etcd, the controllers of Deployments and ReplicaSets and the scheduler; [KWOK](https://kwok.sigs.k8s.io) plays ${nodesFor(planned)} nodes of eight GPUs and their
-pods. ${reached} TtsDeployments with two pools each${childrenOf(result)} for our operator, and as many, in a namespace of their own, for a
-[twin in Go on controller-runtime](../test/bench/operator-twin) that makes the same children by server-side apply, from caches, with 8 workers a controller and no limit on its
-requests; ours has 8 workers in all. Both run as in a pod, under the chart's role. Everything shares the machine, so compare within the run: what is timed is timed in turn.
+A real API server runs with etcd, the controllers of Deployments and ReplicaSets, and the scheduler. [KWOK](https://kwok.sigs.k8s.io) simulates ${nodesFor(planned)} nodes with eight GPUs each, and their
+pods. There are ${reached} TtsDeployments with two pools each${childrenOf(result)} for this operator, and as many in another namespace for a
+[twin in Go on controller-runtime](../test/bench/operator-twin) that creates the same children by server-side apply, from caches, with 8 workers for each controller and no rate limit;
+this operator has 8 workers in total. Both have the role of the chart. Everything shares the machine, so compare figures of one run only; times are measured in turn.
 ${likenessSentence(result)}
 
 ## Targets
@@ -152,14 +152,14 @@ ${limits(rows)}
 
 ${sideBySide(contenders)}
 
-Requests and times are the API server's own, from its audit log.
+Requests and times come from the audit log of the API server.
 
-- **Spec change → children applied**: a change gives all pods of one TtsDeployment another image. It is timed from the API server's answer to that change until its answer to the
-  last write of five children (three Deployments, two pools). One TtsDeployment is changed at a time, ours and the twin's in turn, and the next ${changePauseMs} ms after the children
-  of the last are written, while its pods are replaced${rateSentence(result)}. It is not a burst: that all change at once is what *start* and growth are.
-- **Start → in sync**: a new process on a fleet that is as it should be, until every TtsDeployment and every pool had a pass and nothing waits.
-- **At rest**: nobody changes anything; both operators run.
-- **Failover**: from the leader's end by SIGKILL, with a change made in the same moment, until another that stood by has written its children. A Lease lasts 15 s for both.
+- **Spec change → children applied**: a change sets another image for all pods of one TtsDeployment. The time is measured from the API server's response to that change until its response to the
+  last write of five children (three Deployments, two pools). One TtsDeployment is changed at a time, this operator's and the twin's in turn, and the next ${changePauseMs} ms after the children
+  of the last are written, while its pods are replaced${rateSentence(result)}. This is not a burst; *start* measures what happens when all need a reconcile at once.
+- **Start → in sync**: the time from the start of a process, on a fleet that is already in sync, until every TtsDeployment and every pool was reconciled and the queue is empty.
+- **At rest**: nothing changes, and both operators run.
+- **Failover**: the time from the end of the leader by SIGKILL, with a change at the same moment, until the standby has written the children. A Lease lasts 15 s for both.
 
 ## Cost by size
 
@@ -183,14 +183,14 @@ function rateSentence({ plan, changesPerSecond, contenders }: Result): string {
   const changes = contenders[0]?.latenciesMs.length ?? 0;
   if (changesPerSecond === undefined) return "";
   const cut = changes < plan.changes ? `, of ${plan.changes} planned` : "";
-  return `: ${changes} changes for each${cut}, ${changesPerSecond.toFixed(1)} a second of both together`;
+  return `: ${changes} changes for each${cut}, ${changesPerSecond.toFixed(1)} per second for both together`;
 }
 
 function likenessSentence({ likeness }: Result): string {
   if (likeness === undefined) return "Their children were not compared.";
   const { children, different } = likeness;
   if (different.length === 0)
-    return `The ${children} children of one TtsDeployment were compared field by field: no difference but names, ids and hashes.`;
+    return `The ${children} children of one TtsDeployment were compared field by field, with no difference except names, IDs and hashes.`;
   return `Of the ${children} children of one TtsDeployment these differ between the two: ${different.join(", ")}.`;
 }
 
@@ -232,10 +232,10 @@ function sideBySide(contenders: readonly Figures[]): string {
       line("processor time for it", last, ({ processorSeconds }) => `${processorSeconds.toFixed(1)} s`),
       line("resident memory once in sync", last, ({ residentBytes }) => mib(residentBytes)),
       line("resident memory after the rest", (one) => one.rest?.residentBytes, mib),
-      line("at rest: writes but the Lease's", rest, ({ writes, unwanted }) => told(writes, unwanted)),
+      line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => told(writes, unwanted)),
       line("at rest: reads", rest, ({ gets, unwanted }) => told(gets, unwanted)),
       line(
-        "at rest: writes of the Lease; watches opened anew",
+        "at rest: writes of the Lease; watches opened again",
         rest,
         ({ leaseWrites, watches }) => `${leaseWrites}; ${watches}`,
       ),

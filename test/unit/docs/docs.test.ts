@@ -1,8 +1,12 @@
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
+import type { TSchema } from "typebox";
 import { describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { env, generatorEnv, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
+import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
+import { sortFields } from "../../../crds/unknown-fields.ts";
 import { errorCodes, Failure } from "../../../server/errors.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
@@ -149,6 +153,32 @@ describe("the documents", () => {
     const listed = new Set((await links("docs/README.md")).map(({ path }) => path));
     const pages = (await documents()).filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
     expect(pages.filter((path) => !listed.has(path))).toEqual([]);
+  });
+});
+
+/** Where fragments of a TtsDeployment in the documents belong, by one of their fields. */
+const { api, models } = TtsDeploymentSpecSchema.properties;
+const places: readonly TSchema[] = [TtsDeploymentSpecSchema, models.items, api, api.properties.keys];
+
+/** What a fragment has that the place it belongs to has not. */
+function unknownFields(fragment: Record<string, unknown>): readonly string[] {
+  const [first = ""] = Object.keys(fragment);
+  if (first === "spec") return sortFields(TtsDeploymentSpecSchema, fragment.spec).unknown;
+  const place = places.find((schema) => first in (schema as { properties: object }).properties);
+  return place === undefined ? [first] : sortFields(place, fragment).unknown;
+}
+
+describe("the examples of a TtsDeployment", () => {
+  it("have only fields that the CRD has", async () => {
+    const pages = (await documents()).filter((path) => /^docs\/(how-to|explanation)\//.test(path));
+    const blocks = await Promise.all(
+      pages.map(async (page) => [...(await read(page)).matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => ({ page, yaml }))),
+    );
+    // of prometheus-adapter, which the guide to scaling configures
+    const examples = blocks.flat().filter(({ yaml }) => !yaml?.startsWith("rules:\n  external:"));
+    expect(examples.length).toBeGreaterThan(15);
+    const unknown = examples.flatMap(({ page, yaml = "" }) => unknownFields(parse(yaml)).map((field) => ({ page, field })));
+    expect(unknown).toEqual([]);
   });
 });
 
