@@ -140,6 +140,13 @@ describe("the documents", () => {
     expect(anchored.filter(({ path, anchor }) => !known.get(path)?.has(anchor))).toEqual([]);
   });
 
+  it("name test files that exist", async () => {
+    const texts = await Promise.all((await documents()).map(read));
+    const named = texts.flatMap((text) => [...text.matchAll(/`(test\/[\w./-]+)`/g)].map(([, path = ""]) => path));
+    expect(named.length).toBeGreaterThan(40);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+  });
+
   it("are short, unless they are generated", async () => {
     const generated = ["docs/reference.md", "docs/benchmarks.md"];
     const pages = (await documents()).filter((path) => !generated.includes(path));
