@@ -142,7 +142,9 @@ describe("the documents", () => {
 
   it("name test files that exist", async () => {
     const texts = await Promise.all((await documents()).map(read));
-    const named = texts.flatMap((text) => [...text.matchAll(/`(test\/[\w./-]+)`/g)].map(([, path = ""]) => path));
+    const named = texts.flatMap((text) =>
+      [...text.matchAll(/`(test\/[\w./-]+)`/g)].map(([, path = ""]) => path),
+    );
     expect(named.length).toBeGreaterThan(40);
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
@@ -179,12 +181,16 @@ describe("the examples of a TtsDeployment", () => {
   it("have only fields that the CRD has", async () => {
     const pages = (await documents()).filter((path) => /^docs\/(how-to|explanation)\//.test(path));
     const blocks = await Promise.all(
-      pages.map(async (page) => [...(await read(page)).matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => ({ page, yaml }))),
+      pages.map(async (page) =>
+        [...(await read(page)).matchAll(/^```yaml\n(.*?)^```$/gms)].map(([, yaml]) => ({ page, yaml })),
+      ),
     );
     // of prometheus-adapter, which the guide to scaling configures
     const examples = blocks.flat().filter(({ yaml }) => !yaml?.startsWith("rules:\n  external:"));
     expect(examples.length).toBeGreaterThan(15);
-    const unknown = examples.flatMap(({ page, yaml = "" }) => unknownFields(parse(yaml)).map((field) => ({ page, field })));
+    const unknown = examples.flatMap(({ page, yaml = "" }) =>
+      unknownFields(parse(yaml)).map((field) => ({ page, field })),
+    );
     expect(unknown).toEqual([]);
   });
 });
