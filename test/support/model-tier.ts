@@ -22,7 +22,7 @@ export function coldModelTier(options: Partial<ModelTierOptions> = {}): Promise<
     maxConcurrentStreams: 8,
     drainSeconds: 10,
     logLevel: "silent",
-    engineProcesses: 2,
+    engineProcesses: 1,
     ...options,
   });
 }

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { Failure } from "../../server/errors.ts";
 import type { Invocation } from "../../server/speech.ts";
 import { encodeFrame, type WireFrame } from "../../server/wire.ts";
+import { pseudoRandom } from "./seed.ts";
 
 /** What a scripted model tier does with one invocation. */
 export interface Call {
@@ -85,8 +86,10 @@ export function speakUntil(released: Promise<unknown>, rate = 24_000) {
   };
 }
 
-/** Speaks a tone a second at a time until its caller is gone. @param pieces are told before and after each. */
-export function speakOn(pieces: (isWaiting: boolean) => void = () => undefined, rate = 24_000) {
+/** Speaks noise, which coders make the most bytes of, a second at a time until its caller is gone. */
+export function speakOn(onPiece: (isWaiting: boolean) => void = () => undefined, rate = 24_000) {
+  const random = pseudoRandom(1);
+  const samples = Int16Array.from({ length: rate }, () => 20_000 * (random() - 0.5));
   return async (call: Call): Promise<void> => {
     let over = false;
     void call.aborted.then(() => {
@@ -94,9 +97,9 @@ export function speakOn(pieces: (isWaiting: boolean) => void = () => undefined, 
     });
     await call.head(rate);
     while (!over) {
-      pieces(true);
-      await call.tone(rate, rate);
-      pieces(false);
+      onPiece(true);
+      await call.send({ kind: "audio", samples });
+      onPiece(false);
     }
   };
 }

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import { defaultLimits } from "../../../server/api/parts.ts";
+import type { ApiSettings } from "../../../server/api/settings.ts";
 import { errorCodes } from "../../../server/errors.ts";
 import { wireType } from "../../../server/wire.ts";
-import { rawRequest, startTestApi } from "../../support/api-tier.ts";
+import { rawRequest, rawSpeech, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { decodeAudio } from "../../support/audio.ts";
 import { type HeardEvent, joinChunks, parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -23,6 +24,13 @@ beforeAll(async () => {
   );
 });
 afterAll(() => server.stop());
+
+/** An API tier of one test alone. */
+async function ownApi(model: string, settings: Partial<ApiSettings>): Promise<TestApi> {
+  const api = await startTestApi(model, { voices, ...settings });
+  onTestFinished(() => api.stop());
+  return api;
+}
 
 /** A title that names the rules that a test holds. */
 const holds = (rules: readonly RuleId[], says: string) => `${says} (${rules.join(", ")})`;
@@ -209,36 +217,26 @@ describe("a request that is refused", () => {
 
   held.it(["JSON limit", "413"], "is a JSON answer above its limit, with a hint to stream", async () => {
     expect(defaultLimits.jsonAudioBytes).toBe(64 * 1024 * 1024);
-    const route = [{ pool: "p", service: server.mist.url, weight: 100, idle: false }];
-    const small = await startTestApi({ mist: route }, { voices, limits: { jsonAudioBytes: 10_000 } });
-    try {
-      const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
-      expect(answer.status).toBe(413);
-      expect(await answer.json()).toMatchObject({
-        code: "audio_too_large",
-        detail: expect.stringContaining("Accept: audio/"),
-      });
-      expect((await small.post(mist, { accept: "audio/pcm" })).status).toBe(200);
-    } finally {
-      await small.stop();
-    }
+    const small = await ownApi(server.mist.url, { limits: { jsonAudioBytes: 10_000 } });
+    const answer = await small.post({ ...mist, audioFormat: "wav" }, { accept: "application/json" });
+    expect(answer.status).toBe(413);
+    expect(await answer.json()).toMatchObject({
+      code: "audio_too_large",
+      detail: expect.stringContaining("Accept: audio/"),
+    });
+    expect((await small.post(mist, { accept: "audio/pcm" })).status).toBe(200);
   });
 });
 
 describe("the ceiling of arcana's rates", () => {
   held.it(["self-hosted arcana rates"], "is a setting, which the served document tells", async () => {
     expect(defaultLimits.highestRate).toBe(384_000);
-    const route = [{ pool: "p", service: server.arcana.url, weight: 100, idle: false }];
-    const api = await startTestApi({ arcana: route }, { voices, limits: { highestRate: 48_000 } });
-    try {
-      const statusAt = async (samplingRate: number) =>
-        (await api.post({ ...arcana, samplingRate }, { accept: "audio/wav" })).status;
-      expect([await statusAt(48_000), await statusAt(48_001)]).toEqual([200, 400]);
-      const document = await (await fetch(`${api.url}/openapi.json`)).text();
-      expect(document).toContain('"minimum":1,"maximum":48000');
-    } finally {
-      await api.stop();
-    }
+    const api = await ownApi(server.arcana.url, { limits: { highestRate: 48_000 } });
+    const statusAt = async (samplingRate: number) =>
+      (await api.post({ ...arcana, samplingRate }, { accept: "audio/wav" })).status;
+    expect([await statusAt(48_000), await statusAt(48_001)]).toEqual([200, 400]);
+    const document = await (await fetch(`${api.url}/openapi.json`)).text();
+    expect(document).toContain('"minimum":1,"maximum":48000');
   });
 });
 
@@ -250,14 +248,10 @@ describe("a mistake of ours", () => {
       },
     });
     const broken = voices.filter(({ id }) => id === mist.speaker).map((voice) => ({ ...voice, models }));
-    const api = await startTestApi({}, { voices: broken });
-    try {
-      const answer = await api.post(mist, { accept: "audio/pcm" });
-      expect(await answer.clone().text()).not.toMatch(/inside|passwd|Error:|at \w+ \(/);
-      await expectProblem(answer, 500, "internal");
-    } finally {
-      await api.stop();
-    }
+    const api = await ownApi(server.mist.url, { voices: broken });
+    const answer = await api.post(mist, { accept: "audio/pcm" });
+    expect(await answer.clone().text()).not.toMatch(/inside|passwd|Error:|at \w+ \(/);
+    await expectProblem(answer, 500, "internal");
   });
 });
 
@@ -411,29 +405,20 @@ describe("OpenAI's shape", () => {
 });
 
 describe("a model that stops while it speaks", () => {
-  const rawPost = (accept: string, body: object) => {
-    const text = JSON.stringify(body);
-    return (
-      `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.api.key}\r\naccept: ${accept}\r\n` +
-      `content-type: application/json\r\ncontent-length: ${text.length}\r\nconnection: close\r\n\r\n${text}`
-    );
-  };
-
   held.it(
     ["late failure of audio", "late failure of events", "503"],
     "never passes for one that is done",
     async () => {
       const spoken = { ...arcana, text: long };
-      const audio = ["audio/wav", "audio/mpeg", "audio/ogg"].map((accept) =>
-        rawRequest(server.api.url, rawPost(accept, { ...spoken, samplingRate: 24_000 })),
-      );
-      const events = rawRequest(
-        server.api.url,
-        rawPost("text/event-stream", { ...spoken, audioFormat: "mp3" }),
-      );
+      const { api } = server;
+      const ask = (accept: string, more: object) =>
+        rawRequest(api.url, rawSpeech(api, { ...spoken, ...more }, accept));
+      const types = ["audio/wav", "audio/mpeg", "audio/ogg"];
+      const audio = types.map((accept) => ask(accept, { samplingRate: 24_000 }));
+      const events = ask("text/event-stream", { audioFormat: "mp3" });
       const forms = ["stream-wav", "stream-mp3", "stream-ogg", "events-mp3"];
       await eventually("the first audio of all four is out", async () => {
-        const told = await (await fetch(`${server.api.url}/metrics`)).text();
+        const told = await (await fetch(`${api.url}/metrics`)).text();
         return forms.every((form) =>
           told.includes(`svc_tts_first_audio_seconds_count{model="arcana",variant="${form}"}`),
         );

@@ -36,131 +36,74 @@ const json = { accept: "application/json", form: "json", mediaType: "application
 const streamOf = <Type extends string>(mediaType: Type) =>
   ({ accept: mediaType, form: "stream", mediaType }) as const;
 const usual = [22_050, 24_000] as const;
+const of = (audioFormat: Codec) => ({ audioFormat });
+
+function variant(
+  name: string,
+  way: Pick<Variant, "accept" | "form" | "mediaType">,
+  codec: Codec,
+  rules: readonly RuleId[],
+  body: object = {},
+  rate: Variant["rate"] = usual,
+): Variant {
+  return { ...way, name, codec, rules, body, rate };
+}
 
 /** Every form and format there is; each is asked of each model, at its default rate or the one that it must name. */
 export const variants: readonly Variant[] = [
-  {
-    ...events,
-    name: "events, mp3",
-    body: {},
-    codec: "mp3",
-    rate: usual,
-    rules: ["4.1 Accept", "events default", "4.1 samplingRate", "4.1 Response", "2.2 chunk"],
-  },
-  {
-    ...events,
-    name: "events, mp3 by name",
-    body: { audioFormat: "mp3" },
-    codec: "mp3",
-    rate: usual,
-    rules: ["4.1 audioFormat", "2.1 mist audioFormat"],
-  },
-  {
-    ...events,
-    name: "events, mulaw",
-    body: { audioFormat: "mulaw" },
-    codec: "mulaw",
-    rate: usual,
-    rules: ["4.1 audioFormat"],
-  },
-  {
-    ...events,
-    name: "events, pcm",
-    body: { audioFormat: "pcm" },
-    codec: "pcm",
-    rate: usual,
-    rules: ["4.1 audioFormat", "2.1 mist samplingRate"],
-  },
-  {
-    ...json,
-    name: "JSON, wav",
-    body: { audioFormat: "wav" },
-    codec: "wav",
-    rate: usual,
-    rules: ["4.2 Accept", "4.2 audioFormat", "4.2 Response", "JSON shape"],
-  },
-  {
-    ...json,
-    name: "JSON, ogg",
-    body: { audioFormat: "ogg", samplingRate: 16_000 },
-    codec: "ogg",
-    rate: 16_000,
-    rules: ["4.3 Accept", "4.3 audioFormat", "4.3 Response"],
-  },
-  {
-    ...json,
-    name: "JSON, mp3",
-    body: { audioFormat: "mp3" },
-    codec: "mp3",
-    rate: usual,
-    rules: ["JSON shape"],
-  },
-  {
-    ...json,
-    name: "JSON, mulaw",
-    body: { audioFormat: "mulaw" },
-    codec: "mulaw",
-    rate: usual,
-    rules: ["JSON shape"],
-  },
-  {
-    ...json,
-    name: "JSON, pcm",
-    body: { audioFormat: "pcm" },
-    codec: "pcm",
-    rate: usual,
-    rules: ["JSON shape"],
-  },
-  {
-    ...json,
-    name: "no Accept",
-    accept: undefined,
-    body: {},
-    codec: "wav",
-    rate: usual,
-    rules: ["no Accept", "1.1"],
-  },
-  {
-    ...streamOf("audio/pcm"),
-    name: "raw PCM",
-    body: {},
-    codec: "pcm",
-    rate: [16_000, 24_000],
-    rules: ["4.4 Accept", "4.4 Response", "raw PCM", "default rates"],
-  },
-  {
-    ...streamOf("audio/wav"),
-    name: "streamed WAV",
-    body: {},
-    codec: "wav",
-    rate: usual,
-    rules: ["4.5 Accept", "4.5 Response", "2.1 arcana samplingRate"],
-  },
-  { ...streamOf("audio/mpeg"), name: "MP3", body: {}, codec: "mp3", rate: usual, rules: ["audio/mpeg"] },
-  {
-    ...streamOf("audio/ogg"),
-    name: "Ogg Opus",
-    body: { samplingRate: 24_000 },
-    codec: "ogg",
-    rate: 24_000,
-    rules: ["audio/ogg", "ogg names its rate"],
-  },
-  {
-    ...streamOf("audio/x-mulaw"),
-    name: "mu-law",
-    body: {},
-    codec: "mulaw",
-    rate: usual,
-    rules: ["audio/x-mulaw"],
-  },
-  {
-    ...streamOf("audio/basic"),
-    name: "basic audio",
-    body: {},
-    codec: "mulaw",
-    rate: 8000,
-    rules: ["audio/basic"],
-  },
+  variant("events, mp3", events, "mp3", [
+    "4.1 Accept",
+    "events default",
+    "4.1 samplingRate",
+    "4.1 Response",
+    "2.2 chunk",
+  ]),
+  variant("events, mp3 by name", events, "mp3", ["4.1 audioFormat", "2.1 mist audioFormat"], of("mp3")),
+  variant("events, mulaw", events, "mulaw", ["4.1 audioFormat"], of("mulaw")),
+  variant("events, pcm", events, "pcm", ["4.1 audioFormat", "2.1 mist samplingRate"], of("pcm")),
+  variant(
+    "JSON, wav",
+    json,
+    "wav",
+    ["4.2 Accept", "4.2 audioFormat", "4.2 Response", "JSON shape"],
+    of("wav"),
+  ),
+  variant(
+    "JSON, ogg",
+    json,
+    "ogg",
+    ["4.3 Accept", "4.3 audioFormat", "4.3 Response"],
+    { ...of("ogg"), samplingRate: 16_000 },
+    16_000,
+  ),
+  variant("JSON, mp3", json, "mp3", ["JSON shape"], of("mp3")),
+  variant("JSON, mulaw", json, "mulaw", ["JSON shape"], of("mulaw")),
+  variant("JSON, pcm", json, "pcm", ["JSON shape"], of("pcm")),
+  variant("no Accept", { ...json, accept: undefined }, "wav", ["no Accept", "1.1"]),
+  variant(
+    "raw PCM",
+    streamOf("audio/pcm"),
+    "pcm",
+    ["4.4 Accept", "4.4 Response", "raw PCM", "default rates"],
+    {},
+    [16_000, 24_000],
+  ),
+  variant("streamed WAV", streamOf("audio/wav"), "wav", [
+    "4.5 Accept",
+    "4.5 Response",
+    "2.1 arcana samplingRate",
+  ]),
+  variant("MP3", streamOf("audio/mpeg"), "mp3", ["audio/mpeg"]),
+  variant(
+    "Ogg Opus",
+    streamOf("audio/ogg"),
+    "ogg",
+    ["audio/ogg", "ogg names its rate"],
+    { samplingRate: 24_000 },
+    24_000,
+  ),
+  variant("mu-law", streamOf("audio/x-mulaw"), "mulaw", ["audio/x-mulaw"]),
+  variant("basic audio", streamOf("audio/basic"), "mulaw", ["audio/basic"], {}, 8000),
 ];
 
 const everyModel: readonly AudioRow[] = variants.flatMap(({ rate, rules, name: _name, ...variant }) =>
@@ -259,30 +202,17 @@ const rates: readonly AudioRow[] = [
   ...atRates(["audio/basic"], "mistv2", basic, [8000]),
 ];
 
+const ofMist = { modelId: "mist", body: {}, rate: 22_050 } as const;
+const html = { ...json, ...ofMist, codec: "wav", rules: ["no Accept"] } as const;
+
 /** Other names of a form. */
 const aliases: readonly AudioRow[] = [
   { ...wav, accept: "audio/*", rules: ["audio/*"], modelId: "arcana", body: {}, rate: 24_000 },
-  { ...mp3, accept: "audio/mp3", rules: ["audio/mpeg"], modelId: "mist", body: {}, rate: 22_050 },
+  { ...mp3, ...ofMist, accept: "audio/mp3", rules: ["audio/mpeg"] },
   { ...basic, accept: "audio/PCMU", rules: ["audio/basic"], modelId: "arcana", body: {}, rate: 8000 },
-  { ...json, accept: "*/*", codec: "wav", rules: ["no Accept"], modelId: "mist", body: {}, rate: 22_050 },
-  {
-    ...json,
-    accept: "text/html",
-    codec: "wav",
-    rules: ["no Accept"],
-    modelId: "mist",
-    body: {},
-    rate: 22_050,
-  },
-  {
-    ...json,
-    accept: "*/*",
-    codec: "mp3",
-    rules: ["no Accept"],
-    modelId: "mist",
-    body: { audioFormat: "mp3" },
-    rate: 22_050,
-  },
+  { ...html, accept: "*/*" },
+  { ...html, accept: "text/html" },
+  { ...html, accept: "*/*", codec: "mp3", body: of("mp3") },
 ];
 
 export const audioRows: readonly AudioRow[] = [...everyModel, ...rates, ...aliases];

@@ -2,7 +2,7 @@ import { request } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ModelId } from "../../../config/contract/models.ts";
 import { resampledLength } from "../../../server/audio/resample.ts";
-import { rawRequest } from "../../support/api-tier.ts";
+import { rawRequest, rawSpeech } from "../../support/api-tier.ts";
 import { decodeAudio, type Heard, likenessDb, resampleByFfmpeg } from "../../support/audio.ts";
 import { joinChunks, parseEvents } from "../../support/events.ts";
 import { hear } from "../../support/model-tier.ts";
@@ -33,13 +33,8 @@ function engineSpeech(modelId: ModelId): Promise<Heard> {
   const known = spoken.get(modelId);
   if (known !== undefined) return known;
   const { url } = modelId === "arcana" ? server.arcana : server.mist;
-  const heard = hear(url, { modelId, speaker: voices[modelId], text, sampling }).then(
-    ({ samples, rate }) => ({
-      samples,
-      rate,
-      codec: "pcm_s16le",
-    }),
-  );
+  const asked = hear(url, { modelId, speaker: voices[modelId], text, sampling });
+  const heard = asked.then(({ samples, rate }) => ({ samples, rate, codec: "pcm_s16le" }));
   spoken.set(modelId, heard);
   return heard;
 }
@@ -47,15 +42,13 @@ function engineSpeech(modelId: ModelId): Promise<Heard> {
 /** The same as FFmpeg resamples it. */
 function reference(modelId: ModelId, rate: number): Promise<Int16Array> {
   const key = `${modelId} ${rate}`;
-  const made = references.get(key) ?? resample(modelId, rate);
+  const made =
+    references.get(key) ??
+    engineSpeech(modelId).then(({ samples, rate: own }) =>
+      own === rate ? samples : resampleByFfmpeg(samples, own, rate),
+    );
   references.set(key, made);
   return made;
-}
-
-async function resample(modelId: ModelId, rate: number): Promise<Int16Array> {
-  const engine = await engineSpeech(modelId);
-  if (engine.rate === rate) return engine.samples;
-  return resampleByFfmpeg(engine.samples, engine.rate, rate);
 }
 
 function post({ accept, modelId, body }: AudioRow): Promise<Response> {
@@ -213,12 +206,8 @@ describe("where the rates are the same", () => {
 
 describe("a streamed WAV", () => {
   it("sends its 44 bytes joined to the first audio", async () => {
-    const body = JSON.stringify({ speaker: "luna", text });
-    const { text: answer } = await rawRequest(
-      server.api.url,
-      `POST /v1/svc-tts HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${server.api.key}\r\naccept: audio/wav\r\n` +
-        `content-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
-    );
+    const request = rawSpeech(server.api, { speaker: "luna", text }, "audio/wav");
+    const { text: answer } = await rawRequest(server.api.url, request);
     const [, size = "", begins] = /\r\n\r\n([0-9a-f]+)\r\n(....)/.exec(answer) ?? [];
     expect(begins).toBe("RIFF");
     expect(Number.parseInt(size, 16)).toBeGreaterThan(44 + 2 * 240); // ten milliseconds at least

@@ -27,7 +27,7 @@ describe(`OpenAI's client for JavaScript, with another base URL (${rules.join(",
   it.each(["mp3", "opus", "wav"] as const)("gets a whole file as %s", async (response_format) => {
     const answer = await clientWith(server.api.key).audio.speech.create({ ...ask, response_format });
     const { samples, rate } = await decodeAudio(Buffer.from(await answer.arrayBuffer()));
-    expect(samples.length / rate).toBeGreaterThan(0.3);
+    expect(samples.length / rate).toBeGreaterThan(0.1);
     held.exercised(...rules);
   });
 

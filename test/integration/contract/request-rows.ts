@@ -12,12 +12,46 @@ const pcm = "audio/pcm";
 const wav = "audio/wav";
 const json = "application/json";
 const events = "text/event-stream";
+const asWav = { ...mist, audioFormat: "wav" };
+const asOgg = { ...mist, audioFormat: "ogg" };
+const bracketed = (text: string, inlineSpeedAlpha?: string) => ({ ...mist, text, inlineSpeedAlpha });
+const typicalOf = (field: "repetition_penalty" | "temperature") =>
+  [`2.1 arcana ${field}`, "typical is no limit"] as const;
 const without = <Body extends object>(body: Body, field: keyof Body) => ({ ...body, [field]: undefined });
 
 /** What is sent for each kind of wrong type. */
 const noString = [7, true, ["x"], { a: 1 }];
 const noNumber = ["1", true, [1], {}];
 const noBoolean = ["true", 1, 0, []];
+
+/** What each field refuses, beside what it refuses for its type. */
+const wrong = {
+  modelId: ["", "mistv3", "Mist", "mist ", ...noString],
+  audioFormat: ["", "flac", "WAV", "opus", ...noString],
+  lang: ["spa", "es", "de-DE", "x", "", "english", "en_US", ...noString],
+  samplingRate: [3999, 44_101, 0, -8000, 8000.5, 1e300, ...noNumber],
+  oggRate: [7999, 11_025, 22_050, 44_100, 48_000, "16000"],
+  arcanaRate: [0, -1, 384_001, 0.5, 24_000.5, "24000"],
+  speedAlpha: [0, -1, 0.09, 10.1, 1e300, ...noNumber],
+  inlineSpeedAlpha: [
+    "fast",
+    "1,,2",
+    "1;2",
+    "0",
+    "-1",
+    "11",
+    ",",
+    "1,",
+    "Infinity",
+    "0x1",
+    "1e400",
+    1,
+    [1],
+    true,
+  ],
+  top_p: [0, -0.5, 1.001, ...noNumber],
+  max_tokens: [199, 5001, 0, -200, 200.5, ...noNumber],
+} as const;
 
 type Refusal = readonly [rules: Rules, accept: Accept, body: unknown, pointers: readonly string[]];
 
@@ -45,142 +79,55 @@ export const refusals: readonly Refusal[] = [
   [["2.1 arcana text"], wav, without(arcana, "text"), ["/text"]],
   [["8 mist text", "code points"], pcm, { ...mist, text: "a".repeat(501) }, ["/text"]],
   [["8 mist text", "code points"], events, { ...mistv2, text: "😀".repeat(501) }, ["/text"]],
-  ...each(["2.1 mist modelId", "9.2", "7.2"], pcm, mist, "modelId", [
-    "",
-    "mistv3",
-    "Mist",
-    "mist ",
-    ...noString,
-  ]),
+  ...each(["2.1 mist modelId", "9.2", "7.2"], pcm, mist, "modelId", wrong.modelId),
   [["2.1 arcana modelId", "nothing clamped"], wav, { ...mist, modelId: "arcana" }, ["/speaker"]],
   [["modelId absent"], wav, mist, ["/speaker"]],
 
   [["4.2 audioFormat", "JSON needs audioFormat"], json, mist, ["/audioFormat"]],
   [["4.2 audioFormat", "null"], json, { ...mist, audioFormat: null }, ["/audioFormat"]],
-  ...each(["2.1 mist audioFormat", "strict fields"], json, mist, "audioFormat", [
-    "",
-    "flac",
-    "WAV",
-    "opus",
-    ...noString,
-  ]),
+  ...each(["2.1 mist audioFormat", "strict fields"], json, mist, "audioFormat", wrong.audioFormat),
   ...each(["4.1 audioFormat"], events, mist, "audioFormat", ["wav", "ogg", "aac", 7]),
   ...each(["no Accept"], "*/*", mist, "audioFormat", ["aac", 7]),
 
-  ...each(["2.1 mist lang", "7.2"], pcm, mist, "lang", [
-    "spa",
-    "es",
-    "de-DE",
-    "x",
-    "",
-    "english",
-    "en_US",
-    ...noString,
-  ]),
+  ...each(["2.1 mist lang", "7.2"], pcm, mist, "lang", wrong.lang),
   ...each(["2.1 arcana lang", "7.2"], wav, arcana, "lang", ["fra", "zz"]),
   [["2.1 mist lang"], pcm, { ...mist, speaker: "lucia", lang: "eng" }, ["/lang"]],
 
-  ...each(["8 mist samplingRate", "4.4 Request fields"], pcm, mist, "samplingRate", [
-    3999,
-    44_101,
-    0,
-    -8000,
-    8000.5,
-    1e300,
-    ...noNumber,
-  ]),
+  ...each(["8 mist samplingRate", "4.4 Request fields"], pcm, mist, "samplingRate", wrong.samplingRate),
   ...each(["8 mist samplingRate", "2.1 mist samplingRate"], pcm, mistv2, "samplingRate", [3999, 44_101]),
   ...each(["4.1 samplingRate"], events, mist, "samplingRate", [3999, 44_101]),
-  ...each(["4.2 Request fields"], json, { ...mist, audioFormat: "wav" }, "samplingRate", [3999, 44_101]),
-  [["4.3 samplingRate", "ogg names its rate"], json, { ...mist, audioFormat: "ogg" }, ["/samplingRate"]],
-  [
-    ["4.3 samplingRate", "null"],
-    json,
-    { ...mist, audioFormat: "ogg", samplingRate: null },
-    ["/samplingRate"],
-  ],
+  ...each(["4.2 Request fields"], json, asWav, "samplingRate", [3999, 44_101]),
+  [["4.3 samplingRate", "ogg names its rate"], json, asOgg, ["/samplingRate"]],
+  [["4.3 samplingRate", "null"], json, { ...asOgg, samplingRate: null }, ["/samplingRate"]],
   [["ogg names its rate"], "audio/ogg", mist, ["/samplingRate"]],
   [["ogg names its rate"], "audio/ogg", arcana, ["/samplingRate"]],
-  ...each(["8 ogg samplingRate"], json, { ...mist, audioFormat: "ogg" }, "samplingRate", [
-    7999,
-    11_025,
-    22_050,
-    44_100,
-    48_000,
-    "16000",
-  ]),
+  ...each(["8 ogg samplingRate"], json, asOgg, "samplingRate", wrong.oggRate),
   ...each(["8 ogg samplingRate"], "audio/ogg", arcana, "samplingRate", [48_000, 22_050]),
   ...each(["audio/basic"], "audio/basic", mist, "samplingRate", [16_000, 7999]),
   ...each(["audio/basic"], "audio/PCMU", arcana, "samplingRate", [24_000]),
-  ...each(["self-hosted arcana rates"], wav, arcana, "samplingRate", [
-    0,
-    -1,
-    384_001,
-    0.5,
-    24_000.5,
-    "24000",
-  ]),
+  ...each(["self-hosted arcana rates"], wav, arcana, "samplingRate", wrong.arcanaRate),
 
-  ...each(["2.1 mist speedAlpha"], pcm, mist, "speedAlpha", [0, -1, 0.09, 10.1, 1e300, ...noNumber]),
+  ...each(["2.1 mist speedAlpha"], pcm, mist, "speedAlpha", wrong.speedAlpha),
   ...each(["2.1 arcana speedAlpha"], wav, arcana, "speedAlpha", [0, -1, ...noNumber]),
   ...each(["2.1 mist noTextNormalization"], pcm, mist, "noTextNormalization", noBoolean),
   ...each(["reduceLatency"], pcm, mist, "reduceLatency", noBoolean),
   ...each(["2.1 mist pauseBetweenBrackets"], pcm, mist, "pauseBetweenBrackets", noBoolean),
   ...each(["2.1 mist phonemizeBetweenBrackets"], pcm, mist, "phonemizeBetweenBrackets", noBoolean),
   ...each(["2.1 mist saveOovs", "saveOovs"], pcm, mist, "saveOovs", noBoolean),
-  ...each(["2.1 mist saveOovs"], json, { ...mist, audioFormat: "wav" }, "saveOovs", ["true"]),
+  ...each(["2.1 mist saveOovs"], json, asWav, "saveOovs", ["true"]),
   ...each(["saveOovs"], "audio/mpeg", mist, "saveOovs", ["true"]),
-  ...each(["2.1 mist inlineSpeedAlpha"], pcm, { ...mist, text: "[a]" }, "inlineSpeedAlpha", [
-    "fast",
-    "1,,2",
-    "1;2",
-    "0",
-    "-1",
-    "11",
-    ",",
-    "1,",
-    "Infinity",
-    "0x1",
-    "1e400",
-    1,
-    [1],
-    true,
-  ]),
-  [
-    ["inline pairs"],
-    pcm,
-    { ...mist, text: "so [very] [good]", inlineSpeedAlpha: "2" },
-    ["/inlineSpeedAlpha"],
-  ],
-  [
-    ["inline pairs"],
-    pcm,
-    { ...mist, text: "so [very] good", inlineSpeedAlpha: "2,2" },
-    ["/inlineSpeedAlpha"],
-  ],
+  ...each(["2.1 mist inlineSpeedAlpha"], pcm, bracketed("[a]"), "inlineSpeedAlpha", wrong.inlineSpeedAlpha),
+  [["inline pairs"], pcm, bracketed("so [very] [good]", "2"), ["/inlineSpeedAlpha"]],
+  [["inline pairs"], pcm, bracketed("so [very] good", "2,2"), ["/inlineSpeedAlpha"]],
   [["inline pairs"], pcm, { ...mist, inlineSpeedAlpha: "2" }, ["/inlineSpeedAlpha"]],
   [["phonemes"], pcm, { ...mist, text: "say {q!}", phonemizeBetweenBrackets: true }, ["/text"]],
   [["phonemes"], pcm, { ...mist, text: "say {}", phonemizeBetweenBrackets: true }, ["/text"]],
   [["phonemes"], events, { ...mist, text: "say {k3t}", phonemizeBetweenBrackets: true }, ["/text"]],
 
-  ...each(["2.1 arcana repetition_penalty", "typical is no limit"], wav, arcana, "repetition_penalty", [
-    0,
-    -1,
-    ...noNumber,
-  ]),
-  ...each(["2.1 arcana temperature", "typical is no limit"], wav, arcana, "temperature", [
-    -0.001,
-    ...noNumber,
-  ]),
-  ...each(["2.1 arcana top_p", "8 top_p"], wav, arcana, "top_p", [0, -0.5, 1.001, ...noNumber]),
-  ...each(["2.1 arcana max_tokens", "8 max_tokens"], wav, arcana, "max_tokens", [
-    199,
-    5001,
-    0,
-    -200,
-    200.5,
-    ...noNumber,
-  ]),
+  ...each(typicalOf("repetition_penalty"), wav, arcana, "repetition_penalty", [0, -1, ...noNumber]),
+  ...each(typicalOf("temperature"), wav, arcana, "temperature", [-0.001, ...noNumber]),
+  ...each(["2.1 arcana top_p", "8 top_p"], wav, arcana, "top_p", wrong.top_p),
+  ...each(["2.1 arcana max_tokens", "8 max_tokens"], wav, arcana, "max_tokens", wrong.max_tokens),
   [
     ["400", "422 never", "7.2"],
     pcm,
@@ -240,7 +187,10 @@ const wrongForMist = {
   saveOovs: "x",
 };
 const nothing = (fields: object) => Object.fromEntries(Object.keys(fields).map((name) => [name, null]));
-const shout = { ...mist, text: "On 5 <500> {w1Rld} [so] it is." };
+const shout = { text: "On 5 <500> {w1Rld} [so] it is." };
+const marked = { ...mist, ...shout };
+const markup = { pauseBetweenBrackets: true, phonemizeBetweenBrackets: true, inlineSpeedAlpha: "2" };
+const numbers = { ...mist, text: "It is 5 km." };
 
 /** Two requests that mean the same: every byte of their answers is equal. */
 export const equal: readonly (readonly [rules: Rules, accept: Accept, one: object, other: object])[] = [
@@ -254,14 +204,9 @@ export const equal: readonly (readonly [rules: Rules, accept: Accept, one: objec
   [["default rates"], pcm, arcana, { ...arcana, samplingRate: 24_000 }],
   [["2.1 mist samplingRate"], "audio/mpeg", mistv2, { ...mistv2, samplingRate: 22_050 }],
   [["2.1 arcana samplingRate"], wav, arcana, { ...arcana, samplingRate: 24_000 }],
-  [
-    ["4.2 Request fields"],
-    json,
-    { ...mist, audioFormat: "wav" },
-    { ...mist, audioFormat: "wav", samplingRate: 22_050 },
-  ],
+  [["4.2 Request fields"], json, asWav, { ...asWav, samplingRate: 22_050 }],
   [["events default"], events, mist, { ...mist, audioFormat: "mp3" }],
-  [["no Accept"], "*/*", mist, { ...mist, audioFormat: "wav" }],
+  [["no Accept"], "*/*", mist, asWav],
   [["4.4 Request fields", "2.1 mist noTextNormalization"], pcm, mist, { ...mist, ...allOfMist }],
   [["4.1 Request fields"], events, mist, { ...mist, ...allOfMist }],
   [["4.5 Request fields", "2.1 arcana repetition_penalty"], wav, arcana, { ...arcana, ...allOfArcana }],
@@ -276,35 +221,14 @@ export const equal: readonly (readonly [rules: Rules, accept: Accept, one: objec
   [["unknown fields"], wav, arcana, { ...arcana, top_k: 50, add_bos_token: false }],
   [["the other model's fields"], pcm, mist, { ...mist, ...wrongForArcana }],
   [["the other model's fields"], wav, arcana, { ...arcana, ...wrongForMist }],
-  [
-    ["the other model's fields"],
-    wav,
-    { ...arcana, text: shout.text },
-    {
-      ...arcana,
-      text: shout.text,
-      pauseBetweenBrackets: true,
-      phonemizeBetweenBrackets: true,
-      inlineSpeedAlpha: "2",
-    },
-  ],
+  [["the other model's fields"], wav, { ...arcana, text: shout.text }, { ...arcana, ...shout, ...markup }],
   [["audioFormat ignored"], pcm, mist, { ...mist, audioFormat: "mp3" }],
   [["audioFormat ignored"], wav, arcana, { ...arcana, audioFormat: 7 }],
   [["saveOovs", "4.1 Request fields"], events, mist, { ...mist, saveOovs: "x" }],
   [["4.4 Request fields", "2.1 mist saveOovs"], pcm, mist, { ...mist, saveOovs: true }],
-  [
-    ["4.2 Request fields", "2.1 mist saveOovs"],
-    json,
-    { ...mist, audioFormat: "wav" },
-    { ...mist, audioFormat: "wav", saveOovs: true },
-  ],
-  [
-    ["reduceLatency"],
-    pcm,
-    { ...mist, text: "It is 5 km.", noTextNormalization: true },
-    { ...mist, text: "It is 5 km.", reduceLatency: true },
-  ],
-  [["brackets off"], pcm, shout, { ...shout, pauseBetweenBrackets: false, inlineSpeedAlpha: null }],
+  [["4.2 Request fields", "2.1 mist saveOovs"], json, asWav, { ...asWav, saveOovs: true }],
+  [["reduceLatency"], pcm, { ...numbers, noTextNormalization: true }, { ...numbers, reduceLatency: true }],
+  [["brackets off"], pcm, marked, { ...marked, pauseBetweenBrackets: false, inlineSpeedAlpha: null }],
   [["lang absent", "ISO 639"], pcm, mist, { ...mist, lang: "en" }],
   [["ISO 639"], pcm, mist, { ...mist, lang: "eng" }],
   [["ISO 639"], wav, arcana, { ...arcana, lang: "EN" }],
@@ -333,36 +257,26 @@ export const longer: readonly (readonly [
 ];
 
 const many = { ...arcana, text: "One day. Two days. Three days." };
-const breathless = "one two three four five six seven eight nine ten eleven twelve";
+const breathless = { ...arcana, text: "one two three four five six seven eight nine ten eleven twelve" };
 
 /** Two requests whose sound differs. */
 export const different: readonly (readonly [rules: Rules, accept: Accept, one: object, other: object])[] = [
-  [
-    ["2.1 mist noTextNormalization"],
-    pcm,
-    { ...mist, text: "It is 5 km." },
-    { ...mist, text: "It is 5 km.", noTextNormalization: true },
-  ],
-  [["2.1 mist pauseBetweenBrackets", "brackets off"], pcm, shout, { ...shout, pauseBetweenBrackets: true }],
+  [["2.1 mist noTextNormalization"], pcm, numbers, { ...numbers, noTextNormalization: true }],
+  [["2.1 mist pauseBetweenBrackets", "brackets off"], pcm, marked, { ...marked, pauseBetweenBrackets: true }],
   [
     ["2.1 mist phonemizeBetweenBrackets", "brackets off"],
     pcm,
-    shout,
-    { ...shout, phonemizeBetweenBrackets: true },
+    marked,
+    { ...marked, phonemizeBetweenBrackets: true },
   ],
   [
     ["2.1 mist inlineSpeedAlpha", "brackets off", "inline pairs"],
     pcm,
-    shout,
-    { ...shout, inlineSpeedAlpha: "2" },
+    marked,
+    { ...marked, inlineSpeedAlpha: "2" },
   ],
   [["2.1 arcana repetition_penalty"], wav, many, { ...many, repetition_penalty: 1 }],
-  [
-    ["2.1 arcana max_tokens"],
-    wav,
-    { ...arcana, text: breathless },
-    { ...arcana, text: breathless, max_tokens: 200 },
-  ],
+  [["2.1 arcana max_tokens"], wav, breathless, { ...breathless, max_tokens: 200 }],
   [["2.1 mist speaker"], pcm, mist, { ...mist, speaker: "susan" }],
 ];
 

@@ -42,49 +42,6 @@ describe("the mist tier", () => {
     expect(words.at(-1)?.end).toBeLessThanOrEqual(samples.length / rate + 0.001);
   });
 
-  test.each([
-    ["deu", "greta", "Guten Morgen, wie geht es Ihnen?"],
-    ["fra", "claire", "Bonjour tout le monde."],
-    ["rus", "irina", "Привет, мир."],
-    ["hin", "anjali", "नमस्ते दुनिया।"],
-    ["ara", "karim", "مرحبا بالعالم."],
-  ])("speaks %s by eSpeak NG, word by word", async (lang, speaker, text) => {
-    const { samples, rate, words, engine } = await hear(tier.url, { lang, speaker, text });
-    expect(engine).toBe("espeak");
-    expect(words.map(({ word }) => word)).toEqual(text.replace(/[.,?।]/g, "").split(" "));
-    expect(samples.length / rate).toBeGreaterThan(0.5);
-  });
-
-  test.each(["alan", "greta"])("a pause is digital silence to the sample (%s)", async (speaker) => {
-    const lang = speaker === "alan" ? "eng" : "deu";
-    const { samples, rate, words } = await hear(tier.url, {
-      speaker,
-      lang,
-      text: "one. <500> two <250><250> three",
-      pauseBetweenBrackets: true,
-    });
-    const pause = rate / 2;
-    const runs = silentRuns(samples).filter(({ length }) => length >= pause / 2);
-    expect(runs).toHaveLength(2);
-    runs.forEach(({ start, length }, index) => {
-      expect(length).toBeGreaterThanOrEqual(pause);
-      expect(length).toBeLessThanOrEqual(pause + rate / 500); // a sample of the speech may be zero at its edge
-      expect(words[index]?.end).toBeLessThanOrEqual((start + 1) / rate);
-      expect(words[index + 1]?.start).toBeGreaterThanOrEqual((start + pause) / rate - 0.001);
-    });
-  });
-
-  test("speaks a bracketed word slower, and the whole as slow as it is told", async () => {
-    const text = "we [really] like it";
-    const seconds = async (change: object) => {
-      const { samples, rate } = await hear(tier.url, { text, ...change });
-      return samples.length / rate;
-    };
-    const plain = await seconds({ inlineStretch: [1] });
-    expect(await seconds({ inlineStretch: [2] })).toBeGreaterThan(plain * 1.1);
-    expect((await seconds({ inlineStretch: [1], stretch: 2 })) / plain).toBeCloseTo(2, 0);
-  });
-
   test.each([" … ", "👍", "<0>", "日本語"])(
     "text without a word that it can say (%j) is a moment of silence",
     async (text) => {
@@ -259,7 +216,7 @@ describe("the arcana tier", () => {
 
 /** A tier of one test alone, stopped when that ends. */
 async function ownTier(options: Partial<ModelTierOptions>): Promise<RunningTier> {
-  const tier = await modelTier({ engineProcesses: 1, ...options });
+  const tier = await modelTier(options);
   onTestFinished(() => tier.stop());
   return tier;
 }
@@ -335,7 +292,7 @@ test("a caller who hangs up while it waits leaves the queue, and the next one ha
 });
 
 test("while it drains, running speech ends whole and new requests go elsewhere", async () => {
-  const tier = await modelTier({ engineProcesses: 1, clock: new FakeClock() }); // whose drain has no end
+  const tier = await modelTier({ clock: new FakeClock() }); // whose drain has no end
   const { samples: whole } = await hear(tier.url, { text: sentence.repeat(10) });
   const response = await invoke(tier.url, { text: sentence.repeat(10) });
   const stopping = tier.stop();
@@ -355,7 +312,7 @@ test("while it drains, running speech ends whole and new requests go elsewhere",
 
 test("it is not gone before its answers have left the kernel", async () => {
   const clock = new FakeClock();
-  const tier = await modelTier({ drainSeconds: 50, engineProcesses: 1, clock });
+  const tier = await modelTier({ drainSeconds: 50, clock });
   const port = Number(new URL(tier.url).port);
   // who reads nothing is given little by the kernel, which keeps the rest
   const response = await invoke(tier.url, { text: sentence.repeat(8) });
@@ -386,7 +343,7 @@ test("it is not gone before its answers have left the kernel", async () => {
 
 test("speech that outlasts the drain is cut at its end and not before, never as if it were complete", async () => {
   const clock = new FakeClock();
-  const tier = await modelTier({ drainSeconds: 50, engineProcesses: 1, clock });
+  const tier = await modelTier({ drainSeconds: 50, clock });
   const frames = framesOf(await invoke(tier.url, { text: sentence.repeat(2_000) }));
   await frames.next();
   const stopping = tier.stop();
@@ -415,21 +372,3 @@ test("tokens are read again when their file changes, and an absent file opens no
   writeFileSync(join(folder, "accepted"), "an-older-one\n");
   await expect.poll(status).toBe(401);
 });
-
-interface Run {
-  readonly start: number;
-  readonly length: number;
-}
-
-function silentRuns(samples: Int16Array): Run[] {
-  const runs: Run[] = [];
-  let start: number | undefined;
-  for (let at = 0; at <= samples.length; at++) {
-    if (samples[at] === 0) start ??= at;
-    else if (start !== undefined) {
-      runs.push({ start, length: at - start });
-      start = undefined;
-    }
-  }
-  return runs;
-}

@@ -120,7 +120,6 @@ describe("the real collector", () => {
       const arcana = await modelTier({
         tier: "arcana",
         generator: "flite",
-        engineProcesses: 1,
         telemetry: readTelemetry({
           ...sending(`http://127.0.0.1:${collector.ports.http}`, protocol),
           ...environment(),

@@ -194,7 +194,7 @@ describe("whatever 1,000 requests say", () => {
 describe("an exposition of either tier", () => {
   it("is read by Prometheus' own Python parsers, both formats alike", async () => {
     await speak();
-    const tier = await modelTier({ engineProcesses: 1 });
+    const tier = await modelTier();
     await fetch(`${tier.url}/ping`);
     const python = await pythonWith(["prometheus-client==0.21.1"]);
     const program = `

@@ -17,10 +17,9 @@ beforeAll(async () => {
   tiers = await Promise.all([
     modelTier({
       tokens,
-      engineProcesses: 1,
       voices: { folder: folder.path, providers: ["cpu"], processes: 1, intervalMs: 50 },
     }),
-    modelTier({ tokens, engineProcesses: 1 }),
+    modelTier({ tokens }),
   ]);
   const route = tiers.map(({ url }, i) => ({ service: url, pool: `mist-${i}`, weight: 50, idle: false }));
   api = await startTestApi({ mist: route, mistv2: route }, { timing: { voicesIntervalMs: 100 } });

@@ -56,17 +56,3 @@ test.each([
   }
   expect(words.at(-1)?.end ?? 0).toBeLessThanOrEqual(samples.length / rate + 0.001);
 });
-
-test.each(["ABC123", "abc 123"])(
-  "without normalization the engine gets %j as it is, with it spell(…) is longer",
-  async (code) => {
-    const plain = await hear(tier.url, {
-      speaker: "alan",
-      text: `spell(${code})`,
-      noTextNormalization: true,
-    });
-    const spelled = await hear(tier.url, { speaker: "alan", text: `spell(${code})` });
-    expect(plain.samples).not.toEqual(spelled.samples);
-    expect(spelled.samples.length).toBeGreaterThan(spelled.rate);
-  },
-);

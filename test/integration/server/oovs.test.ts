@@ -23,7 +23,7 @@ beforeAll(async () => {
   // as Hunspell's own: plurals by a rule
   writeFileSync(join(folder, "fr.aff"), "SET UTF-8\nSFX S Y 1\nSFX S 0 s .\n");
   writeFileSync(join(folder, "fr.dic"), "3\nbonjour\nmaison/S\nles\n");
-  tier = await modelTier({ dictionaryFolder: folder, engineProcesses: 1 });
+  tier = await modelTier({ dictionaryFolder: folder });
   model = await startScriptedModel(speakTone(0.1));
 });
 afterEach(async () => {

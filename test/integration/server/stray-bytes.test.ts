@@ -82,13 +82,6 @@ describe("bytes that are not HTTP, behind a request whose audio is on its way", 
 describe("bytes that are not HTTP, behind a request", () => {
   const statuses = (listener: Listener) => listener.text().match(/HTTP\/1\.1 \d+/g);
 
-  it("whose body they were a part of are refused as malformed", async () => {
-    const listener = await send(head(api.key, "content-length: 10") + speech);
-    expect(await listener.ended).toBe("end");
-    expect(statuses(listener)).toEqual(["HTTP/1.1 400"]);
-    expect(listener.text()).toContain('"code":"malformed_http"');
-  });
-
   it("that still waits for its audio are refused, and the model is told to stop", async () => {
     model.script = () => Promise.withResolvers<void>().promise;
     const calls = model.calls.length;

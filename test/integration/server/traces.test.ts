@@ -38,7 +38,6 @@ function named(name: string): ReceivedSpan {
 describe("a request through both tiers", () => {
   it("is one trace, from the caller's own span to the engine", async () => {
     const model = await modelTier({
-      engineProcesses: 1,
       tokens: { kind: "fixed", tokens: ["internal-token"] },
       tracing: tracingTo(receiver.url, "model"),
     });

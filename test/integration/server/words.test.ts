@@ -32,7 +32,7 @@ beforeAll(async () => {
   }
   await opened.close();
   const dashboard = { url: "http://127.0.0.1", setupFile: join(folder, "setup") };
-  tier = await modelTier({ engineProcesses: 1, tokens: { kind: "fixed", tokens: ["internal-token"] } });
+  tier = await modelTier({ tokens: { kind: "fixed", tokens: ["internal-token"] } });
   api = await startTestApi(tier.url, { voices, database, dashboard }, { clock });
   owner = new Visitor(api.url);
   await owner.post("/dashboard/setup", { token: "the-setup-token", name: "ada", password });

@@ -1,36 +1,19 @@
-import { CompactSign, exportJWK, generateKeyPair, type JSONWebKeySet } from "jose";
 import { beforeAll, describe, expect, it } from "vitest";
-import { judgeLicense, type LicenseClaims, mayServe } from "../../../config/contract/license.ts";
+import { judgeLicense, mayServe } from "../../../config/contract/license.ts";
+import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
 
 const day = 86_400;
 const start = Date.UTC(2026, 0, 1) / 1000;
-const good: LicenseClaims = {
-  iss: "svc-tts",
-  sub: "Example GmbH",
-  jti: "1",
-  nbf: start,
-  exp: start + 30 * day,
-  models: ["mist", "mistv2", "arcana"],
-  maxGpus: 8,
-  maxStreams: 256,
-  graceDays: 7,
-};
+const dates = { nbf: start, exp: start + 30 * day };
 const daysIn = (days: number) => (start + days * day) * 1000;
 
-let keys: JSONWebKeySet;
-let sign: (claims: unknown) => Promise<string>;
-
+let issuer: Issuer;
 beforeAll(async () => {
-  const pair = await generateKeyPair("EdDSA", { extractable: true });
-  keys = { keys: [{ ...(await exportJWK(pair.publicKey)), kid: "k1", alg: "EdDSA" }] };
-  sign = (claims) =>
-    new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
-      .setProtectedHeader({ alg: "EdDSA", kid: "k1" })
-      .sign(pair.privateKey);
+  issuer = await licenseIssuer();
 });
 
 async function judge(token: string | undefined, now: number, failedAt?: number) {
-  return judgeLicense({ token, keys, now, gracePeriodSeconds: 3 * day, failedAt });
+  return judgeLicense({ token, keys: issuer.keys, now, gracePeriodSeconds: 3 * day, failedAt });
 }
 
 describe("a license", () => {
@@ -43,21 +26,22 @@ describe("a license", () => {
     ["in the shorter grace of the two", 32, "grace", true],
     ["after the shorter grace", 33.01, "expired", false],
   ] as const)("%s is judged by its dates", async (_when, days, state, serves) => {
-    const verdict = await judge(await sign(good), daysIn(days));
+    const verdict = await judge(await issuer.issue(dates), daysIn(days));
     expect(verdict.state).toBe(state);
     expect(mayServe(verdict)).toBe(serves);
   });
 
   it("that was changed after it was issued is invalid", async () => {
-    const [head, , signature] = (await sign(good)).split(".");
-    const payload = Buffer.from(JSON.stringify({ ...good, maxGpus: 999 })).toString("base64url");
+    const [head, claims = "", signature] = (await issuer.issue(dates)).split(".");
+    const more = { ...JSON.parse(Buffer.from(claims, "base64url").toString()), maxGpus: 999 };
+    const payload = Buffer.from(JSON.stringify(more)).toString("base64url");
     const verdict = await judge(`${head}.${payload}.${signature}`, daysIn(1));
     expect(verdict).toMatchObject({ state: "invalid", message: expect.stringContaining("signature") });
   });
 
   it("signed by an unknown key is invalid and says whose key is missing", async () => {
     const verdict = await judgeLicense({
-      token: await sign(good),
+      token: await issuer.issue(dates),
       keys: { keys: [] },
       now: daysIn(1),
       gracePeriodSeconds: 0,
@@ -78,8 +62,8 @@ describe("a license", () => {
   );
 
   it("without a claim names the claim", async () => {
-    const { maxStreams: _, ...rest } = good;
-    expect((await judge(await sign(rest), daysIn(1))).message).toContain("maxStreams");
+    const token = await issuer.issue({ ...dates, ...{ maxStreams: undefined as unknown as number } });
+    expect((await judge(token, daysIn(1))).message).toContain("maxStreams");
   });
 
   it("that goes missing while serving has the grace period from then, then is missing", async () => {
