@@ -64,7 +64,7 @@ test-repeat: node_modules/.installed test-deps ## run test files repeatedly next
 
 .PHONY: fuzz
 fuzz: node_modules/.installed test-deps ## send requests that Schemathesis generates from /openapi.json for ten minutes (make test sends a few)
-	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/schemathesis.test.ts
+	@FUZZ_EXAMPLES=2000 FUZZ_SECONDS=600 $(BIN)/vitest run --project server test/integration/server/api/schemathesis.test.ts
 
 .PHONY: clean
 clean: ## remove generated files (not the cache of built programs, and not the cluster: make down)
@@ -132,15 +132,15 @@ test-kind: node_modules/.installed ## test make up and make down with kind, offl
 
 .PHONY: bench
 bench: node_modules/.installed deps ## measure the server side by side with its parts: docs/benchmarks.md (6 minutes; SOAK=1: 16)
-	@$(NODE) test/bench/main.ts
+	@$(NODE) tools/bench/main.ts
 
 .PHONY: bench-load-balancing
 bench-load-balancing: node_modules/.installed ## simulate load balancing of several API processes: docs/benchmarks-load-balancing.md (a minute)
-	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) test/bench/load-balancing/main.ts
+	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
 .PHONY: bench-operator
 bench-operator: node_modules/.installed ## measure the operator next to its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes; SIZES=20,40 REST=30: minutes)
-	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) PAGE=$(PAGE) FROM=$(FROM) $(NODE) test/bench/operator/main.ts
+	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/main.ts
 
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)

@@ -40,7 +40,7 @@ export default defineConfig({
         test: {
           name: "cluster",
           include: ["test/integration/{chart,cluster,crds,monitoring,operator}/**/*.test.ts"],
-          globalSetup: ["test/support/cluster-setup.ts"],
+          globalSetup: ["test/support/cluster/cluster-setup.ts"],
           // each file has namespaces of its own and waits for the API server most of the time
           maxWorkers: 3,
           sequence: { groupOrder: 3 },
@@ -84,7 +84,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/*.test.ts"],
-          globalSetup: ["test/support/e2e-setup.ts"],
+          globalSetup: ["test/support/cluster/e2e-setup.ts"],
           // each file has namespaces of its own and waits for pods most of the time
           maxWorkers: 2,
           sequence: { groupOrder: 7 },
@@ -98,7 +98,7 @@ export default defineConfig({
           // heavy proofs, of which make test runs one each time
           name: "e2e-rotation",
           include: ["test/e2e/rotation/*.test.ts"],
-          globalSetup: ["test/support/e2e-setup.ts"],
+          globalSetup: ["test/support/cluster/e2e-setup.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 10 },
           testTimeout: TEST_LIMIT_MS,
@@ -110,7 +110,7 @@ export default defineConfig({
         test: {
           name: "e2e-long",
           include: ["test/e2e/long/*.test.ts", "test/e2e/rotation/{accounts,scaling,upgrade}.test.ts"],
-          globalSetup: ["test/support/e2e-setup.ts"],
+          globalSetup: ["test/support/cluster/e2e-setup.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 8 },
           testTimeout: TEST_LIMIT_MS,
@@ -122,7 +122,7 @@ export default defineConfig({
         test: {
           name: "keda",
           include: ["test/e2e/keda/*.test.ts", "test/e2e/rotation/keda.test.ts"],
-          globalSetup: ["test/support/e2e-setup.ts"],
+          globalSetup: ["test/support/cluster/e2e-setup.ts"],
           fileParallelism: false,
           sequence: { groupOrder: 9 },
           testTimeout: TEST_LIMIT_MS,

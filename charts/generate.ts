@@ -3,7 +3,7 @@ import { definitions } from "../crds/definitions.ts";
 import { structural } from "../crds/structural.ts";
 import { TtsDeploymentSpecSchema } from "../crds/tts-deployment.ts";
 import { generatedHeader, toYaml } from "../crds/yaml.ts";
-import { rulesOf, userRoles } from "../operator/permissions.ts";
+import { rulesOf, userRoles } from "../operator/cluster/permissions.ts";
 import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
 
@@ -85,7 +85,7 @@ ${rules}${bindingOf(role, name, namespace)}`;
 
 function rbacTemplate(): string {
   const fullname = `{{ include "tts-operator.fullname" $ }}`;
-  return `${generatedHeader} operator/permissions.ts
+  return `${generatedHeader} operator/cluster/permissions.ts
 {{- if .Values.watchNamespaces }}
 {{- range .Values.watchNamespaces }}
 ${roleOf("Role", fullname, "{{ . }}", ruleLines("workload"))}{{- end }}
@@ -105,7 +105,7 @@ ${metadataOf(`{{ include "tts-operator.fullname" $ }}-${name}`, undefined)}
 ${labels}rules:
 ${indent(toYaml(rules), 2)}`;
   });
-  return `${generatedHeader} operator/permissions.ts
+  return `${generatedHeader} operator/cluster/permissions.ts
 {{- if and .Values.userRoles.create (not .Values.watchNamespaces) }}
 ${documents.join("")}{{- end }}
 `;
@@ -190,7 +190,7 @@ function kustomizeRoles(namespace: string | undefined): string {
     ...role("Role", "tts-operator-leader", system, "own"),
     ...(namespace === undefined ? forUsers : []),
   ];
-  return `${generatedHeader} operator/permissions.ts\n${objects.map(toYaml).join("---\n")}`;
+  return `${generatedHeader} operator/cluster/permissions.ts\n${objects.map(toYaml).join("---\n")}`;
 }
 
 function dashboardFiles(...names: string[]): Record<string, string> {

@@ -1,11 +1,10 @@
 import { type Static, Type } from "typebox";
 import { profiles } from "../config/contract/models.ts";
+import { Accelerator } from "./accelerator-fields.ts";
 import { Api } from "./api-tier.ts";
+import { Cache } from "./cache-fields.ts";
 import {
-  Accelerator,
-  Cache,
   Cidr,
-  Conditions,
   DisruptionBudget,
   Drain,
   dnsLabelPattern,
@@ -22,15 +21,15 @@ import {
   PoolName,
   PriorityClassName,
   Probes,
-  ReplicaCounts,
   Resources,
-  Rollout,
   replicasLimit,
   SharedMemory,
   TopologySpread,
 } from "./fields.ts";
 import { atomicList, mapList, rules, setList } from "./keywords.ts";
+import { Rollout } from "./rollout-fields.ts";
 import { Scaling, scalingRules } from "./scaling.ts";
+import { Conditions, ReplicaCounts } from "./status-fields.ts";
 import { Telemetry } from "./telemetry.ts";
 
 /** What a user writes: one text-to-speech service. Type, check and YAML all come from here. */

@@ -1,9 +1,7 @@
 import { type Static, Type } from "typebox";
+import { Accelerator } from "./accelerator-fields.ts";
+import { Cache } from "./cache-fields.ts";
 import {
-  Accelerator,
-  Cache,
-  CanaryStatus,
-  Conditions,
   DisruptionBudget,
   Drain,
   Engine,
@@ -16,15 +14,15 @@ import {
   PoolName,
   PriorityClassName,
   Probes,
-  ReplicaCounts,
   Resources,
-  Rollout,
   replicasLimit,
   SharedMemory,
   TopologySpread,
 } from "./fields.ts";
 import { fixed } from "./keywords.ts";
+import { Rollout } from "./rollout-fields.ts";
 import { Scaling } from "./scaling.ts";
+import { CanaryStatus, Conditions, ReplicaCounts } from "./status-fields.ts";
 import { PodTelemetry } from "./telemetry.ts";
 
 /** One pool of model pods, written by the operator for each entry of `spec.models`; it carries the scale subresource. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Shell } from "./cli/command.ts";
+import type { Shell } from "../lib/command-line.ts";
 
 // Before anything else is loaded: the first process of a container never sees a signal that it does not handle yet.
 const stop = new AbortController();
@@ -26,7 +26,7 @@ const shell: Shell = {
 
 try {
   const [{ runCommand }, { commands }] = await Promise.all([
-    import("./cli/command.ts"),
+    import("../lib/command-line.ts"),
     import("./cli/commands.ts"),
   ]);
   process.exitCode = await runCommand("svc-tts", commands, process.argv.slice(2), shell);

@@ -1,4 +1,4 @@
-import type { TtsDeployment } from "../observed.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
 
 /** What a command is about. */
 export interface Circumstances {

@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises";
+import { UsageError } from "../../lib/usage-error.ts";
 import { collectBundle } from "./bundle.ts";
 import { parseOptions } from "./options.ts";
 import { tarball } from "./tar.ts";
 import { reachCluster, type Terminal } from "./terminal.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** `tts-operator support-bundle [NAME]`: a tar.gz file, or on standard output with `--file -`. */
 export async function bundleCommand(

@@ -1,16 +1,16 @@
 import { stringify } from "yaml";
 import { children, labels } from "../../config/contract/names.ts";
+import { UsageError } from "../../lib/usage-error.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { resourceOf } from "../cluster/resources.ts";
-import { optionalKinds } from "../desired/children.ts";
-import type { Manifest } from "../manifest.ts";
-import type { Pod, TtsDeployment } from "../observed.ts";
+import { optionalKinds } from "../facts/kinds.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { Pod, TtsDeployment } from "../facts/observed.ts";
 import { gatherEvidence, Onlooker, operatorSelector, partsOf } from "./evidence.ts";
 import { explain, explanationText } from "./explain.ts";
 import { Redactor } from "./redact.ts";
 import { secretReferences } from "./references.ts";
 import type { File } from "./tar.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** What a support bundle is about. */
 export interface Subject {

@@ -1,11 +1,11 @@
 import { labels } from "../../config/contract/names.ts";
+import { UsageError } from "../../lib/usage-error.ts";
 import { ApiError } from "../cluster/api-error.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { resourceOf } from "../cluster/resources.ts";
-import type { Manifest } from "../manifest.ts";
-import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../observed.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type SecretReference, secretReferences } from "./references.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** What `explain` goes by: read once, by whoever asks and with his rights alone. */
 export interface Evidence {

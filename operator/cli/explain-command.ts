@@ -1,8 +1,8 @@
+import { UsageError } from "../../lib/usage-error.ts";
 import { gatherEvidence } from "./evidence.ts";
 import { explain, explanationText } from "./explain.ts";
 import { parseOptions } from "./options.ts";
 import { reachCluster, type Terminal } from "./terminal.ts";
-import { UsageError } from "./usage-error.ts";
 
 const notReady = 3;
 

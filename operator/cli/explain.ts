@@ -1,6 +1,6 @@
 import type { Condition } from "../../crds/tts-deployment.ts";
-import type { Pod, TtsDeployment, TtsModelPool } from "../observed.ts";
-import { diagnosePods } from "../status/pods.ts";
+import type { Pod, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { diagnosePods } from "../workload/diagnosis.ts";
 import { adviceFor } from "./advice.ts";
 import type { Evidence } from "./evidence.ts";
 

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { UsageError } from "./usage-error.ts";
+import { UsageError } from "../../lib/usage-error.ts";
 
 const flags = {
   namespace: { type: "string", short: "n" },

@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import type { Options } from "./options.ts";
-import { UsageError } from "./usage-error.ts";
 
 /** What a command that a person runs gets from its process. */
 export interface Terminal {

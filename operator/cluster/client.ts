@@ -1,12 +1,12 @@
 import type { Readable } from "node:stream";
 import { fieldManager } from "../../config/contract/names.ts";
-import { type BackoffPolicy, backoffMs } from "../loop/backoff.ts";
-import { type Clock, sleep, systemClock } from "../loop/clock.ts";
-import type { ManagedFieldsEntry, Manifest, Ref } from "../manifest.ts";
+import { type BackoffPolicy, backoffMs } from "../../lib/backoff.ts";
+import { type Clock, sleep, systemClock } from "../../lib/clock.ts";
+import type { ManagedFieldsEntry, Manifest, Ref } from "../facts/kubernetes-object.ts";
 import { ApiError } from "./api-error.ts";
+import { intentOf } from "./apply-configuration.ts";
 import { ClockSkew } from "./clock-skew.ts";
 import type { Connection } from "./connect.ts";
-import { intentOf } from "./intent.ts";
 import { pathOf, resourceOf } from "./resources.ts";
 import { type Call, type Query, Transport, type TransportOptions } from "./transport.ts";
 

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Agent } from "node:https";
 import type { SecureContextOptions } from "node:tls";
-import { type Clock, systemClock } from "../loop/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 
 /** What one request needs beyond its path. Never logged. */
 export type Credentials = {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { fieldManager } from "../../config/contract/names.ts";
-import { type Clock, systemClock } from "../loop/clock.ts";
-import type { Manifest } from "../manifest.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";
 

@@ -1,5 +1,5 @@
-import { type Clock, sleep, systemClock } from "../loop/clock.ts";
-import type { Manifest } from "../manifest.ts";
+import { type Clock, sleep, systemClock } from "../../lib/clock.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";

@@ -8,7 +8,7 @@ import type { ClientHttp2Stream } from "node:http2";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, systemClock } from "../loop/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { ApiError, apiErrorOf } from "./api-error.ts";
 import type { Connection, Credentials } from "./connect.ts";
 import { MultiplexedStreams } from "./multiplexed.ts";

@@ -1,4 +1,4 @@
-import type { Manifest } from "../manifest.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
 import { type ApiError, apiErrorOf } from "./api-error.ts";
 
 /** One line of a watch (Kubernetes API concepts, "Efficient detection of changes"). */

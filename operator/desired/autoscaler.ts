@@ -1,7 +1,7 @@
 import { api, ports } from "../../config/contract/names.ts";
-import type { Manifest } from "../manifest.ts";
-import type { ClusterGifts, TtsModelPool } from "../observed.ts";
-import { childMetadata, poolLabels } from "./metadata.ts";
+import { childMetadata, poolLabels } from "../facts/child-metadata.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { ClusterGifts, TtsModelPool } from "../facts/observed.ts";
 import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
 
 /** Streams, spoken or waiting, that callers ask of a pool; a gauge of the API tier with the label `pool`. */

@@ -1,7 +1,7 @@
 import { children, ports, publicPaths } from "../../config/contract/names.ts";
-import type { Manifest } from "../manifest.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { childMetadata } from "./metadata.ts";
+import { childMetadata } from "../facts/child-metadata.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
 
 const gateway = { group: "gateway.networking.k8s.io", kind: "Gateway" };
 

@@ -1,7 +1,7 @@
 import { children, publicPaths } from "../../config/contract/names.ts";
-import type { V1Ingress } from "../manifest.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { type Child, childMetadata } from "./metadata.ts";
+import { type Child, childMetadata } from "../facts/child-metadata.ts";
+import type { V1Ingress } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
 
 type Ingress = Child<Pick<V1Ingress, "spec">>;
 

@@ -1,10 +1,10 @@
 import { api, children, labels } from "../../config/contract/names.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
-import type { TtsDeployment, TtsModelPool } from "../observed.ts";
-import { type Child, childMetadata, handRestart } from "./metadata.ts";
-import { type Pin, pinAnnotations } from "./pinned.ts";
-import { podTelemetry } from "./telemetry.ts";
+import { type Child, childMetadata, handRestart } from "../facts/child-metadata.ts";
+import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { type Pin, pinAnnotations } from "./pods/pinned-template.ts";
+import { podTelemetry } from "./pods/telemetry.ts";
 
 /**
  * `replicas` is named where the spec does, and where a pool that is scaled begins: otherwise whoever scales the pool owns the field.

@@ -1,9 +1,9 @@
 import { labels } from "../../config/contract/names.ts";
-import type { Manifest } from "../manifest.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { runsVllm } from "./generator.ts";
-import { childMetadata } from "./metadata.ts";
-import { vllmPortName } from "./pod.ts";
+import { childMetadata } from "../facts/child-metadata.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
+import { runsVllm } from "./pods/arcana-engine.ts";
+import { vllmPortName } from "./pods/pod.ts";
 
 /** What the Prometheus operator (monitoring.coreos.com/v1) turns into what Prometheus reads. */
 

@@ -1,17 +1,17 @@
 import { children, labels, ports } from "../../config/contract/names.ts";
+import { type Child, childMetadata } from "../facts/child-metadata.ts";
 import type {
   V1NetworkPolicyEgressRule,
   V1NetworkPolicyPeer,
   V1NetworkPolicyPort,
   V1NetworkPolicySpec,
-} from "../manifest.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { databasePorts, providerPorts } from "./api-keys.ts";
-import { fetchPorts } from "./cache.ts";
-import { apiSelector } from "./deployment.ts";
-import { type Child, childMetadata } from "./metadata.ts";
-import { limitPorts } from "./rate-limit.ts";
-import { telemetryPorts } from "./telemetry.ts";
+} from "../facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
+import { databasePorts, providerPorts } from "./pods/api-keys.ts";
+import { apiSelector } from "./pods/deployment.ts";
+import { fetchPorts } from "./pods/model-cache.ts";
+import { limitPorts } from "./pods/rate-limit.ts";
+import { telemetryPorts } from "./pods/telemetry.ts";
 
 /** The client library calls `from` by another name, since it is a word of other languages. */
 type IngressRule = { from?: V1NetworkPolicyPeer[]; ports: V1NetworkPolicyPort[] };

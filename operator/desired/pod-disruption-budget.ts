@@ -1,9 +1,9 @@
 import { children } from "../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
-import type { V1PodDisruptionBudget } from "../manifest.ts";
-import type { TtsDeployment, TtsModelPool } from "../observed.ts";
-import { apiSelector, modelSelector } from "./deployment.ts";
-import { type Child, childMetadata, poolLabels } from "./metadata.ts";
+import { type Child, childMetadata, poolLabels } from "../facts/child-metadata.ts";
+import type { V1PodDisruptionBudget } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { apiSelector, modelSelector } from "./pods/deployment.ts";
 
 type Budget = Child<Pick<V1PodDisruptionBudget, "spec">>;
 

@@ -1,7 +1,7 @@
 import { children } from "../../config/contract/names.ts";
-import type { V1RoleBinding } from "../manifest.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { type Child, childMetadata } from "./metadata.ts";
+import { type Child, childMetadata } from "../facts/child-metadata.ts";
+import type { V1RoleBinding } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
 
 export function apiRoleBinding(owner: TtsDeployment): Child<Pick<V1RoleBinding, "roleRef" | "subjects">> {
   const name = children.apiServiceAccount(owner.metadata.name);

@@ -1,7 +1,7 @@
 import { children } from "../../config/contract/names.ts";
-import type { V1Role } from "../manifest.ts";
-import type { TtsDeployment } from "../observed.ts";
-import { type Child, childMetadata } from "./metadata.ts";
+import { type Child, childMetadata } from "../facts/child-metadata.ts";
+import type { V1Role } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
 
 /** What API pods may do: follow their own routing table, and the endpoints of the Services beside them. */
 export function apiRole(owner: TtsDeployment): Child<Pick<V1Role, "rules">> {

@@ -1,8 +1,8 @@
 import { children, ports } from "../../config/contract/names.ts";
-import type { V1Service } from "../manifest.ts";
-import type { TtsDeployment, TtsModelPool } from "../observed.ts";
-import { apiSelector, modelSelector } from "./deployment.ts";
-import { type Child, childMetadata, poolLabels } from "./metadata.ts";
+import { type Child, childMetadata, poolLabels } from "../facts/child-metadata.ts";
+import type { V1Service } from "../facts/kubernetes-object.ts";
+import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { apiSelector, modelSelector } from "./pods/deployment.ts";
 
 type Service = Child<Pick<V1Service, "spec">>;
 

@@ -1,4 +1,4 @@
-import type { InternalToken } from "./secret.ts";
+import type { InternalToken } from "./token-secret.ts";
 
 /** How the internal token is replaced so that no pod ever refuses another. */
 

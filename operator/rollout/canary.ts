@@ -1,8 +1,8 @@
 import { requests } from "../../config/contract/names.ts";
 import type { CanarySpec, CanaryState } from "../../crds/tts-model-pool.ts";
-import { isoSeconds } from "../status/conditions.ts";
-import type { Diagnosis } from "../status/pods.ts";
-import { type Figures, judgeFigures } from "./figures.ts";
+import { isoSeconds } from "../facts/time.ts";
+import type { Diagnosis } from "../workload/diagnosis.ts";
+import { type Figures, judgeFigures } from "./canary-metrics.ts";
 
 /**
  * What becomes of a canary next. A state is acted upon only once it is stored in the pool's status: an operator that starts in the

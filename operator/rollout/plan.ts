@@ -1,11 +1,12 @@
 import { requests } from "../../config/contract/names.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
-import { freshModel, type ServerImage } from "../desired/deployment.ts";
-import { isOutdated, type Pin, readPin, renderPin } from "../desired/pinned.ts";
-import type { Grant, ObservedPool } from "../observed.ts";
-import { isoSeconds } from "../status/conditions.ts";
-import type { Diagnosis } from "../status/pods.ts";
-import { isRolledOut, readyReplicas } from "../status/workload.ts";
+import { freshModel } from "../desired/pods/deployment.ts";
+import { isOutdated, type Pin, readPin, renderPin } from "../desired/pods/pinned-template.ts";
+import type { Grant, ObservedPool } from "../facts/observed.ts";
+import type { ServerImage } from "../facts/settings.ts";
+import { isoSeconds } from "../facts/time.ts";
+import type { Diagnosis } from "../workload/diagnosis.ts";
+import { isRolledOut, readyReplicas } from "../workload/state.ts";
 import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt } from "./canary.ts";
 import { roomless, tradeOf } from "./trade.ts";
 import { windowState } from "./window.ts";

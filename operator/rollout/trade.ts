@@ -1,7 +1,7 @@
 import { labels } from "../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
-import { nanosOf } from "../cluster/quantity.ts";
-import type { Deployment, Pod } from "../observed.ts";
+import type { Deployment, Pod } from "../facts/observed.ts";
+import { nanosOf } from "../facts/quantity.ts";
 
 /**
  * Where every GPU is taken, the pod that a rollout adds finds no room, and waits for an old one to go, which waits for the new one to

@@ -1,5 +1,5 @@
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
-import { durationSeconds } from "../desired/duration.ts";
+import { durationSeconds } from "../facts/duration.ts";
 
 /** When rollouts may begin. */
 

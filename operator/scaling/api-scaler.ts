@@ -1,8 +1,8 @@
+import type { Clock } from "../../lib/clock.ts";
 import { apiRuleOf, type ScalingRule } from "../desired/scaling-rule.ts";
-import type { Clock } from "../loop/clock.ts";
-import type { ObservedDeployment } from "../observed.ts";
+import type { ObservedDeployment } from "../facts/observed.ts";
 import { changed, decide, firstMemory, type Memory, type Plan } from "./decide.ts";
-import type { LoadBoard } from "./load-board.ts";
+import type { LoadBoard } from "./load-collector.ts";
 
 export interface ApiScalerOptions {
   readonly clock: Clock;

@@ -1,10 +1,10 @@
 import type { ApiLoad } from "../../config/contract/load.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { ruleOf, type ScalingRule } from "../desired/scaling-rule.ts";
-import type { Clock } from "../loop/clock.ts";
-import type { ObservedDeployment, Pod, ScalingView, TtsDeployment, TtsModelPool } from "../observed.ts";
+import type { ObservedDeployment, Pod, ScalingView, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { ApiScaler } from "./api-scaler.ts";
 import { changed, decide, type Facts, firstMemory, type Memory, type Plan } from "./decide.ts";
-import { LoadBoard, type Teller } from "./load-board.ts";
+import { LoadBoard, type Teller } from "./load-collector.ts";
 
 export interface ScalerOptions {
   readonly clock: Clock;

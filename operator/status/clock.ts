@@ -1,4 +1,4 @@
-import type { ObservedDeployment } from "../observed.ts";
+import type { ObservedDeployment } from "../facts/observed.ts";
 import type { Finding } from "./conditions.ts";
 
 /** Licenses are judged to the second, but nobody's plans hang on a minute. */

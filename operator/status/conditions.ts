@@ -1,4 +1,5 @@
 import type { Condition } from "../../crds/tts-deployment.ts";
+import { isoSeconds } from "../facts/time.ts";
 
 /** A condition before it is compared with what stood there. */
 export interface Finding {
@@ -27,11 +28,6 @@ export function settleConditions(
       lastTransitionTime: since,
     };
   });
-}
-
-/** RFC 3339 without fractions, as `metav1.Time` is written. */
-export function isoSeconds(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
 }
 
 export interface Transition {

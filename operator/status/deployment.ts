@@ -1,7 +1,7 @@
 import { mayServe } from "../../config/contract/license.ts";
 import { children, ports, requests } from "../../config/contract/names.ts";
 import type { Condition, ModelSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
-import { apiSettings, ownSettings } from "../desired/deployment.ts";
+import { apiSettings, ownSettings } from "../desired/pods/deployment.ts";
 import type {
   Deployment,
   Judgement,
@@ -9,16 +9,16 @@ import type {
   Problem,
   TtsDeployment,
   TtsModelPool,
-} from "../observed.ts";
+} from "../facts/observed.ts";
+import type { Diagnosis } from "../workload/diagnosis.ts";
+import { type WorkloadState, workloadState } from "../workload/state.ts";
 import { clockFinding } from "./clock.ts";
 import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
-import type { Diagnosis } from "./pods.ts";
-import { rivalFinding } from "./rival.ts";
+import { rivalFinding } from "./operator-conflict.ts";
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 import { telemetryFinding } from "./telemetry.ts";
-import { type WorkloadState, workloadState } from "./workload.ts";
 
 /** The status of a TtsDeployment, from what a pass saw, judged and could not do. */
 export function deploymentStatus(

@@ -1,7 +1,7 @@
 import { expiresWithinDays, licenseIdOf } from "../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
-import type { Judgement } from "../observed.ts";
-import { isoSeconds } from "./conditions.ts";
+import type { Judgement } from "../facts/observed.ts";
+import { isoSeconds } from "../facts/time.ts";
 
 type LicenseStatus = TtsDeploymentStatus["license"];
 

@@ -1,11 +1,18 @@
 import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
-import { modelSelector, modelSettings, ownSettings } from "../desired/deployment.ts";
-import { revisionOf } from "../desired/pinned.ts";
-import type { ClusterGifts, Grant, ObservedPool, Problem, ScalingView, TtsModelPool } from "../observed.ts";
+import { modelSelector, modelSettings, ownSettings } from "../desired/pods/deployment.ts";
+import { revisionOf } from "../desired/pods/pinned-template.ts";
+import type {
+  ClusterGifts,
+  Grant,
+  ObservedPool,
+  Problem,
+  ScalingView,
+  TtsModelPool,
+} from "../facts/observed.ts";
 import type { RolloutPlan } from "../rollout/plan.ts";
+import { readyReplicas, type Wish, type WorkloadState, workloadState } from "../workload/state.ts";
 import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
 import { scalingFindings } from "./scaling.ts";
-import { readyReplicas, type Wish, type WorkloadState, workloadState } from "./workload.ts";
 
 export interface PoolPass {
   readonly now: number;

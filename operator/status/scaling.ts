@@ -1,7 +1,7 @@
 import type { Condition } from "../../crds/tts-deployment.ts";
-import type { ClusterGifts, ObservedPool, ScalingView, TtsModelPool } from "../observed.ts";
+import type { ClusterGifts, ObservedPool, ScalingView, TtsModelPool } from "../facts/observed.ts";
+import { diagnosePods } from "../workload/diagnosis.ts";
 import type { Finding } from "./conditions.ts";
-import { diagnosePods } from "./pods.ts";
 
 const type = "ScalingReady";
 

@@ -1,7 +1,7 @@
-import type { ObservedDeployment, TtsDeployment, TtsModelPool } from "../observed.ts";
+import type { ObservedDeployment, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { crdMismatch } from "../workload/external-problems.ts";
 import { type Finding, settleConditions } from "./conditions.ts";
-import { crdMismatch } from "./obstacles.ts";
-import { standstill } from "./standstill.ts";
+import { standstill } from "./stalled-status.ts";
 
 /** What is said where the cluster's CRDs are of another version than this operator. */
 

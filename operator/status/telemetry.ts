@@ -1,4 +1,4 @@
-import type { ObservedDeployment } from "../observed.ts";
+import type { ObservedDeployment } from "../facts/observed.ts";
 import type { Finding } from "./conditions.ts";
 
 const type = "TelemetryReady";

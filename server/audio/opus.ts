@@ -1,6 +1,7 @@
 /** Ogg Opus (RFC 6716 by libopus, in Ogg as RFC 7845 says), exact in length by pre-skip and final granule. */
-import { type CodecPool, createCodecPool } from "./codec-pool.ts";
+
 import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
+import { type CodecPool, createCodecPool } from "./encoder-cache.ts";
 import { createOggStream, type OggStream } from "./ogg-page.ts";
 
 /** What we use of libopus; the package's own types misspell one of its names. */

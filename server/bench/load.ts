@@ -1,5 +1,5 @@
 import { Agent } from "undici";
-import { pause } from "../pause.ts";
+import { pause } from "../../lib/abortable-sleep.ts";
 import { measureStream, type StreamRecord } from "./stream.ts";
 import type { Target } from "./target.ts";
 

@@ -7,11 +7,12 @@ import { fileURLToPath } from "node:url";
 import type { Tier } from "../../config/contract/models.ts";
 import { env as names, ports } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
-import { smallNursery } from "../nursery.ts";
-import { type Command, type Shell, UsageError } from "./command.ts";
-import type { Environment } from "./environment.ts";
+import { smallNursery } from "../../lib/child-processes.ts";
+import type { Command, Shell } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
 import { prepareRunFiles, type RunFiles, runFolder } from "./run-files.ts";
-import { readPortOffset } from "./settings.ts";
+import type { Environment } from "./settings/environment.ts";
+import { readPortOffset } from "./settings/settings.ts";
 
 type Part = "api" | Tier;
 type Ports = Readonly<Record<Part, number>>;

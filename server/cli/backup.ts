@@ -1,7 +1,8 @@
 import { env as names } from "../../config/contract/names.ts";
-import { isPostgresUrl, shownPlace } from "../store/database.ts";
+import type { Command } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { isPostgresUrl, shownPlace } from "../store/database/database.ts";
 import { backUpSqlite } from "../store/sqlite/backup.ts";
-import { type Command, UsageError } from "./command.ts";
 
 export const backupCommand: Command = {
   name: "backup",

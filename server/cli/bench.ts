@@ -1,5 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { env as names } from "../../config/contract/names.ts";
+import type { Command, Options, Shell } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
 import { climb, holds } from "../bench/ladder.ts";
 import { type GpuStep, ladderTable } from "../bench/ladder-table.ts";
 import { type Load, runLoad } from "../bench/load.ts";
@@ -10,7 +12,6 @@ import type { StreamRecord } from "../bench/stream.ts";
 import { table } from "../bench/table.ts";
 import { type EventFormat, eventFormats, eventStream, openaiTypes, type Target } from "../bench/target.ts";
 import { usualTexts } from "../bench/texts.ts";
-import { type Command, type Options, type Shell, UsageError } from "./command.ts";
 
 const maxTextFileBytes = 16 * 1024 * 1024;
 const tellEveryMs = 2_000;

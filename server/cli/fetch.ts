@@ -1,9 +1,10 @@
 import { pino } from "pino";
 import { env as names } from "../../config/contract/names.ts";
+import type { Command } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
 import { FetchFailure } from "../fetch/failure.ts";
 import { fetchModel } from "../fetch/fetch.ts";
 import { credentialVariables } from "../fetch/plan.ts";
-import { type Command, UsageError } from "./command.ts";
 
 export const fetchCommand: Command = {
   name: "fetch",

@@ -1,12 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { stringify } from "yaml";
 import { env as names } from "../../config/contract/names.ts";
-import { openDatabase, StoreFailure, shownPlace } from "../store/database.ts";
-import { createKey, type KeyFacts, type Scope, scopes } from "../store/key.ts";
-import { type KeyBook, KeyBookError, type ListedKey } from "../store/key-book.ts";
-import { openKeyFileBook, toFileEntry } from "../store/key-file.ts";
-import { openKeyTableBook } from "../store/key-table.ts";
-import { type Command, type Options, type Shell, UsageError } from "./command.ts";
+import type { Command, Options, Shell } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { openDatabase, StoreFailure, shownPlace } from "../store/database/database.ts";
+import { createKey, type KeyFacts, type Scope, scopes } from "../store/keys/key.ts";
+import { openKeyFileBook, toFileEntry } from "../store/keys/key-file.ts";
+import { type KeyBook, KeyBookError, type ListedKey } from "../store/keys/key-manager.ts";
+import { openKeyTableBook } from "../store/keys/key-table.ts";
 import { writePrivate } from "./private-file.ts";
 
 const hour = 3_600_000;

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import type { JSONWebKeySet, JWK } from "jose";
 import { judgeLicense } from "../../config/contract/license.ts";
 import { modelIds } from "../../config/contract/models.ts";
-import { createLicenseKeys, issueLicense, type LicenseTerms } from "../license-files.ts";
-import { type Command, type Options, UsageError } from "./command.ts";
+import type { Command, Options } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { createLicenseKeys, issueLicense, type LicenseTerms } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
 
 const dayMs = 86_400_000;

@@ -1,6 +1,7 @@
 import { languageOf, languages } from "../../config/contract/voices.ts";
-import { planSpeech } from "../text/plan.ts";
-import { type Command, UsageError } from "./command.ts";
+import type { Command } from "../../lib/command-line.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { planSpeech } from "../text/planning/plan.ts";
 
 const known = Object.keys(languages);
 

@@ -8,11 +8,11 @@ import { judgeLicense } from "../../config/contract/license.ts";
 import { type ModelId, modelIds, models, type Tier } from "../../config/contract/models.ts";
 import { acceptedTokensKey, keysKey, tokenKey } from "../../config/contract/names.ts";
 import type { Route, RoutingTable } from "../../config/contract/routing.ts";
-import { createLicenseKeys, issueLicense } from "../license-files.ts";
-import { createKey } from "../store/key.ts";
-import { toFileEntry } from "../store/key-file.ts";
-import type { Environment } from "./environment.ts";
+import { createKey } from "../store/keys/key.ts";
+import { toFileEntry } from "../store/keys/key-file.ts";
+import { createLicenseKeys, issueLicense } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
+import type { Environment } from "./settings/environment.ts";
 
 /** The files of the tiers on one machine, kept between runs. */
 export interface RunFiles {

@@ -1,10 +1,10 @@
 import { once } from "node:events";
 import type { Tier } from "../../config/contract/models.ts";
 import { generatorEnv, env as names, otelEnv, telemetryEnv } from "../../config/contract/names.ts";
-import { startApiTier } from "../api/start.ts";
+import type { Command, Shell } from "../../lib/command-line.ts";
 import { startModelTier } from "../model/tier.ts";
-import type { Command, Shell } from "./command.ts";
-import { readApiSettings, readModelSettings } from "./settings.ts";
+import { startApiTier } from "../start/api-tier.ts";
+import { readApiSettings, readModelSettings } from "./settings/settings.ts";
 
 const notes = [
   "Settings come from the environment (docs/reference/settings.md has their defaults):",

@@ -1,21 +1,21 @@
 import { readFile } from "node:fs/promises";
-import type { DashboardSettings } from "../api/settings.ts";
-import { ifThere } from "../if-there.ts";
-import { createAccounts } from "../store/accounts.ts";
+import { ifThere } from "../../lib/read-if-exists.ts";
+import { createAccounts } from "../store/accounts/accounts.ts";
+import { createIdentities } from "../store/accounts/identities.ts";
+import { createSessions } from "../store/accounts/sessions.ts";
 import { listAudit } from "../store/audit.ts";
-import type { Database } from "../store/database.ts";
-import { createIdentities } from "../store/identities.ts";
-import { openKeyTableBook } from "../store/key-table.ts";
-import { createSessions } from "../store/sessions.ts";
+import type { Database } from "../store/database/database.ts";
+import { openKeyTableBook } from "../store/keys/key-table.ts";
 import { listUsage } from "../store/usage.ts";
 import { countVoiceUsage, listVoiceUsage, sumVoiceUsage } from "../store/voice-usage.ts";
-import { base } from "./layout.ts";
 import { createProvider } from "./oidc/provider.ts";
 import type { OidcSettings } from "./oidc/settings.ts";
+import type { DashboardParts, SingleSignOn } from "./pages/dashboard-context.ts";
+import { base } from "./pages/layout.ts";
 import { callbackPath } from "./pages/sign-in.ts";
-import type { DashboardParts, SingleSignOn } from "./parts.ts";
-import { createPasswords } from "./passwords.ts";
-import { createStrangers, createThrottle } from "./throttle.ts";
+import type { DashboardSettings } from "./settings.ts";
+import { createPasswords } from "./sign-in/passwords.ts";
+import { createStrangers, createThrottle } from "./sign-in/throttle.ts";
 
 /** @param now milliseconds since the epoch. */
 export function openDashboard(

@@ -1,15 +1,15 @@
 import { type EngineVoice, findVoice, type Voice } from "../../config/contract/voices.ts";
-import { Failure } from "../errors.ts";
-import type { Utterance } from "../speech.ts";
+import { Failure } from "../contract/errors.ts";
+import type { Utterance } from "../contract/speech.ts";
 import { openArcana } from "./arcana/engine.ts";
-import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
-import { GeneratorEngine, type GeneratorOptions } from "./generator/engine.ts";
-import { timesBy } from "./generator/word-times.ts";
 import type { GeneratorName } from "./generators.ts";
 import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
+import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine.ts";
+import { GeneratorEngine, type GeneratorOptions } from "./vllm/engine.ts";
+import { timesBy } from "./vllm/word-timestamps.ts";
 
 /** The engine that speaks a voice here, and the voice as that engine knows it. */
 export interface Speaker {

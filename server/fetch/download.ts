@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { ifThere } from "../if-there.ts";
+import { ifThere } from "../../lib/read-if-exists.ts";
 import { reasonOf, refusal, refuseDowngrade } from "./answers.ts";
 import { FetchFailure, shown } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { ifThere } from "../if-there.ts";
-import { pause } from "../pause.ts";
+import { pause } from "../../lib/abortable-sleep.ts";
+import { ifThere } from "../../lib/read-if-exists.ts";
 
 /**
  * One fetcher at a time in a cache that several pods share. The holder writes its lock anew every few seconds; one that stays as it is

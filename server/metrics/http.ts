@@ -1,6 +1,6 @@
 import type { FastifyReply } from "fastify";
 import { Counter, Histogram } from "prom-client";
-import type { ErrorCode } from "../errors.ts";
+import type { ErrorCode } from "../contract/errors.ts";
 import type { TierRegistry } from "./registry.ts";
 
 /** Everything that a label `endpoint` or `method` may say; a caller cannot add to it. */

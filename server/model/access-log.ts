@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ModelId } from "../../config/contract/models.ts";
-import type { Failure } from "../errors.ts";
+import type { Failure } from "../contract/errors.ts";
 import { endOf, isProbe } from "../metrics/http.ts";
 import { beginSpan } from "../tracing/request-span.ts";
 import type { Span, Tracing } from "../tracing/span.ts";

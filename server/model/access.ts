@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { acceptedTokensKey } from "../../config/contract/names.ts";
-import { type Clock, systemClock } from "../clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 
 /** Where a model tier finds the tokens that it takes from API tiers. */
 export type TokenSource =

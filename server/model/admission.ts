@@ -1,5 +1,5 @@
-import { type Clock, systemClock } from "../clock.ts";
-import { Failure } from "../errors.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { Failure } from "../contract/errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface AdmissionLimits {

@@ -2,8 +2,8 @@ import Type from "typebox";
 import { Compile } from "typebox/compile";
 import { modelIds, models, type Tier } from "../../config/contract/models.ts";
 import type { ListedVoice } from "../../config/contract/voices.ts";
-import { Failure, type FieldError } from "../errors.ts";
-import type { Invocation } from "../speech.ts";
+import { Failure, type FieldError } from "../contract/errors.ts";
+import type { Invocation } from "../contract/speech.ts";
 
 const schema = Type.Object({
   modelId: Type.Enum([...modelIds]),

@@ -1,8 +1,8 @@
 import { Counter, Gauge, Histogram } from "prom-client";
 import { type ModelId, modelsOfTier, type Tier } from "../../config/contract/models.ts";
-import type { Engine } from "../engine/engine.ts";
-import type { GeneratorCounts } from "../engine/generator/counts.ts";
 import type { MountedVoices } from "../engine/neural/mounted-voices.ts";
+import type { Engine } from "../engine/runtime/engine.ts";
+import type { GeneratorCounts } from "../engine/runtime/generator-counts.ts";
 import { type Answered, HttpMetrics } from "../metrics/http.ts";
 import {
   createRegistry,

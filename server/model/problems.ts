@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { Failure, toProblem } from "../errors.ts";
-import { orcaHeader } from "../wire.ts";
+import { Failure, toProblem } from "../contract/errors.ts";
+import { orcaHeader } from "../contract/wire.ts";
 import type { Admission } from "./admission.ts";
 import { orcaReport } from "./orca.ts";
 import { asFailure } from "./synthesis.ts";

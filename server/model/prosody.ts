@@ -1,4 +1,4 @@
-import type { Sampling } from "../speech.ts";
+import type { Sampling } from "../contract/speech.ts";
 
 /** How one phrase is spoken against the voice's own manner; 1 leaves it. */
 export interface Manner {

@@ -1,7 +1,7 @@
 import type { Tier } from "../../config/contract/models.ts";
-import type { Clock } from "../clock.ts";
-import type { GeneratorSettings } from "../engine/generator/settings.ts";
+import type { Clock } from "../../lib/clock.ts";
 import type { GeneratorName } from "../engine/generators.ts";
+import type { GeneratorSettings } from "../engine/vllm/settings.ts";
 import type { TelemetrySettings } from "../telemetry/settings.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 import type { TokenSource } from "./access.ts";

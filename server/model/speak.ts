@@ -1,8 +1,16 @@
 import { setImmediate as letOthersRun } from "node:timers/promises";
-import type { Engine } from "../engine/engine.ts";
+import type {
+  EngineFrame,
+  Frame,
+  Sampling,
+  Token,
+  TokenTime,
+  Utterance,
+  WordTime,
+} from "../contract/speech.ts";
 import type { Speaker } from "../engine/engines.ts";
-import type { EngineFrame, Frame, Sampling, Token, TokenTime, Utterance, WordTime } from "../speech.ts";
-import type { Segment } from "../text/plan.ts";
+import type { Engine } from "../engine/runtime/engine.ts";
+import type { Segment } from "../text/planning/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
 import type { Manner, Prosody } from "./prosody.ts";
 

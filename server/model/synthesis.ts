@@ -1,13 +1,13 @@
 import { setImmediate as letOthersRun } from "node:timers/promises";
 import { type ModelId, models } from "../../config/contract/models.ts";
+import { Failure } from "../contract/errors.ts";
+import type { Frame, Invocation } from "../contract/speech.ts";
+import { encodeFrame, encodeFrames, type WireFrame } from "../contract/wire.ts";
 import type { Engines, KnownVoice } from "../engine/engines.ts";
-import { Failure } from "../errors.ts";
-import type { Frame, Invocation } from "../speech.ts";
 import { readLexicon } from "../text/lexicon.ts";
 import { checkLongMarkup } from "../text/markup.ts";
-import { type PlanOptions, planSpeech } from "../text/plan.ts";
-import { encodeFrame, encodeFrames, type WireFrame } from "../wire.ts";
-import type { FoundWords } from "./found-words.ts";
+import { type PlanOptions, planSpeech } from "../text/planning/plan.ts";
+import type { FoundWords } from "./oov-collector.ts";
 import { plainProsody, sampledProsody } from "./prosody.ts";
 import { type Speech, speak } from "./speak.ts";
 

@@ -1,4 +1,4 @@
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/runtime/engine.ts";
 import type { Span } from "../tracing/span.ts";
 import { asFailure } from "./synthesis.ts";
 

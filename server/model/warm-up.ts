@@ -1,7 +1,7 @@
 import type { EngineVoice } from "../../config/contract/voices.ts";
-import type { Engine } from "../engine/engine.ts";
+import { Failure } from "../contract/errors.ts";
 import type { Engines } from "../engine/engines.ts";
-import { Failure } from "../errors.ts";
+import type { Engine } from "../engine/runtime/engine.ts";
 
 const awb = { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 } as const;
 const voicesByEngine: Readonly<Record<string, readonly EngineVoice[]>> = {

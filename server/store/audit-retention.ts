@@ -1,6 +1,6 @@
-import { type Clock, every } from "../clock.ts";
+import { type Clock, every } from "../../lib/clock.ts";
 import { forgetAudit } from "./audit.ts";
-import type { Database } from "./database.ts";
+import type { Database } from "./database/database.ts";
 
 const dayMs = 86_400_000;
 const lookMs = 3_600_000;

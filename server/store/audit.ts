@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
-import type { Database } from "./database.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./backend/schema.ts";
+import type { Database } from "./database/database.ts";
 
 /** One change, as it is written down with the change itself. */
 export interface AuditEntry {

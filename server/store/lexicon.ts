@@ -1,9 +1,9 @@
 import type { Kysely, Transaction } from "kysely";
 import { lexiconForm } from "../text/lexicon.ts";
 import { writeAudit } from "./audit.ts";
-import type { Database } from "./database.ts";
-import { changeInTurn, readRevision } from "./revisions.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./backend/schema.ts";
+import type { Database } from "./database/database.ts";
+import { changeInTurn, readRevision } from "./database/revisions.ts";
 import { teamsWithSentences } from "./team-settings.ts";
 
 /** How a team says a word. */

@@ -1,6 +1,6 @@
 import { type Kysely, sql, type Transaction } from "kysely";
-import type { Database } from "./database.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./backend/schema.ts";
+import type { Database } from "./database/database.ts";
 import { holdTeamsWithSentences } from "./team-settings.ts";
 
 /** A word that no dictionary had, as one key met it since the last time that it was written down. */

@@ -1,8 +1,8 @@
 import type { Kysely, Transaction } from "kysely";
 import { writeAudit } from "./audit.ts";
-import type { Database } from "./database.ts";
-import { changeInTurn } from "./revisions.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./backend/schema.ts";
+import type { Database } from "./database/database.ts";
+import { changeInTurn } from "./database/revisions.ts";
 
 /** Whether the sentence around an unknown word is kept with it: only where an owner turned that on. */
 export interface SentenceSetting {

@@ -1,8 +1,8 @@
 import type { Transaction } from "kysely";
-import { type Clock, every } from "../clock.ts";
-import type { Database } from "./database.ts";
-import type { Tables } from "./schema.ts";
-import { tellOnce } from "./trouble.ts";
+import { type Clock, every } from "../../lib/clock.ts";
+import type { Tables } from "./backend/schema.ts";
+import type { Database } from "./database/database.ts";
+import { tellOnce } from "./database/report-changes.ts";
 import { placeOf, sumSpeech, type VoiceUsage, writeVoiceUsage } from "./voice-usage.ts";
 
 /** What a key was used for. */

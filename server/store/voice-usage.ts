@@ -1,6 +1,6 @@
 import type { Kysely, Transaction } from "kysely";
-import type { Database } from "./database.ts";
-import type { Tables } from "./schema.ts";
+import type { Tables } from "./backend/schema.ts";
+import type { Database } from "./database/database.ts";
 
 /** What was spoken. */
 export interface SpeechUsage {

@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { Backoff } from "../backoff.ts";
-import { type Clock, sleep } from "../clock.ts";
-import type { CollectorLog } from "../otlp.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { Backoff } from "../../lib/restart-backoff.ts";
+import type { CollectorLog } from "./otlp.ts";
 
 /** Between two readings, seconds. */
 const intervalSeconds = 5;

@@ -6,9 +6,9 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from "@opentelemetry/sdk-metrics";
-import type { Clock } from "../clock.ts";
-import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "../otlp.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { GpuLoad } from "./gpu-load.ts";
+import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "./otlp.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import type { Telemetry } from "./telemetry.ts";
 

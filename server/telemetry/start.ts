@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import { type CollectorLog, withoutSecrets } from "../otlp.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type CollectorLog, withoutSecrets } from "./otlp.ts";
 import type { TelemetrySettings } from "./settings.ts";
 import { noTelemetry, type Telemetry } from "./telemetry.ts";
 

@@ -1,4 +1,4 @@
-import type { Phoneme } from "../speech.ts";
+import type { Phoneme } from "../contract/speech.ts";
 import { readPhonemes } from "./phonemes.ts";
 import type { Item, WrittenToken } from "./tokens.ts";
 

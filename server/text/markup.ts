@@ -1,5 +1,5 @@
-import { Failure } from "../errors.ts";
-import type { Phoneme } from "../speech.ts";
+import { Failure } from "../contract/errors.ts";
+import type { Phoneme } from "../contract/speech.ts";
 import { readPhonemes } from "./phonemes.ts";
 
 /** What the caller switched on; what is off stays ordinary text. */

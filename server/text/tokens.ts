@@ -1,4 +1,4 @@
-import type { Token } from "../speech.ts";
+import type { Token } from "../contract/speech.ts";
 import type { Piece } from "./markup.ts";
 
 /** A token that knows which written word it belongs to. */

@@ -18,9 +18,15 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import type { Clock } from "../clock.ts";
-import { type ErrorCode, Failure } from "../errors.ts";
-import { type CollectorLog, collectorNews, exportTimeoutMs, lastFlushMs, withinMs } from "../otlp.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type ErrorCode, Failure } from "../contract/errors.ts";
+import {
+  type CollectorLog,
+  collectorNews,
+  exportTimeoutMs,
+  lastFlushMs,
+  withinMs,
+} from "../telemetry/otlp.ts";
 import type { TracingSettings } from "./settings.ts";
 import type { Attributes, IncomingHeaders, SpanKind as Kind, Span, Tracing } from "./span.ts";
 

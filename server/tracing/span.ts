@@ -1,4 +1,4 @@
-import type { ErrorCode } from "../errors.ts";
+import type { ErrorCode } from "../contract/errors.ts";
 
 /** What a span says of its work. Never spoken text, keys or tokens. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;

@@ -1,5 +1,5 @@
-import type { Clock } from "../clock.ts";
-import { type CollectorLog, withoutSecrets } from "../otlp.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { type CollectorLog, withoutSecrets } from "../telemetry/otlp.ts";
 import type { TracingSettings } from "./settings.ts";
 import { noTracing, type Tracing } from "./span.ts";
 

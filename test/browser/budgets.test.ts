@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { costOf, type PageCost, startBrowser, type TestBrowser } from "../support/chromium.ts";
-import { Visitor } from "../support/visitor.ts";
-import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
+import { Visitor } from "../support/server/visitor.ts";
+import { startWholeServer, type WholeServer } from "../support/server/whole-server.ts";
 
 /** What a page may cost. Times are told and not held: they are the machine's as much as the page's. */
 const budget = { bytes: 100_000, script: 40_000, requests: 10, elements: 1_500, layoutShift: 0.1 } as const;

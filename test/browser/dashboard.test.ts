@@ -7,8 +7,8 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
 import { eventually } from "../support/eventually.ts";
-import { startPostgres, type TestPostgres } from "../support/postgres.ts";
-import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
+import { startPostgres, type TestPostgres } from "../support/server/postgres.ts";
+import { startWholeServer, type WholeServer } from "../support/server/whole-server.ts";
 
 const run = promisify(execFile);
 const setupToken = "a-long-text-that-the-server-made-for-its-first-owner";

@@ -7,7 +7,7 @@ import { english } from "../../server/dashboard/languages/english.ts";
 import { german } from "../../server/dashboard/languages/german.ts";
 import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
 import { eventually } from "../support/eventually.ts";
-import { startWholeServer, type WholeServer } from "../support/whole-server.ts";
+import { startWholeServer, type WholeServer } from "../support/server/whole-server.ts";
 
 const password = "vier einfache Wörter hier";
 const pictures = process.env.PICTURES;

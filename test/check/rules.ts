@@ -44,11 +44,12 @@ const isInAny = (path: string, rooms: readonly string[]) => rooms.some((room) =>
 
 /** What each part of the product may import of ours, besides itself. Tests may import everything. */
 const mayImport = {
+  lib: [],
   config: [],
   crds: ["config/contract"],
   charts: ["config/contract", "crds", "operator"],
-  operator: ["config/contract", "crds"],
-  server: ["config/contract"],
+  operator: ["lib", "config/contract", "crds"],
+  server: ["lib", "config/contract"],
 } as const satisfies Record<string, readonly string[]>;
 const parts = Object.keys(mayImport) as (keyof typeof mayImport)[];
 const isProduct = (path: string) => isInAny(path, parts);
@@ -65,7 +66,7 @@ function boundary(path: string, { kind, target }: Import): Verdict {
 }
 
 /** Sockets have to know where a sentence ends before any of it is sent to a model tier. */
-const sharedText = "server/text/sentence-ends.ts";
+const sharedText = "server/text/planning/sentence-ends.ts";
 
 function layers(path: string, { target }: Import): Verdict {
   if (!isIn(path, "server/api") || !isInAny(target, ["server/text", "server/engine"])) return undefined;
@@ -77,17 +78,15 @@ function layers(path: string, { target }: Import): Verdict {
 const pureRooms = [
   "config/contract",
   "crds",
+  "operator/facts",
   "operator/desired",
   "operator/status",
   "operator/rollout",
-  "operator/cluster/quantity.ts",
+  "operator/workload",
   "server/text",
   "server/audio",
-  "operator/manifest.ts",
-  "operator/observed.ts",
-  "operator/outcome.ts",
-  "server/speech.ts",
-  "server/errors.ts",
+  "server/contract/speech.ts",
+  "server/contract/errors.ts",
 ];
 const isPure = (path: string) => isInAny(path, pureRooms) && path !== generator;
 
@@ -143,8 +142,8 @@ function pureUses(path: string, used: string): Verdict {
 function kubernetesClient(path: string, { target, typeOnly }: Import): Verdict {
   if (target !== "@kubernetes/client-node" || !isProduct(path) || isIn(path, "operator/cluster"))
     return undefined;
-  if (path === "operator/manifest.ts" && typeOnly) return undefined;
-  return "imports the Kubernetes client: its informer stops for good on most errors and its lists drop unknown fields, so operator/cluster/ alone talks through it. Its types enter by operator/manifest.ts.";
+  if (path === "operator/facts/kubernetes-object.ts" && typeOnly) return undefined;
+  return "imports the Kubernetes client: its informer stops for good on most errors and its lists drop unknown fields, so operator/cluster/ alone talks through it. Its types enter by operator/facts/kubernetes-object.ts.";
 }
 
 const endings = ["exit", "exitCode", "abort", "reallyExit"];

@@ -4,7 +4,7 @@ import { parseSync, Visitor } from "oxc-parser";
 
 /** One import or re-export. */
 export interface Import {
-  /** Path from the repository's root (`server/errors.ts`), `node:fs`, or a package's name. */
+  /** Path from the repository's root (`server/contract/errors.ts`), `node:fs`, or a package's name. */
   readonly target: string;
   readonly kind: "ours" | "node" | "package";
   /** Erased before the program runs. */

@@ -150,7 +150,7 @@ function sharedNamespaces(tests: readonly Syntax[]): Finding[] {
       made.filter((use) => use.name === name && use.path !== path).map((use) => use.path),
     );
     if (!isFirst || others.size === 0) return [];
-    const message = `makes namespace ${name}, as ${[...others].join(" and ")} does: files that run side by side change each other's objects. Take \`freshNamespace\` of test/support/cluster-namespace.ts, or a name with the file's own in it.`;
+    const message = `makes namespace ${name}, as ${[...others].join(" and ")} does: files that run side by side change each other's objects. Take \`freshNamespace\` of test/support/cluster/cluster-namespace.ts, or a name with the file's own in it.`;
     return [{ path, line, message }];
   });
 }

@@ -35,7 +35,7 @@ inputs_of() { # ROLE: every file that may end in its image
   echo package.json
   echo package-lock.json
   echo .npmrc
-  find config/contract config/images "$1" -type f
+  find config/contract config/images lib "$1" -type f
   if [ "$1" = operator ]; then find crds -name '*.ts' -type f; fi
 }
 

@@ -1,8 +1,8 @@
 /** A canary is judged under load: a bad one is rolled back, a good one is promoted, and no stream is cut. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../support/deployed.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { mist, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { mist, World } from "../support/world.ts";
 
 const name = "canary";
 const world = new World(inject("cluster"), "canary");

@@ -1,10 +1,10 @@
 /** The main job on a real cluster: apply a `TtsDeployment`, hear it speak, look into it, and delete it. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { readWav } from "../support/audio.ts";
-import { Deployed } from "../support/deployed.ts";
+import { readWav } from "../support/audio/audio.ts";
+import { recognize } from "../support/audio/recognizer.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { arcana, licenseSecret, mist, ttsDeployment, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { recognize } from "../support/recognizer.ts";
-import { arcana, licenseSecret, mist, ttsDeployment, World } from "../support/world.ts";
 
 const sentence = "We will meet at the station tomorrow morning at nine.";
 const name = "voice";

@@ -6,11 +6,11 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { labels } from "../../config/contract/names.ts";
-import { Deployed } from "../support/deployed.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { Kubectl, type KubeObject, run } from "../support/cluster/real-cluster.ts";
+import { arcana, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { type LivePolicy, policyRules } from "../support/network-policy.ts";
-import { Kubectl, type KubeObject, run } from "../support/real-cluster.ts";
-import { arcana, World } from "../support/world.ts";
+import { type LivePolicy, policyRules } from "../support/judges/network-policy.ts";
 
 const cluster = inject("cluster");
 const name = "guarded";

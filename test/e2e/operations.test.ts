@@ -1,8 +1,8 @@
 /** What happens to a `TtsDeployment` in operation: scaling, a restart of the API tier, a hung model and a license that ends. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../support/deployed.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { mist, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { mist, World } from "../support/world.ts";
 
 const name = "voice";
 const world = new World(inject("cluster"), "operations");

@@ -1,9 +1,9 @@
 /** What the chart brings and takes: `helm test`, an upgrade under streams, a rollback, `helm uninstall`, and installing again. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../support/deployed.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { Release, type Values } from "../support/cluster/real-cluster.ts";
+import { mist, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { Release, type Values } from "../support/real-cluster.ts";
-import { mist, World } from "../support/world.ts";
 
 const name = "voice";
 const world = new World(inject("cluster"), "release");

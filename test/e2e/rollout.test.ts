@@ -1,9 +1,9 @@
 /** Nothing that rolls, drains or scales a pool cuts a stream. */
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
-import { Deployed } from "../support/deployed.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { run } from "../support/cluster/real-cluster.ts";
+import { mist, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { run } from "../support/real-cluster.ts";
-import { mist, World } from "../support/world.ts";
 
 const name = "roll";
 const world = new World(inject("cluster"), "rollout");

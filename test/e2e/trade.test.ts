@@ -1,9 +1,9 @@
 /** A rollout where every device is taken trades one pod for the next. */
 import { afterAll, beforeAll, describe, inject, it } from "vitest";
-import { Deployed } from "../support/deployed.ts";
+import { Deployed } from "../support/cluster/deployed.ts";
+import { Kubectl } from "../support/cluster/real-cluster.ts";
+import { arcana, World } from "../support/cluster/world.ts";
 import { eventually } from "../support/eventually.ts";
-import { Kubectl } from "../support/real-cluster.ts";
-import { arcana, World } from "../support/world.ts";
 
 const name = "trade";
 const world = new World(inject("cluster"), "trade");

@@ -1,8 +1,8 @@
 /** arcana as it comes, default options, through the public door: understood, on sentences it never met. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { recognize, type Spoken } from "../support/recognizer.ts";
-import { englishSentences } from "../support/texts.ts";
-import { type SpeakingServer, startSpeakingServer } from "../support/whole-server.ts";
+import { recognize, type Spoken } from "../support/audio/recognizer.ts";
+import { englishSentences } from "../support/audio/texts.ts";
+import { type SpeakingServer, startSpeakingServer } from "../support/server/whole-server.ts";
 
 let server: SpeakingServer;
 let flite: SpeakingServer;

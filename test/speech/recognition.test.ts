@@ -1,9 +1,9 @@
 /** Every English voice, every sentence: what a recognizer makes of them. `make test` hears a part of it. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type FliteVoice, type Voice, voices } from "../../config/contract/voices.ts";
-import { recognize, type Spoken } from "../support/recognizer.ts";
-import { englishSentences } from "../support/texts.ts";
-import { overTelephone, type SpeakingServer, startSpeakingServer } from "../support/whole-server.ts";
+import { recognize, type Spoken } from "../support/audio/recognizer.ts";
+import { englishSentences } from "../support/audio/texts.ts";
+import { overTelephone, type SpeakingServer, startSpeakingServer } from "../support/server/whole-server.ts";
 
 let server: SpeakingServer;
 beforeAll(async () => {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ModelId, modelIds } from "../../config/contract/models.ts";
 import { type Voice, voices, voicesOf } from "../../config/contract/voices.ts";
 import type { RunningTier } from "../../server/model/tier.ts";
-import { hear, modelTier } from "../support/model-tier.ts";
-import { longTexts } from "../support/texts.ts";
-import { distance, distinct, type Recording, type Timbre, timbresOf } from "../support/timbre.ts";
+import { longTexts } from "../support/audio/texts.ts";
+import { distance, distinct, type Recording, type Timbre, timbresOf } from "../support/audio/timbre.ts";
+import { hear, modelTier } from "../support/server/model-tier.ts";
 
 /** Two takes of each voice, by its id: the first text of its language and the second. */
 const takes = new Map<string, readonly [Timbre, Timbre]>();

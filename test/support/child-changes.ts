@@ -1,8 +1,8 @@
 /** The changes that another client may make to an object that the operator applied, as JSON Patch (RFC 6902). */
 import { isDeepStrictEqual } from "node:util";
 import { fieldManager } from "../../config/contract/names.ts";
-import { type Fields, hasKeys, isMap, type Json } from "../../operator/cluster/owned.ts";
-import type { Manifest } from "../../operator/manifest.ts";
+import { type Fields, hasKeys, isMap, type Json } from "../../operator/apply/owned-fields.ts";
+import type { Manifest } from "../../operator/facts/kubernetes-object.ts";
 
 export interface PatchOperation {
   readonly op: "add" | "remove" | "replace";

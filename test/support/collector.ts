@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { V1Container } from "../../operator/manifest.ts";
+import type { V1Container } from "../../operator/facts/kubernetes-object.ts";
 import { leasePorts } from "./port-lease.ts";
 
 const run = promisify(execFile);

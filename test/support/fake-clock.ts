@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from "../../operator/loop/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { eventually } from "./eventually.ts";
 
 /** A clock that a test moves. */

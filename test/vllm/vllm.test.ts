@@ -5,24 +5,24 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { acceptedTokensKey, generatorEnv, env as names } from "../../config/contract/names.ts";
-import type { EngineLog } from "../../server/engine/engine.ts";
-import { GeneratorEngine } from "../../server/engine/generator/engine.ts";
-import type { TokensManifest } from "../../server/engine/generator/manifest.ts";
-import { readModelFolder } from "../../server/engine/generator/model-folder.ts";
-import type { Tokenize } from "../../server/engine/generator/prompt.ts";
-import { headersFor, servedName } from "../../server/engine/generator/server-address.ts";
-import type { GeneratorSettings } from "../../server/engine/generator/settings.ts";
+import { pause } from "../../lib/abortable-sleep.ts";
+import type { EngineLog } from "../../server/engine/runtime/engine.ts";
+import { GeneratorEngine } from "../../server/engine/vllm/engine.ts";
+import type { TokensManifest } from "../../server/engine/vllm/model/manifest.ts";
+import { readModelFolder } from "../../server/engine/vllm/model/model-folder.ts";
+import type { Tokenize } from "../../server/engine/vllm/model/prompt.ts";
+import { headersFor, servedName } from "../../server/engine/vllm/server/server-address.ts";
+import type { GeneratorSettings } from "../../server/engine/vllm/settings.ts";
 import type { ModelTierOptions } from "../../server/model/settings.ts";
 import type { RunningTier } from "../../server/model/tier.ts";
-import { pause } from "../../server/pause.ts";
 import { eventually } from "../support/eventually.ts";
 import { decodedAtOnce, seamError, TinyModelFolder } from "../support/generator/model-folder.ts";
 import { tinyCodec } from "../support/generator/tiny-model.ts";
-import { framesOf, hear, internalToken, invoke, modelTier } from "../support/model-tier.ts";
 import { Relay } from "../support/peers.ts";
 import { leasePort } from "../support/port-lease.ts";
 import { childrenOf, childrenWith, processorSeconds } from "../support/processes.ts";
-import { makeTierFiles, startTierProcess } from "../support/tier-process.ts";
+import { framesOf, hear, internalToken, invoke, modelTier } from "../support/server/model-tier.ts";
+import { makeTierFiles, startTierProcess } from "../support/server/tier-process.ts";
 
 const run = promisify(execFile);
 const { frameSamples, slots, rate } = tinyCodec;
@@ -354,7 +354,7 @@ async function tokensWritten(afterMs: number): Promise<number> {
 /** Processor seconds so far: the tier with what reads words for it, and vLLM with the decoder. */
 function secondsOf(tierPid: number, vllmPid: number): { tier: number; others: number } {
   const sum = (pids: readonly number[]) => pids.reduce((seconds, pid) => seconds + processorSeconds(pid), 0);
-  const decoders = childrenWith("generator/main.ts", tierPid);
+  const decoders = childrenWith("codec/main.ts", tierPid);
   return {
     tier: sum([tierPid, ...childrenWith("espeak/main.ts", tierPid)]),
     others: sum([...decoders, ...withOffspring(vllmPid)]),

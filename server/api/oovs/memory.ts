@@ -1,5 +1,5 @@
 import type { MetWord } from "../../store/oov-store.ts";
-import { GatheredWords, type WaitingWords } from "./waiting.ts";
+import { GatheredWords, type WaitingWords } from "./buffer.ts";
 
 export interface MemoryOptions {
   /** Different words that may wait; more are dropped. */

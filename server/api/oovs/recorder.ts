@@ -1,9 +1,9 @@
-import { type Clock, every } from "../../clock.ts";
-import type { ApiKey } from "../../store/key.ts";
+import { type Clock, every } from "../../../lib/clock.ts";
+import { tellOnce } from "../../store/database/report-changes.ts";
+import type { ApiKey } from "../../store/keys/key.ts";
 import type { OovStore } from "../../store/oov-store.ts";
-import { tellOnce } from "../../store/trouble.ts";
+import type { WaitingWords } from "./buffer.ts";
 import { sentenceAround } from "./sentence.ts";
-import type { WaitingWords } from "./waiting.ts";
 
 /** Takes down words for review, beside the speech: it never waits and never fails. */
 export interface OovRecorder {

@@ -2,11 +2,11 @@ import { type FileHandle, mkdir, open, readdir, readFile, stat, unlink } from "n
 import { join } from "node:path";
 import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
-import { ifThere } from "../../if-there.ts";
+import { ifThere } from "../../../lib/read-if-exists.ts";
+import { tellOnce } from "../../store/database/report-changes.ts";
 import type { MetWord } from "../../store/oov-store.ts";
-import { tellOnce } from "../../store/trouble.ts";
+import { type Batch, GatheredWords, type WaitingWords } from "./buffer.ts";
 import { waitInMemory } from "./memory.ts";
-import { type Batch, GatheredWords, type WaitingWords } from "./waiting.ts";
 
 export interface SpoolOptions {
   /** Of this process alone. */

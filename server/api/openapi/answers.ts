@@ -1,8 +1,8 @@
 /** What answers look like, as JSON Schema 2020-12. */
 import { licenseStates } from "../../../config/contract/license.ts";
 import { modelIds } from "../../../config/contract/models.ts";
-import { errorCodes } from "../../errors.ts";
-import { scopes } from "../../store/key.ts";
+import { errorCodes } from "../../contract/errors.ts";
+import { scopes } from "../../store/keys/key.ts";
 
 const text = { type: "string" } as const;
 const integer = { type: "integer" } as const;

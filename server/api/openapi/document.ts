@@ -5,12 +5,12 @@
 import Type, { type TSchema } from "typebox";
 import { modelIds } from "../../../config/contract/models.ts";
 import { languages } from "../../../config/contract/voices.ts";
-import { type ErrorCode, errorCodes, Failure } from "../../errors.ts";
-import { fields } from "../fields.ts";
-import { keyFields, rotationFields } from "../key-request.ts";
-import { wordLimits } from "../oov-limits.ts";
-import { openaiFields } from "../openai-request.ts";
-import { offeredTypes } from "../variants.ts";
+import { type ErrorCode, errorCodes, Failure } from "../../contract/errors.ts";
+import { wordLimits } from "../oovs/limits.ts";
+import { openaiFields } from "../openai/request.ts";
+import { fields } from "../request/fields.ts";
+import { keyFields, rotationFields } from "../request/key-request.ts";
+import { offeredTypes } from "../request/variants.ts";
 import { answerSchemas } from "./answers.ts";
 
 const samplingRate = (highestRate: number) =>

@@ -1,5 +1,5 @@
 /** Prints the OpenAPI document; `make generate` keeps it in docs/openapi.json. */
-import { defaultLimits } from "../parts.ts";
+import { defaultLimits } from "../request/limits.ts";
 import { openapiDocument } from "./document.ts";
 
 console.log(JSON.stringify(openapiDocument(defaultLimits.highestRate), null, 2));

@@ -1,8 +1,8 @@
-import type { Clock } from "../../clock.ts";
-import { Failure, toProblem } from "../../errors.ts";
-import type { WordTime } from "../../speech.ts";
-import type { SpeechRequest } from "../request.ts";
-import { encodeSpeech, type Listener, type Speaking } from "./audio.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import { Failure, toProblem } from "../../contract/errors.ts";
+import type { WordTime } from "../../contract/speech.ts";
+import type { SpeechRequest } from "../request/speech-request.ts";
+import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 
 export const eventStreamType = "text/event-stream";
 

@@ -1,10 +1,10 @@
 import type { Readable } from "node:stream";
-import { Failure } from "../../errors.ts";
-import type { Allotment } from "../byte-budget.ts";
-import { formats } from "../formats.ts";
-import type { SpeechRequest } from "../request.ts";
-import { encodeSpeech, type Listener, type Speaking } from "./audio.ts";
+import { Failure } from "../../contract/errors.ts";
+import { formats } from "../request/formats.ts";
+import type { Allotment } from "../request/memory-budget.ts";
+import type { SpeechRequest } from "../request/speech-request.ts";
 import { base64Length, base64Of } from "./base64.ts";
+import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 import { bodyOf } from "./stream.ts";
 
 export interface JsonOptions {

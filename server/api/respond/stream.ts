@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
-import type { SpeechRequest } from "../request.ts";
-import { encodeSpeech, type Listener, type Speaking } from "./audio.ts";
+import type { SpeechRequest } from "../request/speech-request.ts";
+import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 
 /** Bytes encoded ahead of the socket: about a second, so a slow listener slows the engine. */
 const aheadBytes = 32 * 1024;

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { models } from "../../../config/contract/models.ts";
-import type { ApiParts } from "../parts.ts";
+import type { ApiParts } from "../services/api-context.ts";
 
 /** `GET /v1/voices` and `GET /v1/models`: what a caller may name. Public, as they say nothing of this deployment's users. */
 export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiParts): void {

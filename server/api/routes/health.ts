@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { mayServe } from "../../../config/contract/license.ts";
-import type { ApiParts } from "../parts.ts";
+import type { ApiParts } from "../services/api-context.ts";
 
 /** Health, probes and metrics (specification 2.3 and 4.6); none needs a key. */
 export function addHealthRoutes(app: FastifyInstance, parts: ApiParts): void {

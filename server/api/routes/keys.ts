@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { Failure } from "../../errors.ts";
-import { StoreFailure } from "../../store/database.ts";
-import { createKey } from "../../store/key.ts";
-import { type KeyBook, KeyBookError, type ListedKey } from "../../store/key-book.ts";
-import { requireScope } from "../auth.ts";
-import { readKeyFacts, readRotation } from "../key-request.ts";
-import { refuseWhileDraining } from "../lifecycle.ts";
-import type { ApiParts } from "../parts.ts";
-import { limitRate } from "../quota/hook.ts";
+import { Failure } from "../../contract/errors.ts";
+import { StoreFailure } from "../../store/database/database.ts";
+import { createKey } from "../../store/keys/key.ts";
+import { type KeyBook, KeyBookError, type ListedKey } from "../../store/keys/key-manager.ts";
+import { requireScope } from "../access/authenticate.ts";
+import { limitRate } from "../access/rate-limit.ts";
+import { refuseWhileDraining } from "../lifecycle/drain.ts";
+import { readKeyFacts, readRotation } from "../request/key-request.ts";
+import type { ApiParts } from "../services/api-context.ts";
 
 /**
  * `/v1/keys`: keys of the database, for keys with the scope `admin`. One that belongs to a team sees and changes that team's alone.

@@ -2,9 +2,9 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ApiLoad, loadHeartbeatMs, loadPath, loadType } from "../../../config/contract/load.ts";
-import { sleep } from "../../clock.ts";
-import { Failure } from "../../errors.ts";
-import type { ApiParts } from "../parts.ts";
+import { sleep } from "../../../lib/clock.ts";
+import { Failure } from "../../contract/errors.ts";
+import type { ApiParts } from "../services/api-context.ts";
 
 /** How soon a change is told. */
 const lookMs = 200;

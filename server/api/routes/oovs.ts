@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { languageOf } from "../../../config/contract/voices.ts";
-import { Failure } from "../../errors.ts";
+import { Failure } from "../../contract/errors.ts";
 import type { OovStore, SavedWord, WordOwner } from "../../store/oov-store.ts";
-import { requireScope } from "../auth.ts";
-import { wordLimits } from "../oov-limits.ts";
-import type { ApiParts } from "../parts.ts";
+import { requireScope } from "../access/authenticate.ts";
+import { wordLimits } from "../oovs/limits.ts";
+import type { ApiParts } from "../services/api-context.ts";
 
 /** `GET /v1/oovs`: words that `saveOovs` kept, of the caller's team or else of the key. */
 export function addOovsRoute(app: FastifyInstance, { keys, now, oovs }: ApiParts): void {

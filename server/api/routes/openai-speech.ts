@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { countCodePoints } from "../code-points.ts";
-import { toOpenaiError } from "../openai-errors.ts";
-import { readOpenaiRequest } from "../openai-request.ts";
-import type { ApiParts } from "../parts.ts";
+import { toOpenaiError } from "../openai/errors.ts";
+import { readOpenaiRequest } from "../openai/request.ts";
+import { countCodePoints } from "../request/code-points.ts";
 import { type EventShape, eventText } from "../respond/events.ts";
-import { maySpeak, profileOf, sendEvents, sendStream, startSpeaking } from "./speaking.ts";
+import type { ApiParts } from "../services/api-context.ts";
+import { maySpeak, profileOf, sendEvents, sendStream, startSpeaking } from "./synthesis-routes.ts";
 
 /** `POST /v1/audio/speech`: OpenAI's shape, so that its clients need only another base URL. */
 export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiParts): void {

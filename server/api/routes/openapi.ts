@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { openapiDocument } from "../openapi/document.ts";
-import type { ApiParts } from "../parts.ts";
+import type { ApiParts } from "../services/api-context.ts";
 
 /** `GET /openapi.json`: the interface, for people and for generators of clients. Public. */
 export function addOpenapiRoute(app: FastifyInstance, { limits }: ApiParts): void {

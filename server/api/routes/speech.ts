@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { Failure } from "../../errors.ts";
-import { isWorthAnotherReplica } from "../models.ts";
-import type { ApiParts } from "../parts.ts";
-import { type Place, readRequest } from "../request.ts";
-import type { Speaking } from "../respond/audio.ts";
+import { Failure } from "../../contract/errors.ts";
+import { type Place, readRequest } from "../request/speech-request.ts";
+import { chooseVariant } from "../request/variants.ts";
+import type { Speaking } from "../respond/encode-speech.ts";
 import { speechEvents } from "../respond/events.ts";
 import { holdIn, type JsonAnswer, respondJson } from "../respond/json.ts";
-import { chooseVariant } from "../variants.ts";
+import type { ApiParts } from "../services/api-context.ts";
+import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 import {
   type Exchange,
   listenerTo,
@@ -16,7 +16,7 @@ import {
   sendStream,
   speakAgain,
   startSpeaking,
-} from "./speaking.ts";
+} from "./synthesis-routes.ts";
 
 /** `POST /v1/svc-tts` (specification part 4). */
 export function addSpeechRoute(app: FastifyInstance, parts: ApiParts): void {

@@ -1,5 +1,5 @@
-import { sentenceEnds } from "../../text/sentence-ends.ts";
-import { countCodePoints } from "../code-points.ts";
+import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
+import { countCodePoints } from "../request/code-points.ts";
 
 /** When text that arrives over a socket is spoken, as the query parameter `segment` chooses it. */
 export const segmentModes = ["bySentence", "immediate", "never"] as const;

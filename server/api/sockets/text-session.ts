@@ -1,4 +1,4 @@
-import { countCodePoints } from "../code-points.ts";
+import { countCodePoints } from "../request/code-points.ts";
 import { divide, type SegmentationOptions, splitReady } from "./segmentation.ts";
 
 /** A client's name for what it speaks; null before it gave one. */

@@ -1,15 +1,15 @@
 import type { LicenseState, LicenseVerdict } from "../../../config/contract/license.ts";
 import type { Voice } from "../../../config/contract/voices.ts";
-import type { Failure, FieldError } from "../../errors.ts";
-import type { AccountError, Role } from "../../store/accounts.ts";
+import type { Failure, FieldError } from "../../contract/errors.ts";
+import type { AccountError, Role } from "../../store/accounts/accounts.ts";
+import type { AdmissionRefusal } from "../../store/accounts/identities.ts";
 import type { AuditAction } from "../../store/audit.ts";
-import type { AdmissionRefusal } from "../../store/identities.ts";
-import type { Scope } from "../../store/key.ts";
+import type { Scope } from "../../store/keys/key.ts";
 import type { LexiconError } from "../../store/lexicon.ts";
 import type { PhonemesProblem } from "../../text/phonemes.ts";
 import type { Alphabet } from "../../text/pls/alphabets.ts";
 import type { PlsFault, SoundsFault } from "../../text/pls/faults.ts";
-import { type Content, html } from "../html.ts";
+import { type Content, html } from "../html/html.ts";
 
 const roles: Record<Role, string> = { owner: "owner", member: "member", viewer: "viewer" };
 

@@ -1,5 +1,5 @@
-import { type ErrorCode, Failure, type FailureOptions } from "../../errors.ts";
-import { AccountError } from "../../store/accounts.ts";
+import { type ErrorCode, Failure, type FailureOptions } from "../../contract/errors.ts";
+import { AccountError } from "../../store/accounts/accounts.ts";
 import { LexiconError } from "../../store/lexicon.ts";
 import { english, type Words } from "./english.ts";
 

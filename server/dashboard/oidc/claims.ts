@@ -1,5 +1,5 @@
-import type { Grant, ProvedIdentity } from "../../store/identities.ts";
-import { findPersonName } from "../people.ts";
+import type { Grant, ProvedIdentity } from "../../store/accounts/identities.ts";
+import { findPersonName } from "../sign-in/credentials.ts";
 import type { GroupGrant, OidcSettings } from "./settings.ts";
 
 /** What a provider says of somebody (OpenID Connect Core 1.0, section 5.1). */

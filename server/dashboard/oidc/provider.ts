@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { Agent, fetch as fetchBy } from "undici";
-import { ifThere } from "../../if-there.ts";
+import { ifThere } from "../../../lib/read-if-exists.ts";
 import type { Words } from "../languages/english.ts";
 import type { Claims } from "./claims.ts";
 import type { Flow } from "./flow.ts";
 import type { OidcSettings } from "./settings.ts";
-import { SignInTrouble, troubleOf } from "./trouble.ts";
+import { SignInTrouble, troubleOf } from "./sign-in-error.ts";
 
 /** The OpenID Connect provider, by the authorization code flow with PKCE. */
 export interface Provider {

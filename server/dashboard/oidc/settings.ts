@@ -1,4 +1,4 @@
-import type { Grant } from "../../store/identities.ts";
+import type { Grant } from "../../store/accounts/identities.ts";
 
 /** Sign-in by an OpenID Connect provider. */
 export interface OidcSettings {

@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type ListedSession, sessionId } from "../../store/sessions.ts";
-import { type Content, type Html, html } from "../html.ts";
+import { type ListedSession, sessionId } from "../../store/accounts/sessions.ts";
+import { type Content, type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
-import { alert, base, csrfField, sendPage, time } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { choosePassword, newPasswordField } from "../people.ts";
-import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "../visit.ts";
+import { choosePassword, newPasswordField } from "../sign-in/credentials.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { alert, base, csrfField, sendPage, time } from "./layout.ts";
+import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "./session.ts";
 import { noteRefused } from "./sign-in.ts";
 
 const place = `${base}/account`;

@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { readKeyFacts, readRotation } from "../../api/key-request.ts";
-import type { ApiParts } from "../../api/parts.ts";
+import { readKeyFacts, readRotation } from "../../api/request/key-request.ts";
 import { inBook } from "../../api/routes/keys.ts";
-import { Failure } from "../../errors.ts";
-import { createKey, type Scope, scopes } from "../../store/key.ts";
-import type { ListedKey } from "../../store/key-book.ts";
+import type { ApiParts } from "../../api/services/api-context.ts";
+import { Failure } from "../../contract/errors.ts";
+import { createKey, type Scope, scopes } from "../../store/keys/key.ts";
+import type { ListedKey } from "../../store/keys/key-manager.ts";
 import { type DayOfUsage, dayOf } from "../../store/usage.ts";
-import { type Content, type Html, html } from "../html.ts";
+import { type Content, type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { sayFailure } from "../languages/refusal.ts";
-import { alert, base, csrfField, sendPage, time, type Visitor } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { alert, base, csrfField, sendPage, time, type Visitor } from "./layout.ts";
+import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
 
 const place = `${base}/keys`;
 const dayMs = 86_400_000;

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import { isLanguage, languageCookie, languages } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
-import { base } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { field, sessionCookie } from "../visit.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { base } from "./layout.ts";
+import { field, sessionCookie } from "./session.ts";
 
 const yearSeconds = 365 * 86_400;
 

@@ -12,13 +12,13 @@ import { alphabets, isAlphabet } from "../../text/pls/alphabets.ts";
 import type { PlsProblem } from "../../text/pls/faults.ts";
 import { readPls } from "../../text/pls/read.ts";
 import { writePls } from "../../text/pls/write.ts";
-import { type Content, type Html, html } from "../html.ts";
+import { type Content, type Html, html } from "../html/html.ts";
 import type { Words } from "../languages/english.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
-import { csrfField, sendPage } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { csrfField, sendPage } from "./layout.ts";
+import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
 /** A full lexicon of long words takes about half of it. */

@@ -1,14 +1,14 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { alreadySetUp, type Person } from "../../store/accounts.ts";
-import { type Content, type Html, html } from "../html.ts";
+import { alreadySetUp, type Person } from "../../store/accounts/accounts.ts";
+import { type Content, type Html, html } from "../html/html.ts";
 import type { Words } from "../languages/english.ts";
 import { localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
-import { alert, base, sendPage } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { choosePassword, newPasswordField, readPersonName } from "../people.ts";
-import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "../visit.ts";
+import { choosePassword, newPasswordField, readPersonName } from "../sign-in/credentials.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { alert, base, sendPage } from "./layout.ts";
+import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "./session.ts";
 
 /** Below `/dashboard`. */
 export const startPath = "/oidc/start";

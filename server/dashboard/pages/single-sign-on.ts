@@ -3,9 +3,9 @@ import { localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
 import { readClaims } from "../oidc/claims.ts";
 import { beginFlow, longestFlowMs, readFlow } from "../oidc/flow.ts";
-import { SignInTrouble } from "../oidc/trouble.ts";
-import type { DashboardParts } from "../parts.ts";
-import { isFromHere, sessionCookie } from "../visit.ts";
+import { SignInTrouble } from "../oidc/sign-in-error.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { isFromHere, sessionCookie } from "./session.ts";
 import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;

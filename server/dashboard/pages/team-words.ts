@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
-import { base } from "../layout.ts";
-import { visitOf } from "../visit.ts";
+import { base } from "./layout.ts";
+import { visitOf } from "./session.ts";
 
 export const place = `${base}/words`;
 

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { ApiParts } from "../../api/parts.ts";
+import type { ApiParts } from "../../api/services/api-context.ts";
 import { dayOf } from "../../store/usage.ts";
 import type { SpeechUsage, UsageSum, UsageView } from "../../store/voice-usage.ts";
-import { csv } from "../csv.ts";
-import { type Content, type Html, html } from "../html.ts";
+import { csv } from "../html/csv.ts";
+import { type Content, type Html, html } from "../html/html.ts";
+import { plot } from "../html/plot.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
-import { base, sendPage, time } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { plot } from "../plot.ts";
-import { requireVisit, visitOf } from "../visit.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { base, sendPage, time } from "./layout.ts";
+import { requireVisit, visitOf } from "./session.ts";
 
 const place = `${base}/usage`;
 const dayMs = 86_400_000;

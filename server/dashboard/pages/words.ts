@@ -1,18 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ListedVoice, languages } from "../../../config/contract/voices.ts";
 import { longestSentence } from "../../api/oovs/sentence.ts";
-import type { ApiParts } from "../../api/parts.ts";
+import type { ApiParts } from "../../api/services/api-context.ts";
 import type { LexiconEntry, LexiconWord, ReviewedWord } from "../../store/lexicon.ts";
 import { lexiconWord, longestPhonemes } from "../../text/lexicon.ts";
 import { readPhonemes } from "../../text/phonemes.ts";
-import { type Content, type Html, html } from "../html.ts";
+import { type Content, type Html, html } from "../html/html.ts";
 import type { Words } from "../languages/english.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
-import { alert, base, csrfField, sendPage, time, type Visitor } from "../layout.ts";
-import type { DashboardParts } from "../parts.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "../visit.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { alert, base, csrfField, sendPage, time, type Visitor } from "./layout.ts";
 import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
+import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
 /** Words of one page; the others follow when these are done. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
-import type { Engine, EngineOptions } from "../engine.ts";
-import { ProcessPool } from "../process-pool.ts";
+import type { Engine, EngineOptions } from "../runtime/engine.ts";
+import { ProcessPool } from "../runtime/process-pool.ts";
 import { readModel } from "./model-files.ts";
 
 const program = {

@@ -1,6 +1,6 @@
 /** The engine process of arcana-mini, whose folder is its first argument. Its owner is `process-pool.ts`. */
 import { type FliteLibrary, loadFlite } from "../flite/library.ts";
-import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
+import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { readModel } from "./model-files.ts";
 import { arcanaSynthesizer } from "./synthesize.ts";
 
@@ -12,7 +12,7 @@ async function tryLoad() {
   try {
     const files = await readModel(folder);
     // ONNX Runtime is loaded here and in no other process: its native code may end the one that it is in
-    const { MiniGenerator } = await import("./generator/mini.ts");
+    const { MiniGenerator } = await import("./mini.ts");
     return { flite: loadReader(), generator: await MiniGenerator.load(files), codec: files.codec };
   } catch (error) {
     reportStartFailure(`arcana-mini: ${error instanceof Error ? error.message : String(error)}`);

@@ -1,12 +1,12 @@
 import type { FliteVoice } from "../../../config/contract/voices.ts";
-import type { Sampling, TokenTime, Utterance } from "../../speech.ts";
+import type { Sampling, TokenTime, Utterance } from "../../contract/speech.ts";
 import type { FliteLibrary } from "../flite/library.ts";
 import { readableTokens, writeTokens } from "../flite/tokens.ts";
 import { toInt16 } from "../neural/int16.ts";
-import type { Sink, Synthesize } from "../serve-jobs.ts";
-import { CodecDecoder } from "./codec/decoder.ts";
-import { melody } from "./codec/melody.ts";
-import type { Generator, PlannedPhone } from "./generator/generator.ts";
+import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
+import type { Generator, PlannedPhone } from "./code-generator.ts";
+import { CodecDecoder } from "./decoder.ts";
+import { melody } from "./melody.ts";
 import type { CodecTables } from "./model-files.ts";
 import { type Phone, readPhones } from "./phones.ts";
 
@@ -24,7 +24,7 @@ const speakingStages = ["duration_model_func", "f0_model_func", "wave_synth_func
 const frontEndVoice = "awb";
 /**
  * Flite's own engine plays `rms` as a tape, faster or slower: its voices are as high as they are small. A little more keeps them
- * apart by the measure of `test/support/timbre.ts`.
+ * apart by the measure of `test/support/audio/timbre.ts`.
  */
 const tiedPitch = 1.2;
 /** Greedy, where nothing is said. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
-import type { EngineOptions } from "../engine.ts";
-import { ProcessPool } from "../process-pool.ts";
+import type { EngineOptions } from "../runtime/engine.ts";
+import { ProcessPool } from "../runtime/process-pool.ts";
 
 const program = { name: "espeak", rate: 22_050, file: fileURLToPath(new URL("main.ts", import.meta.url)) };
 

@@ -1,6 +1,6 @@
 /** The eSpeak NG engine process. Its owner is `process-pool.ts`; nothing of the GPL package runs anywhere else. */
-import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
-import { withinReach } from "../within-reach.ts";
+import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
+import { withinReach } from "../runtime/speed-range.ts";
 import { type Espeak, loadEspeak } from "./library.ts";
 import { espeakReader } from "./read.ts";
 import { espeakReach, espeakSynthesizer } from "./synthesize.ts";

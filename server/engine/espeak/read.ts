@@ -1,5 +1,5 @@
-import type { Sounds, Token } from "../../speech.ts";
-import type { Read } from "../serve-jobs.ts";
+import type { Sounds, Token } from "../../contract/speech.ts";
+import type { Read } from "../runtime/serve-jobs.ts";
 import { type Espeak, type EspeakWorker, isSound } from "./library.ts";
 import { plainText, toSsml } from "./ssml.ts";
 import { TokenAligner } from "./words.ts";

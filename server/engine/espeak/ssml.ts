@@ -1,4 +1,4 @@
-import type { Token } from "../../speech.ts";
+import type { Token } from "../../contract/speech.ts";
 import { toEspeakMnemonics } from "../../text/phonemes.ts";
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };

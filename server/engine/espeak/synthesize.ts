@@ -1,6 +1,6 @@
-import type { TokenTime } from "../../speech.ts";
-import type { Sink, Synthesize } from "../serve-jobs.ts";
-import type { Reach } from "../within-reach.ts";
+import type { TokenTime } from "../../contract/speech.ts";
+import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
+import type { Reach } from "../runtime/speed-range.ts";
 import type { Espeak, EspeakEvent } from "./library.ts";
 import { toSsml } from "./ssml.ts";
 

@@ -1,4 +1,4 @@
-import type { Sounds } from "../../speech.ts";
+import type { Sounds } from "../../contract/speech.ts";
 
 /** Reads plain text to words, each with its sounds. */
 export type ReadWords = (text: string) => readonly Sounds[];

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
-import type { Engine, EngineOptions } from "../engine.ts";
-import { ProcessPool } from "../process-pool.ts";
+import type { Engine, EngineOptions } from "../runtime/engine.ts";
+import { ProcessPool } from "../runtime/process-pool.ts";
 
 const program = { name: "flite", rate: 16_000, file: fileURLToPath(new URL("main.ts", import.meta.url)) };
 

@@ -1,6 +1,6 @@
 /** The Flite engine process. Its owner is `process-pool.ts`. */
-import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
-import { withinReach } from "../within-reach.ts";
+import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
+import { withinReach } from "../runtime/speed-range.ts";
 import { type FliteLibrary, loadFlite } from "./library.ts";
 import { fliteReach, fliteSynthesizer } from "./synthesize.ts";
 

@@ -1,8 +1,8 @@
 import type { FliteVoice } from "../../../config/contract/voices.ts";
-import type { TokenTime, Utterance } from "../../speech.ts";
-import type { Sink, Synthesize } from "../serve-jobs.ts";
-import { WarpedSink } from "../warped-sink.ts";
-import type { Reach } from "../within-reach.ts";
+import type { TokenTime, Utterance } from "../../contract/speech.ts";
+import { WarpedSink } from "../runtime/pitch-shifting-sink.ts";
+import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
+import type { Reach } from "../runtime/speed-range.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
 import { readableTokens, writeTokens } from "./tokens.ts";
 

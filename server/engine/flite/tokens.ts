@@ -1,4 +1,4 @@
-import type { Token } from "../../speech.ts";
+import type { Token } from "../../contract/speech.ts";
 import { toAscii } from "../../text/ascii.ts";
 import { toArpabet } from "../../text/phonemes.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";

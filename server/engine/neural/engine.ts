@@ -1,8 +1,8 @@
 import { fileURLToPath } from "node:url";
-import type { EngineFrame, Sounds, Token, Utterance } from "../../speech.ts";
-import type { Engine, EngineOptions } from "../engine.ts";
-import { ProcessPool } from "../process-pool.ts";
-import type { ModelSpec } from "./model-spec.ts";
+import type { EngineFrame, Sounds, Token, Utterance } from "../../contract/speech.ts";
+import type { Engine, EngineOptions } from "../runtime/engine.ts";
+import { ProcessPool } from "../runtime/process-pool.ts";
+import type { ModelSpec } from "./onnx/model-spec.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 

@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";
-import type { Reach } from "../within-reach.ts";
+import type { Reach } from "../runtime/speed-range.ts";
 import { kokoroSymbols } from "./kokoro-phonemes.ts";
-import { type KokoroSpec, sessionOptions } from "./model-spec.ts";
 import {
   type Borders,
   Line,
@@ -15,7 +14,8 @@ import {
   type SpokenWord,
   toSamples,
 } from "./neural-model.ts";
-import { madeBy, readOutline, withOutput } from "./onnx-graph.ts";
+import { type KokoroSpec, sessionOptions } from "./onnx/model-spec.ts";
+import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 
 /** Numbers in one row of a style file; the row is chosen by the number of symbols. */
 const styleSize = 256;

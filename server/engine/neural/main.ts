@@ -1,10 +1,10 @@
 /** The engine process of one mounted model, which its first argument describes. Its owner is `process-pool.ts`. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { reportStartFailure, serveJobs } from "../serve-jobs.ts";
-import { withinReach } from "../within-reach.ts";
-import type { KokoroSpec, ModelSpec, RewrittenGraph } from "./model-spec.ts";
+import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
+import { withinReach } from "../runtime/speed-range.ts";
 import type { NeuralModel } from "./neural-model.ts";
+import type { KokoroSpec, ModelSpec, RewrittenGraph } from "./onnx/model-spec.ts";
 import { neuralSynthesizer } from "./synthesize.ts";
 
 const spec = JSON.parse(process.argv[2] ?? "null") as ModelSpec;
@@ -60,7 +60,7 @@ async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file
 
 /** The file of the rewritten graph, or why it is not used. */
 async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<Buffer | string> {
-  const { isExactForInt8 } = await import("./integer-kernels.ts");
+  const { isExactForInt8 } = await import("./onnx/integer-kernels.ts");
   if (weights === "int8" && !(await isExactForInt8()))
     return "this processor does not multiply 8-bit integers exactly";
   try {

@@ -1,7 +1,7 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 import { findVoice } from "../../../config/contract/voices.ts";
-import { pause } from "../../pause.ts";
-import { type EngineLog, EngineMissing } from "../engine.ts";
+import { pause } from "../../../lib/abortable-sleep.ts";
+import { type EngineLog, EngineMissing } from "../runtime/engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
 import { findPackages } from "./folder.ts";
 import { VoiceProblem } from "./manifest.ts";

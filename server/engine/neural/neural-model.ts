@@ -1,4 +1,4 @@
-import type { Reach } from "../within-reach.ts";
+import type { Reach } from "../runtime/speed-range.ts";
 
 /** A loaded model, whatever its kind. */
 export interface NeuralModel {

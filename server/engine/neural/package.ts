@@ -17,7 +17,7 @@ import {
   readVocabulary,
   VoiceProblem,
 } from "./manifest.ts";
-import type { ModelSpec, RuntimeOptions } from "./model-spec.ts";
+import type { ModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
 
 /** A catalogue entry that a mounted model speaks. */
 export interface MountedVoice extends ListedVoice {

@@ -1,5 +1,4 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
-import { type PiperSpec, sessionOptions } from "./model-spec.ts";
 import {
   exactBorders,
   Line,
@@ -12,7 +11,8 @@ import {
   type SpokenWord,
   toSamples,
 } from "./neural-model.ts";
-import { madeBy, readOutline, withOutput } from "./onnx-graph.ts";
+import { type PiperSpec, sessionOptions } from "./onnx/model-spec.ts";
+import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 
 /** Piper's VITS: `input`, `input_lengths`, `scales` and perhaps `sid` in, `output` out (github.com/OHF-Voice/piper1-gpl). */
 export class PiperModel implements NeuralModel {

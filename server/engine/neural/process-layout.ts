@@ -1,4 +1,4 @@
-import type { ModelSpec } from "./model-spec.ts";
+import type { ModelSpec } from "./onnx/model-spec.ts";
 
 /** How the processes of one model share the machine's cores. */
 export interface ProcessLayout {

@@ -1,5 +1,5 @@
-import { Failure } from "../../errors.ts";
-import type { Token } from "../../speech.ts";
+import { Failure } from "../../contract/errors.ts";
+import type { Token } from "../../contract/speech.ts";
 import type { Reader } from "./engine.ts";
 import { VoiceProblem } from "./manifest.ts";
 import type { PlacedReading } from "./package.ts";

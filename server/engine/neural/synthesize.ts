@@ -1,5 +1,5 @@
-import type { Token } from "../../speech.ts";
-import type { Sink, Synthesize } from "../serve-jobs.ts";
+import type { Token } from "../../contract/speech.ts";
+import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
 import { toInt16 } from "./int16.ts";
 import {
   melodyMarks,

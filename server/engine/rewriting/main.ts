@@ -4,9 +4,9 @@
  */
 import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
-import { convolutionsAsProducts } from "../neural/integer-convolutions.ts";
 import { KokoroModel } from "../neural/kokoro.ts";
-import type { WeightType } from "../neural/model-spec.ts";
+import { convolutionsAsProducts } from "../neural/onnx/integer-convolutions.ts";
+import type { WeightType } from "../neural/onnx/model-spec.ts";
 import { differenceOf, type Measured } from "./comparison.ts";
 import { lines } from "./lines.ts";
 import type { RewriteJob, RewriteOutcome } from "./rewrite.ts";

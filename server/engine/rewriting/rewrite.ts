@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import type { KokoroSpec, WeightType } from "../neural/model-spec.ts";
+import type { KokoroSpec, WeightType } from "../neural/onnx/model-spec.ts";
 
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("main.ts", import.meta.url));

@@ -1,4 +1,4 @@
-import type { VocabularyOptions } from "../../text/vocabulary.ts";
+import type { VocabularyOptions } from "../../text/planning/vocabulary.ts";
 
 /** What goes between the thread that looks words up and the others. */
 export interface LookUp {

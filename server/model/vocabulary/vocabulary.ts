@@ -1,5 +1,5 @@
 import { Worker } from "node:worker_threads";
-import type { VocabularyOptions } from "../../text/vocabulary.ts";
+import type { VocabularyOptions } from "../../text/planning/vocabulary.ts";
 import type { Looked } from "./protocol.ts";
 
 export interface VocabularySettings {

@@ -1,6 +1,6 @@
 /** Looks words up in a thread of its own: loading a dictionary takes seconds, and no stream waits for it. */
 import { parentPort, workerData } from "node:worker_threads";
-import { isKnown, wordsToLookUp } from "../../text/vocabulary.ts";
+import { isKnown, wordsToLookUp } from "../../text/planning/vocabulary.ts";
 import { Dictionaries } from "./dictionaries.ts";
 import type { Looked, LookUp } from "./protocol.ts";
 

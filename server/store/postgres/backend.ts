@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { type Kysely, PostgresDialect, sql } from "kysely";
 import { type ClientConfig, Pool } from "pg";
 import { parseIntoClientConfig } from "pg-connection-string";
-import type { Backend, DatabaseFault } from "../backend.ts";
-import type { Tables } from "../schema.ts";
+import type { Backend, DatabaseFault } from "../backend/backend.ts";
+import type { Tables } from "../backend/schema.ts";
 import { tellingPool } from "./pool.ts";
 
 /** Keys are followed by one query each 2 seconds; people at the dashboard need few more. */

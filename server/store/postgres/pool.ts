@@ -1,6 +1,6 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import type { Pool, PoolClient } from "pg";
-import { DatabaseError } from "../backend.ts";
+import { DatabaseError } from "../backend/backend.ts";
 
 /** The pool, whose failures are `DatabaseError`s: they are told apart from those of the work that is done with it. */
 export function tellingPool(pool: Pool): PostgresPool {

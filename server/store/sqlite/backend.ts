@@ -1,4 +1,4 @@
-import type { Backend, DatabaseFault } from "../backend.ts";
+import type { Backend, DatabaseFault } from "../backend/backend.ts";
 import { workerSqliteDialect } from "./dialect.ts";
 
 /** What SQLite's result codes (sqlite.org/rescode.html) mean to whoever runs the service. */

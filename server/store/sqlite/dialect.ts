@@ -9,7 +9,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
-import { DatabaseError } from "../backend.ts";
+import { DatabaseError } from "../backend/backend.ts";
 import type { Answer } from "./protocol.ts";
 
 /** Node's own SQLite for Kysely, each statement run in a worker thread. */

@@ -1,4 +1,4 @@
-import type { DatabaseFault } from "../backend.ts";
+import type { DatabaseFault } from "../backend/backend.ts";
 
 /** What goes between the thread of the database and the others. */
 export interface Statement {

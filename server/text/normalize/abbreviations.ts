@@ -1,5 +1,5 @@
-import type { Language } from "./language.ts";
-import { endsSentence, phrase, type Reading, spread, type Window } from "./window.ts";
+import type { Language } from "./common/language.ts";
+import { endsSentence, phrase, type Reading, spread, type Window } from "./common/window.ts";
 
 const maxPhraseWords = 3;
 

@@ -1,6 +1,6 @@
-import type { Language } from "./language.ts";
-import { isCapitalized, type Reading, spread, type Window } from "./window.ts";
-import type { ClockTime } from "./written.ts";
+import type { Language } from "./common/language.ts";
+import { isCapitalized, type Reading, spread, type Window } from "./common/window.ts";
+import type { ClockTime } from "./common/written.ts";
 
 const colon = /^(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2}))?(?<tail>[ap]\.?m\.?|h)?$/iu;
 const dot = /^(?<hour>\d{1,2})\.(?<minute>\d{2})$/u;

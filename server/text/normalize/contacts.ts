@@ -1,7 +1,7 @@
-import { sayDigits } from "./amount.ts";
-import type { Language } from "./language.ts";
+import { sayDigits } from "./common/amount.ts";
+import type { Language } from "./common/language.ts";
+import { phrase, type Reading, type Window } from "./common/window.ts";
 import { sayMixed } from "./letters.ts";
-import { phrase, type Reading, type Window } from "./window.ts";
 
 const email = /^[\p{L}\d.+_%-]+@[\p{L}\d-]+(?:\.[\p{L}\d-]+)+$/u;
 const scheme = /^(?:https?|ftp|wss?):\/\//iu;

@@ -1,7 +1,7 @@
-import { readAmount, sayAmount, sayDigits, sayWhole } from "./amount.ts";
-import type { Language } from "./language.ts";
-import { isPronounceable, sayPieces } from "./pieces.ts";
-import { phrase, type Reading, type Window } from "./window.ts";
+import { readAmount, sayAmount, sayDigits, sayWhole } from "./common/amount.ts";
+import type { Language } from "./common/language.ts";
+import { isPronounceable, sayPieces } from "./common/pieces.ts";
+import { phrase, type Reading, type Window } from "./common/window.ts";
 
 const maxSpelledWords = 8;
 

@@ -1,13 +1,8 @@
 import type { Item, WrittenToken } from "../tokens.ts";
 import { readAbbreviation } from "./abbreviations.ts";
 import { readClock } from "./clock.ts";
-import { readEmail, readUrl } from "./contacts.ts";
-import { readDate } from "./dates.ts";
-import { english } from "./english.ts";
-import { french } from "./french.ts";
-import { german } from "./german.ts";
-import type { Language, Rule } from "./language.ts";
-import { readAcronym, readMixed, readSpell } from "./letters.ts";
+import { readDate } from "./common/dates.ts";
+import type { Language, Rule } from "./common/language.ts";
 import {
   gluedThousands,
   readFraction,
@@ -15,18 +10,23 @@ import {
   readVersion,
   readYear,
   spreadThousands,
-} from "./numbers.ts";
+} from "./common/numbers.ts";
+import { sayPieces } from "./common/pieces.ts";
+import { readQuantity } from "./common/quantity.ts";
+import { table } from "./common/tables.ts";
+import { phrase, type Reading, Window, type Word } from "./common/window.ts";
+import { readEmail, readUrl } from "./contacts.ts";
+import { english } from "./languages/english.ts";
+import { french } from "./languages/french.ts";
+import { german } from "./languages/german.ts";
+import { spanish } from "./languages/spanish.ts";
+import { readAcronym, readMixed, readSpell } from "./letters.ts";
 import { readOther } from "./other.ts";
 import { readPer } from "./per.ts";
 import { readPhone } from "./phone.ts";
-import { sayPieces } from "./pieces.ts";
-import { readQuantity } from "./quantity.ts";
 import { readRange, sayLoneDash } from "./ranges.ts";
 import { readSlashed } from "./slashes.ts";
-import { spanish } from "./spanish.ts";
 import { readNumberSign, readSymbols } from "./symbols.ts";
-import { table } from "./tables.ts";
-import { phrase, type Reading, Window, type Word } from "./window.ts";
 
 const languages = table<Language>({ eng: english, spa: spanish, fra: french, deu: german });
 

@@ -7,8 +7,8 @@ import { toCardinal as por } from "n2words/pt-PT";
 import { toCardinal as rus } from "n2words/ru-RU";
 import { toCardinal as swe } from "n2words/sv-SE";
 import { toCardinal as tur } from "n2words/tr-TR";
-import { readAmount } from "./amount.ts";
-import type { Reading, Window } from "./window.ts";
+import { readAmount } from "./common/amount.ts";
+import type { Reading, Window } from "./common/window.ts";
 
 interface Numbers {
   readonly decimal: "." | ",";

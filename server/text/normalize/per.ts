@@ -1,6 +1,6 @@
-import type { Language } from "./language.ts";
-import { readQuantity } from "./quantity.ts";
-import { phrase, type Reading, Window } from "./window.ts";
+import type { Language } from "./common/language.ts";
+import { readQuantity } from "./common/quantity.ts";
+import { phrase, type Reading, Window } from "./common/window.ts";
 
 /** The slash stands in one of these words: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € / Monat". */
 const mostWords = 4;

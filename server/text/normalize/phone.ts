@@ -1,5 +1,5 @@
-import type { Language } from "./language.ts";
-import { phrase, type Reading, type Window } from "./window.ts";
+import type { Language } from "./common/language.ts";
+import { phrase, type Reading, type Window } from "./common/window.ts";
 
 const single = [
   /^(?:\+?\d{1,2}[-.])?\(?\d{3}[-.)]\d{3}[-.]\d{4}$/u,

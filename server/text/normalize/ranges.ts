@@ -1,7 +1,7 @@
-import { sayWhole } from "./amount.ts";
-import { monthOf } from "./dates.ts";
-import type { Language } from "./language.ts";
-import { phrase, type Reading, Window } from "./window.ts";
+import { sayWhole } from "./common/amount.ts";
+import { monthOf } from "./common/dates.ts";
+import type { Language } from "./common/language.ts";
+import { phrase, type Reading, Window } from "./common/window.ts";
 
 const range = /^(?<from>[^–—-]{1,16})[–—-](?<to>[^–—-]{1,16})$/u;
 /** A number with a currency before it or a unit after it, or a time of day. */

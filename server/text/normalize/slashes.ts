@@ -1,5 +1,5 @@
-import type { Language } from "./language.ts";
-import { phrase, type Reading, type Window } from "./window.ts";
+import type { Language } from "./common/language.ts";
+import { phrase, type Reading, type Window } from "./common/window.ts";
 
 /** "01.05.2024/02.05.2024", "v1.2.3/v1.2.4", "192.168.1.0/24": what no rule takes as a whole is read part by part. */
 export function readSlashed(

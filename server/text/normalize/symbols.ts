@@ -1,8 +1,8 @@
-import { readAmount, sayAmount } from "./amount.ts";
-import type { Language } from "./language.ts";
+import { readAmount, sayAmount } from "./common/amount.ts";
+import type { Language } from "./common/language.ts";
+import { sayPieces } from "./common/pieces.ts";
+import { phrase, type Reading, type Window } from "./common/window.ts";
 import { sayMixed } from "./letters.ts";
-import { sayPieces } from "./pieces.ts";
-import { phrase, type Reading, type Window } from "./window.ts";
 
 /** Reads the rest of a word by all rules. */
 type ReadRest = (window: Window) => Reading | undefined;

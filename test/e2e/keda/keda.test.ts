@@ -1,9 +1,9 @@
 /** Pools that KEDA itself scales, beyond the proof that make test rotates: sleep and wake again, a change of scaler, and names of full length. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../../support/deployed.ts";
+import { Deployed } from "../../support/cluster/deployed.ts";
+import { installKeda, kedaFollows, kedaModel } from "../../support/cluster/keda.ts";
+import { ttsDeployment, World } from "../../support/cluster/world.ts";
 import { eventually } from "../../support/eventually.ts";
-import { installKeda, kedaFollows, kedaModel } from "../../support/keda.ts";
-import { ttsDeployment, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
 const name = "elastic";

@@ -1,9 +1,9 @@
 /** Two API pods whose PostgreSQL is killed, hangs and stays away: callers with a known key do not notice. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { paths } from "../../../config/contract/names.ts";
-import { createKey } from "../../../server/store/key.ts";
+import { createKey } from "../../../server/store/keys/key.ts";
 import { eventually } from "../../support/eventually.ts";
-import { SharedAccounts } from "../../support/shared-accounts.ts";
+import { SharedAccounts } from "../../support/server/shared-accounts.ts";
 
 /** Requests of each kind that need PostgreSQL while it is away, one round after another. */
 const roundsAway = 25;

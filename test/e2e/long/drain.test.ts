@@ -1,11 +1,11 @@
 /** A node of two is drained as a person drains it, while 16 listeners hear speech from both: nothing is cut and nothing fails. */
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { readText } from "../../support/api-reader.ts";
-import { Deployed } from "../../support/deployed.ts";
+import { readText } from "../../support/cluster/api-reader.ts";
+import { Deployed } from "../../support/cluster/deployed.ts";
+import { run } from "../../support/cluster/real-cluster.ts";
+import { World } from "../../support/cluster/world.ts";
 import { eventually } from "../../support/eventually.ts";
-import { run } from "../../support/real-cluster.ts";
-import { World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
 const world = new World(cluster, "drain");

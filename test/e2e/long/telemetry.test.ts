@@ -3,12 +3,12 @@ import { copyFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { readText } from "../../support/api-reader.ts";
+import { readText } from "../../support/cluster/api-reader.ts";
+import { giveNodeImage } from "../../support/cluster/node-images.ts";
+import type { KubeObject } from "../../support/cluster/real-cluster.ts";
+import { arcana, World } from "../../support/cluster/world.ts";
 import { collectorProgram } from "../../support/collector.ts";
 import { eventually } from "../../support/eventually.ts";
-import { giveNodeImage } from "../../support/node-images.ts";
-import type { KubeObject } from "../../support/real-cluster.ts";
-import { arcana, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
 const world = new World(cluster, "telemetry");

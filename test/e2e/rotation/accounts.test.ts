@@ -1,8 +1,8 @@
 /** Two API pods with one PostgreSQL and one Valkey: what is changed at one counts at the other, and limits hold for both together. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { eventually } from "../../support/eventually.ts";
-import { SharedAccounts, type Spoken } from "../../support/shared-accounts.ts";
-import { Visitor } from "../../support/visitor.ts";
+import { SharedAccounts, type Spoken } from "../../support/server/shared-accounts.ts";
+import { Visitor } from "../../support/server/visitor.ts";
 
 const accounts = new SharedAccounts(inject("cluster"));
 

@@ -1,9 +1,9 @@
 /** A pool that KEDA itself scales, with real pods: from zero, up and down under load, and no request fails. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../../support/deployed.ts";
+import { Deployed } from "../../support/cluster/deployed.ts";
+import { installKeda, kedaFollows, kedaModel } from "../../support/cluster/keda.ts";
+import { World } from "../../support/cluster/world.ts";
 import { eventually } from "../../support/eventually.ts";
-import { installKeda, kedaFollows, kedaModel } from "../../support/keda.ts";
-import { World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
 const name = "elastic";

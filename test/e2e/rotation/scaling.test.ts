@@ -1,8 +1,8 @@
 /** Pools that scale themselves, with real pods: from zero and back, up and down, and no stream is cut on the way. */
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../../support/deployed.ts";
+import { Deployed } from "../../support/cluster/deployed.ts";
+import { mist, World } from "../../support/cluster/world.ts";
 import { eventually } from "../../support/eventually.ts";
-import { mist, World } from "../../support/world.ts";
 
 const name = "elastic";
 const world = new World(inject("cluster"), "scaling");

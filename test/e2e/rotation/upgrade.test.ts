@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { Deployed } from "../../support/deployed.ts";
+import { Deployed } from "../../support/cluster/deployed.ts";
+import { giveNodeImage } from "../../support/cluster/node-images.ts";
+import { Release, type Values } from "../../support/cluster/real-cluster.ts";
+import { mist, World } from "../../support/cluster/world.ts";
 import { eventually } from "../../support/eventually.ts";
-import { giveNodeImage } from "../../support/node-images.ts";
-import { Release, type Values } from "../../support/real-cluster.ts";
-import { mist, World } from "../../support/world.ts";
 
 const cluster = inject("cluster");
 const name = "voice";

@@ -5,10 +5,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { type ControlPlane, type ControlPlaneAddress, controlPlane } from "../../support/control-plane.ts";
-import { installForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import {
+  type ControlPlane,
+  type ControlPlaneAddress,
+  controlPlane,
+} from "../../support/cluster/control-plane.ts";
+import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
+import { installForeignKinds } from "../../support/judges/foreign-kinds.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const execute = promisify(execFile);

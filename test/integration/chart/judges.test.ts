@@ -7,8 +7,8 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments, stringify } from "yaml";
-import { foreignCrdFiles } from "../../support/foreign-kinds.ts";
-import { judge, promtool, schemaLocation, writeSchemas } from "../../support/judges.ts";
+import { foreignCrdFiles } from "../../support/judges/foreign-kinds.ts";
+import { judge, promtool, schemaLocation, writeSchemas } from "../../support/judges/judges.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const execute = promisify(execFile);

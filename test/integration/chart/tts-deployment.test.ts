@@ -7,9 +7,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { children } from "../../../config/contract/names.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
+import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 
 const chart = join(import.meta.dirname, "../../../charts/tts-deployment");
 const license = "aaaa.bbbb.cccc";

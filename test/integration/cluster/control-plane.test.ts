@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
-import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
-import { controlPlane } from "../../support/control-plane.ts";
+import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
+import { controlPlane } from "../../support/cluster/control-plane.ts";
 import { eventually } from "../../support/eventually.ts";
 
 const run = promisify(execFile);
@@ -61,7 +61,7 @@ test("a second control plane starts beside the first and leaves nothing when it 
 });
 
 test("the programs end with the process that started them, even when it is killed", async () => {
-  const starter = join(import.meta.dirname, "../../support/control-plane.ts");
+  const starter = join(import.meta.dirname, "../../support/cluster/control-plane.ts");
   const script = `import { controlPlane } from ${JSON.stringify(starter)};
     console.log((await controlPlane()).address.directory);
     process.kill(process.pid, "SIGKILL");`;

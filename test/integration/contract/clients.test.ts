@@ -3,9 +3,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import OpenAI, { AuthenticationError, BadRequestError } from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { decodeAudio } from "../../support/audio.ts";
+import { decodeAudio } from "../../support/audio/audio.ts";
 import { pythonWith } from "../../support/python.ts";
-import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
+import { startWholeServer, type WholeServer } from "../../support/server/whole-server.ts";
 import { heldRules } from "./held-rules.ts";
 import type { RuleId } from "./rules.ts";
 

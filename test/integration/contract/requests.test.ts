@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { languages, voices, voicesOf } from "../../../config/contract/voices.ts";
-import { joinChunks, parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
-import { startWholeServer, type WholeServer } from "../../support/whole-server.ts";
+import { joinChunks, parseEvents } from "../../support/server/events.ts";
+import { startWholeServer, type WholeServer } from "../../support/server/whole-server.ts";
 import { heldRules } from "./held-rules.ts";
 import {
   accepted,

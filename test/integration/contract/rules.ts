@@ -9,13 +9,13 @@ const audio = "test/integration/contract/audio.test.ts";
 const backPressure = "test/integration/load/back-pressure.test.ts";
 const clients = "test/integration/contract/clients.test.ts";
 const docs = "test/unit/docs/docs.test.ts";
-const engineMetrics = "test/integration/server/engine-metrics.test.ts";
+const engineMetrics = "test/integration/server/observability/engine-metrics.test.ts";
 const modelTier = "test/integration/load/model-tier.test.ts";
 const plan = "test/unit/text/plan.test.ts";
 const quotas = "test/integration/load/quotas.test.ts";
 const requests = "test/integration/contract/requests.test.ts";
-const serverRules = "test/integration/server/rules.test.ts";
-const speech = "test/integration/server/speech.test.ts";
+const serverRules = "test/integration/server/api/rules.test.ts";
+const speech = "test/integration/server/api/speech.test.ts";
 
 export const specification = {
   "1.1": [audio, "One JSON request to one endpoint gives audio."],

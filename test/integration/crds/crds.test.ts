@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, inject, it } from "vitest";
-import { clusterRequest } from "../../support/cluster-request.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
+import { clusterRequest } from "../../support/cluster/cluster-request.ts";
+import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 
 const address = inject("controlPlane");
 const namespace = "crds";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { definitions } from "../../../crds/definitions.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 
 /** Every CEL rule of the CRDs, by its message, and a value that breaks it. A rule that is missing here fails the last test. */
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { settle } from "../../support/fake-clock.ts";
-import { type ScriptedModel, speakOn, startScriptedModel } from "../../support/scripted-model.ts";
+import { startTestApi, type TestApi } from "../../support/server/api-tier.ts";
+import { type ScriptedModel, speakOn, startScriptedModel } from "../../support/server/scripted-model.ts";
 import { heldRules } from "../contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);

@@ -6,13 +6,13 @@ import { afterEach, describe, expect, it } from "vitest";
 import { voices } from "../../../config/contract/voices.ts";
 import type { Report } from "../../../server/bench/report.ts";
 import { benchCommand } from "../../../server/cli/bench.ts";
-import { sampleOf, startTestApi } from "../../support/api-tier.ts";
-import { wavFile } from "../../support/audio.ts";
-import { runInProcess } from "../../support/command-line.ts";
+import { wavFile } from "../../support/audio/audio.ts";
 import { eventually } from "../../support/eventually.ts";
 import { folderOfTests } from "../../support/folder.ts";
-import { modelTier } from "../../support/model-tier.ts";
 import { pauseOfPeer, sendEvery } from "../../support/peers.ts";
+import { sampleOf, startTestApi } from "../../support/server/api-tier.ts";
+import { runInProcess } from "../../support/server/command-line.ts";
+import { modelTier } from "../../support/server/model-tier.ts";
 
 const folder = folderOfTests("bench");
 const open: (() => Promise<unknown>)[] = [];

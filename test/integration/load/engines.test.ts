@@ -5,9 +5,10 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EngineVoice, voices } from "../../../config/contract/voices.ts";
-import { type EngineLog, EngineMissing } from "../../../server/engine/engine.ts";
+import type { EngineFrame, Token, TokenTime, Utterance } from "../../../server/contract/speech.ts";
 import { Engines } from "../../../server/engine/engines.ts";
-import { ProcessPool } from "../../../server/engine/process-pool.ts";
+import { type EngineLog, EngineMissing } from "../../../server/engine/runtime/engine.ts";
+import { ProcessPool } from "../../../server/engine/runtime/process-pool.ts";
 import {
   engineSocket,
   idMessage,
@@ -15,8 +16,7 @@ import {
   messageSplitter,
   messageTypes,
   windowChunks,
-} from "../../../server/engine/protocol.ts";
-import type { EngineFrame, Token, TokenTime, Utterance } from "../../../server/speech.ts";
+} from "../../../server/engine/runtime/protocol.ts";
 import { eventually } from "../../support/eventually.ts";
 import { settle } from "../../support/fake-clock.ts";
 import { processGone } from "../../support/processes.ts";

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { routeTo } from "../../support/api-tier.ts";
-import { parseEvents } from "../../support/events.ts";
 import { eventually } from "../../support/eventually.ts";
 import { childrenOf } from "../../support/processes.ts";
 import { seededRandom } from "../../support/seed.ts";
+import { routeTo } from "../../support/server/api-tier.ts";
+import { parseEvents } from "../../support/server/events.ts";
 import {
   descriptorsOf,
   makeTierFiles,
   startTierProcess,
   type TierFiles,
   type TierProcess,
-} from "../../support/tier-process.ts";
+} from "../../support/server/tier-process.ts";
 
 const sentence = "The quick brown fox jumps over the lazy dog, and then it rests under the old tree. ";
 /** Hours of speech: whoever speaks it is in the middle of it. */

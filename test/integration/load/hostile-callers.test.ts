@@ -1,24 +1,24 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { rawRequest, routeTo, sampleOf, startTestApi, type TestApi } from "../../support/api-tier.ts";
 import { eventually } from "../../support/eventually.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { sendEvery } from "../../support/peers.ts";
+import { rawRequest, routeTo, sampleOf, startTestApi, type TestApi } from "../../support/server/api-tier.ts";
 import {
   type Call,
   type ScriptedModel,
   speakOn,
   speakTone,
   startScriptedModel,
-} from "../../support/scripted-model.ts";
+} from "../../support/server/scripted-model.ts";
 import {
   descriptorsOf,
   makeTierFiles,
   startTierProcess,
   type TierFiles,
   type TierProcess,
-} from "../../support/tier-process.ts";
+} from "../../support/server/tier-process.ts";
 
 const mebibyte = 1024 * 1024;
 

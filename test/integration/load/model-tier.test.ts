@@ -1,14 +1,14 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { unsentBytes } from "../../../server/kernel-queues.ts";
+import { unsentBytes } from "../../../server/http/send-queues.ts";
 import type { ModelTierOptions } from "../../../server/model/settings.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
-import { refusesConnections, sampleOf } from "../../support/api-tier.ts";
 import { eventually, eventuallyPasses } from "../../support/eventually.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { folderOfTests } from "../../support/folder.ts";
-import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/model-tier.ts";
+import { refusesConnections, sampleOf } from "../../support/server/api-tier.ts";
+import { framesOf, hear, internalToken, invoke, modelTier } from "../../support/server/model-tier.ts";
 import { heldRules } from "../contract/held-rules.ts";
 
 const rules = heldRules(import.meta.filename);

@@ -1,19 +1,19 @@
 import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { connectSharedLimits } from "../../../server/api/quota/shared-limits.ts";
-import type { ApiSettings } from "../../../server/api/settings.ts";
-import { type Clock, systemClock } from "../../../server/clock.ts";
-import { rawSpeech, sampleOf, startTestApi, type TestApi } from "../../support/api-tier.ts";
+import { type Clock, systemClock } from "../../../lib/clock.ts";
+import { connectSharedLimits } from "../../../server/api/access/shared-limits.ts";
+import type { ApiSettings } from "../../../server/start/api-settings.ts";
 import { eventually } from "../../support/eventually.ts";
 import { eventuallyOn, FakeClock } from "../../support/fake-clock.ts";
 import { Relay } from "../../support/peers.ts";
+import { rawSpeech, sampleOf, startTestApi, type TestApi } from "../../support/server/api-tier.ts";
 import {
   type ScriptedModel,
   speakTone,
   speakUntil,
   startScriptedModel,
-} from "../../support/scripted-model.ts";
-import { startValkey, type TestValkey } from "../../support/valkey.ts";
+} from "../../support/server/scripted-model.ts";
+import { startValkey, type TestValkey } from "../../support/server/valkey.ts";
 import { heldRules } from "../contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);

@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { ports } from "../../../config/contract/names.ts";
-import { freeOffset } from "../../bench/running-server.ts";
-import { rawRequest, rawSpeech } from "../../support/api-tier.ts";
+import { freeOffset } from "../../../tools/bench/common/running-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { folderOfTests } from "../../support/folder.ts";
+import { rawRequest, rawSpeech } from "../../support/server/api-tier.ts";
 
 const main = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 const folder = folderOfTests("run");

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { promtool } from "../../support/judges.ts";
+import { promtool } from "../../support/judges/judges.ts";
 
 const folder = join(import.meta.dirname, "../../../config/prometheus");
 let work: string;

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import type { Explanation } from "../../../operator/cli/explain.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 const address = inject("controlPlane");
 const main = join(import.meta.dirname, "../../../operator/main.ts");

@@ -4,12 +4,12 @@ import { createSecureServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { gunzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
-import { collectorSidecar } from "../../../operator/desired/telemetry.ts";
-import type { V1Container } from "../../../operator/manifest.ts";
+import { collectorSidecar } from "../../../operator/desired/pods/telemetry.ts";
+import type { V1Container } from "../../../operator/facts/kubernetes-object.ts";
 import { selfSigned } from "../../support/certificate.ts";
 import { CollectorPod } from "../../support/collector.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
-import { ttsModelPool } from "../../support/observed.ts";
+import { ttsModelPool } from "../../support/operator/observed.ts";
 
 /** The operator's own configuration, started by the real collector, and a backend that lets in only who makes himself known. */
 

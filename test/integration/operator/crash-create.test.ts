@@ -1,5 +1,5 @@
 import { it } from "vitest";
-import { crashModels, crashSpec, useCrashHouse } from "../../support/crash-house.ts";
+import { crashModels, crashSpec, useCrashHouse } from "../../support/operator/crash-house.ts";
 
 const crashes = useCrashHouse();
 

@@ -6,7 +6,7 @@ import {
   type Fate,
   isWrite,
   useCrashHouse,
-} from "../../support/crash-house.ts";
+} from "../../support/operator/crash-house.ts";
 
 const crashes = useCrashHouse();
 

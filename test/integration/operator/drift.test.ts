@@ -5,16 +5,16 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { Applier } from "../../../operator/apply/applier.ts";
+import { isApplied } from "../../../operator/apply/owned-fields.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
-import { Applier } from "../../../operator/cluster/applier.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import { isApplied } from "../../../operator/cluster/owned.ts";
+import { rulesOf } from "../../../operator/cluster/permissions.ts";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
-import { deploymentChildren, poolChildren } from "../../../operator/desired/children.ts";
-import { tokenSecret } from "../../../operator/desired/secret.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import type { TtsDeployment, TtsModelPool } from "../../../operator/observed.ts";
-import { rulesOf } from "../../../operator/permissions.ts";
+import { tokenSecret } from "../../../operator/desired/token-secret.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { TtsDeployment, TtsModelPool } from "../../../operator/facts/observed.ts";
+import { deploymentChildren, poolChildren } from "../../../operator/reconcile/children.ts";
 import {
   additionsTo,
   appliedPart,
@@ -22,13 +22,20 @@ import {
   changesOf,
   patched,
 } from "../../support/child-changes.ts";
-import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
-import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
+import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
+import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
+import { installCrds } from "../../support/cluster/kubectl.ts";
 import { eventually } from "../../support/eventually.ts";
-import { installForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds } from "../../support/kubectl.ts";
-import { granted, granting, now, observed, serverSettings, ttsDeployment } from "../../support/observed.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { installForeignKinds } from "../../support/judges/foreign-kinds.ts";
+import {
+  granted,
+  granting,
+  now,
+  observed,
+  serverSettings,
+  ttsDeployment,
+} from "../../support/operator/observed.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 type Json = Record<string, unknown>;
 type Edit = (object: Manifest) => void;

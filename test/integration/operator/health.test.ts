@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { type Verdict, verdictsOf } from "../../support/judges.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { type Verdict, verdictsOf } from "../../support/judges/judges.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ApiPod, putApiPod } from "../../support/api-pods.ts";
-import { OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import { ApiPod, putApiPod } from "../../support/operator/api-pods.ts";
+import { OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 let house: OperatorHouse;
 

@@ -4,10 +4,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, inject, it } from "vitest";
-import { adminClient, freshNamespace } from "../../support/cluster-namespace.ts";
+import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 import { eventually } from "../../support/eventually.ts";
-import { licenseIssuer } from "../../support/licenses.ts";
 import { leasePort, leasePorts } from "../../support/port-lease.ts";
+import { licenseIssuer } from "../../support/server/licenses.ts";
 
 const address = inject("controlPlane");
 const main = join(import.meta.dirname, "../../../operator/main.ts");

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, expect, inject, it } from "vitest";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const guides = ["install", "upgrade", "back-up", "rotate-credentials"].map(

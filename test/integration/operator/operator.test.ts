@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fieldManager } from "../../../config/contract/names.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 let house: OperatorHouse;
 const dayMs = 86_400_000;

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, inject, it } from "vitest";
-import { kubectl } from "../../support/kubectl.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import { kubectl } from "../../support/cluster/kubectl.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 let house: OperatorHouse;
 let endPlay: (() => Promise<void>) | undefined;

@@ -1,12 +1,12 @@
 /** Objects of other products (the Gateway API, KEDA, the Prometheus operator), with and without those, and the role that the chart gives for all of it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { V1Container } from "../../../operator/manifest.ts";
-import { rulesOf } from "../../../operator/permissions.ts";
-import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
-import type { ProxiedRequest } from "../../support/fault-proxy.ts";
-import { installForeignKinds, removeForeignKinds } from "../../support/foreign-kinds.ts";
-import { installCrds } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { rulesOf } from "../../../operator/cluster/permissions.ts";
+import type { V1Container } from "../../../operator/facts/kubernetes-object.ts";
+import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
+import { installCrds } from "../../support/cluster/kubectl.ts";
+import { installForeignKinds, removeForeignKinds } from "../../support/judges/foreign-kinds.ts";
+import type { ProxiedRequest } from "../../support/operator/fault-proxy.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 /** It begins without any of the products; the first test of each needs that. */
 let plane: ControlPlane;
@@ -335,7 +335,7 @@ describe("the chart's role", () => {
       resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
     );
     expect(held.filter((permission) => !used.has(permission)).sort()).toEqual([
-      // looked at by admission, not by a request: see operator/permissions.ts
+      // looked at by admission, not by a request: see operator/cluster/permissions.ts
       "get endpointslices",
       "list endpointslices",
       // before a pool shrinks under streams: test/integration/operator/scaling.test.ts

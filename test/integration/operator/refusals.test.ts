@@ -4,10 +4,10 @@ import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
-import { kubectlOrThrow } from "../../support/kubectl.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 /** What others put in the operator's way: quotas, admission webhooks and policies of other products, names that are taken. */
 

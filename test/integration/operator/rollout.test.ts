@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { attemptLabel } from "../../../config/contract/pool-metrics.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { History, type Version, versionOf } from "../../support/history.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { History, type Version, versionOf } from "../../support/operator/history.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 /** Rollouts of a pool on a real API server; the Deployment controller is played by hand. */
 

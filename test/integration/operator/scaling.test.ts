@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, inject, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import type { Deployment } from "../../../operator/observed.ts";
-import { ApiPod, putApiPod as putOne, putPod } from "../../support/api-pods.ts";
-import { History } from "../../support/history.ts";
-import { startHpaController } from "../../support/hpa-controller.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator-house.ts";
+import type { Deployment } from "../../../operator/facts/observed.ts";
+import { startHpaController } from "../../support/cluster/hpa-controller.ts";
+import { ApiPod, putApiPod as putOne, putPod } from "../../support/operator/api-pods.ts";
+import { History } from "../../support/operator/history.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 import { leasePort } from "../../support/port-lease.ts";
 
 /** The built-in scaler and its neighbours before a real API server, under the chart's own role; API pods are sockets of the test. */

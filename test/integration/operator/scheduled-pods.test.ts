@@ -4,13 +4,13 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import type { Pod } from "../../../operator/observed.ts";
-import { clusterRequest, clusterRequestOrThrow } from "../../support/cluster-request.ts";
-import { type ControlPlane, controlPlane } from "../../support/control-plane.ts";
-import { History, type Version, versionOf } from "../../support/history.ts";
-import { installCrds, kubectlOrThrow } from "../../support/kubectl.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { Pod } from "../../../operator/facts/observed.ts";
+import { clusterRequest, clusterRequestOrThrow } from "../../support/cluster/cluster-request.ts";
+import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
+import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
+import { History, type Version, versionOf } from "../../support/operator/history.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 const driver = "gpu.example.com";
 const node = "node";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AcceptedTokens } from "../../../server/model/access.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { OperatorHouse } from "../../support/operator-house.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 let house: OperatorHouse;
 let folder = "";

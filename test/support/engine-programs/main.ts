@@ -2,19 +2,19 @@
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { GeneratorSettings } from "../../../server/engine/generator/settings.ts";
+import type { GeneratorSettings } from "../../../server/engine/vllm/settings.ts";
 
 const quiet = { info: () => undefined, warn: () => undefined };
 
 /** An engine on a machine without the engine's library. */
 async function absent(): Promise<void> {
-  const { reportStartFailure } = await import("../../../server/engine/serve-jobs.ts");
+  const { reportStartFailure } = await import("../../../server/engine/runtime/serve-jobs.ts");
   reportStartFailure("The library cannot be loaded. Install it: apt-get install the-library");
 }
 
 /** An engine whose audio is the number that it was started with: once, or without end where it is told `on`. */
 async function telling(number: string): Promise<void> {
-  const { serveJobs } = await import("../../../server/engine/serve-jobs.ts");
+  const { serveJobs } = await import("../../../server/engine/runtime/serve-jobs.ts");
   const piece = new Int16Array(800).fill(Number(number));
   await serveJobs(async ({ tokens }, sink) => {
     while (sink.audio(piece, 8_000) && tokens[0]?.text === "on") await sleep(5);
@@ -23,7 +23,7 @@ async function telling(number: string): Promise<void> {
 
 /** Owns two engine processes, prints their ids, and waits to be killed. */
 async function owner(): Promise<void> {
-  const { ProcessPool } = await import("../../../server/engine/process-pool.ts");
+  const { ProcessPool } = await import("../../../server/engine/runtime/process-pool.ts");
   const file = fileURLToPath(new URL("../../../server/engine/espeak/main.ts", import.meta.url));
   const pool = await ProcessPool.open({ name: "espeak", rate: 22_050, file }, { processes: 2, log: quiet });
   process.stdout.write(JSON.stringify(pool.pids()));
@@ -31,20 +31,20 @@ async function owner(): Promise<void> {
 
 /** Owns a generator, prints the ids of its processes (vLLM's first), and waits to be killed. */
 async function generatorOwner(settings: string): Promise<void> {
-  const { GeneratorEngine } = await import("../../../server/engine/generator/engine.ts");
+  const { GeneratorEngine } = await import("../../../server/engine/vllm/engine.ts");
   const { childrenWith } = await import("../processes.ts");
   const read = JSON.parse(settings) as GeneratorSettings;
   await GeneratorEngine.open({ ...read, maxStreams: 2, host: "127.0.0.1", log: quiet });
-  const pids = ["scripted-vllm/main.ts", "generator/main.ts"].flatMap((name) => childrenWith(name));
+  const pids = ["scripted-vllm/main.ts", "codec/main.ts"].flatMap((name) => childrenWith(name));
   console.log(JSON.stringify(pids));
 }
 
 /** Uses up its file descriptors, starts what a tier starts, and prints as JSON what each says; it lives to the end. */
 async function starved(): Promise<void> {
-  const { systemClock } = await import("../../../server/clock.ts");
-  const { EngineProcess } = await import("../../../server/engine/engine-process.ts");
-  const { SupervisedServer } = await import("../../../server/engine/generator/server.ts");
-  const { VllmProcess } = await import("../../../server/engine/generator/vllm-process.ts");
+  const { systemClock } = await import("../../../lib/clock.ts");
+  const { EngineProcess } = await import("../../../server/engine/runtime/engine-process.ts");
+  const { SupervisedServer } = await import("../../../server/engine/vllm/server/server.ts");
+  const { VllmProcess } = await import("../../../server/engine/vllm/server/vllm-process.ts");
   const { GpuLoad } = await import("../../../server/telemetry/gpu-load.ts");
   const vllm = { program: "true", args: [], environment: {} };
   const taken = takeAllDescriptors();

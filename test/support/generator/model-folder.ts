@@ -3,9 +3,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { voicesOf } from "../../../config/contract/voices.ts";
-import { Decoder } from "../../../server/engine/generator/decoder.ts";
-import { FrameReader } from "../../../server/engine/generator/frame-reader.ts";
-import type { TokensManifest } from "../../../server/engine/generator/manifest.ts";
+import { Decoder } from "../../../server/engine/vllm/codec/decoder.ts";
+import { FrameReader } from "../../../server/engine/vllm/codec/frame-reader.ts";
+import type { TokensManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecoder } from "./tiny-model.ts";
 
 /** What a test says otherwise than the tiny model's manifest does. */

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { GeneratorSettings } from "../../../server/engine/generator/settings.ts";
+import type { GeneratorSettings } from "../../../server/engine/vllm/settings.ts";
 import { leasePort } from "../port-lease.ts";
 import type { Asked, Script } from "../scripted-vllm/main.ts";
 import { TinyModelFolder } from "./model-folder.ts";

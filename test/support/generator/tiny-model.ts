@@ -2,7 +2,7 @@
  * A model of random weights in two files. The language model speaks in time: whatever it says, slot follows slot, and
  * what it says of a slot depends on the text. It is a Llama of one layer, so vLLM serves it as any other.
  */
-import type { CodecManifest } from "../../../server/engine/generator/manifest.ts";
+import type { CodecManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { GraphWriter } from "../voices/onnx-writer.ts";
 import { gaussian } from "../voices/random-voices.ts";
 

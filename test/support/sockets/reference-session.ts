@@ -4,7 +4,7 @@ import type {
   ContextId,
   SessionAction,
 } from "../../../server/api/sockets/text-session.ts";
-import { sentenceEnds } from "../../../server/text/sentence-ends.ts";
+import { sentenceEnds } from "../../../server/text/planning/sentence-ends.ts";
 
 type Mode = "bySentence" | "immediate" | "never";
 

@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { takeJsonOnly } from "../../../server/api/body.ts";
-import { type ByteBudget, createByteBudget } from "../../../server/api/byte-budget.ts";
-import { toFailure } from "../../../server/api/problems.ts";
+import { takeJsonOnly } from "../../../server/api/request/body.ts";
+import { type ByteBudget, createByteBudget } from "../../../server/api/request/memory-budget.ts";
+import { toFailure } from "../../../server/api/respond/problems.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

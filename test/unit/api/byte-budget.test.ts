@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createByteBudget } from "../../../server/api/byte-budget.ts";
+import { createByteBudget } from "../../../server/api/request/memory-budget.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 describe("the memory that requests share", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nextStep } from "../../../server/api/graceful-close.ts";
+import { nextStep } from "../../../server/api/lifecycle/graceful-close.ts";
 
 describe("a connection without a request", () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readLoadReport } from "../../../server/api/load-report.ts";
+import { readLoadReport } from "../../../server/api/upstream/load-report.ts";
 import { Admission } from "../../../server/model/admission.ts";
 import { orcaReport } from "../../../server/model/orca.ts";
 

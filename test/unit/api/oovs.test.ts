@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { systemClock } from "../../../lib/clock.ts";
 import { waitInMemory } from "../../../server/api/oovs/memory.ts";
 import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
-import { systemClock } from "../../../server/clock.ts";
-import type { ApiKey } from "../../../server/store/key.ts";
+import type { ApiKey } from "../../../server/store/keys/key.ts";
 import type { MetWord, OovStore } from "../../../server/store/oov-store.ts";
 
 beforeEach(() => void vi.useFakeTimers());

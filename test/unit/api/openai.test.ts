@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { findVoice, voices } from "../../../config/contract/voices.ts";
-import { openaiModels, openaiVoices } from "../../../server/api/openai-names.ts";
-import { readOpenaiRequest } from "../../../server/api/openai-request.ts";
+import { openaiModels, openaiVoices } from "../../../server/api/openai/names.ts";
+import { readOpenaiRequest } from "../../../server/api/openai/request.ts";
 
 const body = { model: "tts-1", input: "Hello.", voice: "alloy" };
 const read = (more: object = {}, profile: "self-hosted" | "cloud" = "self-hosted") =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Playback } from "../../../server/api/playback.ts";
+import { Playback } from "../../../server/api/observability/playback.ts";
 
 /** Pieces by when they go out, what they last, and how much of all before was still on its way by then, in a thousandth. */
 function play(steps: string, finishedMs?: number): boolean {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Route } from "../../../config/contract/routing.ts";
-import { type EndpointSlice, replicaUrls } from "../../../server/api/kubernetes/endpoints.ts";
-import { createReplicaChooser, type Directory } from "../../../server/api/replicas.ts";
+import { type EndpointSlice, replicaUrls } from "../../../server/api/upstream/kubernetes/endpoints.ts";
+import { createReplicaChooser, type Directory } from "../../../server/api/upstream/replicas.ts";
 
 const route = (pool: string, weight = 100, idle = false): Route => ({
   pool,

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Profile } from "../../../config/contract/models.ts";
 import type { Voice } from "../../../config/contract/voices.ts";
-import { readRequest, type SpeechRequest } from "../../../server/api/request.ts";
-import { chooseVariant } from "../../../server/api/variants.ts";
-import { Failure } from "../../../server/errors.ts";
+import { readRequest, type SpeechRequest } from "../../../server/api/request/speech-request.ts";
+import { chooseVariant } from "../../../server/api/request/variants.ts";
+import { Failure } from "../../../server/contract/errors.ts";
 
 const voice = (id: string, models: Voice["models"], language: string): Voice => ({
   id,

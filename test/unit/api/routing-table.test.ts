@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseRoutingTable } from "../../../server/api/routing-table.ts";
+import { parseRoutingTable } from "../../../server/api/upstream/routing-table.ts";
 
 const route = { pool: "p", service: "http://demo-mist:8080", weight: 100, idle: false };
 const table = (more: object) => JSON.stringify({ version: 1, profile: "self-hosted", ...more });

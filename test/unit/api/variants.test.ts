@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { chooseVariant } from "../../../server/api/variants.ts";
-import type { Failure } from "../../../server/errors.ts";
+import { chooseVariant } from "../../../server/api/request/variants.ts";
+import type { Failure } from "../../../server/contract/errors.ts";
 
 function name(accept: string | undefined): string {
   const variant = chooseVariant(accept);

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { ApiSettings } from "../../../server/api/settings.ts";
-import { weakSettings } from "../../../server/api/weak-settings.ts";
+import type { ApiSettings } from "../../../server/start/api-settings.ts";
+import { weakSettings } from "../../../server/start/weak-settings.ts";
 
 const strong = { apiKey: undefined, database: undefined };
 const dashboard = (url: string) => ({ ...strong, dashboard: { url, setupFile: undefined } });

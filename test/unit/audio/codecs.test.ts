@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Encoder } from "../../../server/audio/encoder.ts";
 import { createMp3Encoder, mp3FileHeader, mp3RateFor } from "../../../server/audio/mp3.ts";
 import { createOpusEncoder, opusRates } from "../../../server/audio/opus.ts";
-import { decodeAudio, likenessDb, toneOf } from "../../support/audio.ts";
+import { decodeAudio, likenessDb, toneOf } from "../../support/audio/audio.ts";
 import { turnOf } from "../../support/seed.ts";
 
 /** A tone that grows louder, so that a shift in time shows. */

@@ -5,7 +5,7 @@ import { ascending, distribution, quantile, quantiles } from "../../../server/be
 import { report } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
 import { table } from "../../../server/bench/table.ts";
-import { wavFile } from "../../support/audio.ts";
+import { wavFile } from "../../support/audio/audio.ts";
 
 const oneToHundred = Array.from({ length: 100 }, (_, i) => i + 1);
 

@@ -1,11 +1,16 @@
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { AuditLog } from "../../bench/operator/audit.ts";
-import { operatorPage, operatorTargets } from "../../bench/operator/page.ts";
-import { linesPlot } from "../../bench/operator/plot.ts";
-import { countRequests } from "../../bench/operator/rest.ts";
-import { type Figures, type Finding, ResultsFile, readResults } from "../../bench/operator/results.ts";
+import { AuditLog } from "../../../tools/bench/operator/audit.ts";
+import { operatorPage, operatorTargets } from "../../../tools/bench/operator/page.ts";
+import { linesPlot } from "../../../tools/bench/operator/plot.ts";
+import { countRequests } from "../../../tools/bench/operator/rest.ts";
+import {
+  type Figures,
+  type Finding,
+  ResultsFile,
+  readResults,
+} from "../../../tools/bench/operator/results.ts";
 import { folderOfTests } from "../../support/folder.ts";
 
 const directory = folderOfTests("audit");

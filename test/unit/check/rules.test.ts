@@ -9,7 +9,7 @@ function messages(path: string, text: string): string[] {
 
 describe("the rules of the house refuse", () => {
   it.each([
-    ["operator/observe.ts", 'import { Failure } from "../server/errors.ts";', "config/contract"],
+    ["operator/serve/observe.ts", 'import { Failure } from "../../server/errors.ts";', "config/contract"],
     ["server/api/app.ts", 'import { permissions } from "../../operator/permissions.ts";', "two programs"],
     ["config/contract/names.ts", 'import type { Frame } from "../../server/speech.ts";', "arrows point down"],
     ["crds/generate.ts", 'import { rulesOf } from "../operator/permissions.ts";', "crds/ may import"],
@@ -38,7 +38,7 @@ describe("the rules of the house refuse", () => {
       "operator/cluster/ alone",
     ],
     [
-      "operator/manifest.ts",
+      "operator/facts/kubernetes-object.ts",
       'import { KubeConfig } from "@kubernetes/client-node";',
       "operator/cluster/ alone",
     ],
@@ -86,17 +86,20 @@ describe("the rules of the house allow", () => {
   it.each([
     ["operator/desired/service.ts", 'import { children } from "../../config/contract/names.ts";'],
     ["operator/desired/service.ts", 'import { createHash } from "node:crypto";'],
-    ["operator/desired/service.ts", 'import type { Clock } from "../loop/clock.ts";'],
+    ["operator/desired/service.ts", 'import type { Clock } from "../../lib/clock.ts";'],
     ["operator/status/ready.ts", "const at = (now: number) => new Date(now).toISOString();"],
     ["operator/status/ready.ts", "const wait = (process: { env: string }) => process.env;"],
-    ["operator/manifest.ts", 'export type { V1Deployment } from "@kubernetes/client-node";'],
+    ["operator/facts/kubernetes-object.ts", 'export type { V1Deployment } from "@kubernetes/client-node";'],
     ["operator/cluster/connect.ts", 'import { KubeConfig } from "@kubernetes/client-node";'],
     ["charts/generate.ts", 'import { rulesOf } from "../operator/permissions.ts";'],
     ["crds/generate.ts", 'import { writeFile } from "node:fs/promises";'],
     ["server/main.ts", "process.exitCode = Number(process.env.CODE);"],
     ["server/model/mist/main.ts", 'import { readFileSync } from "node:fs"; const { env } = process;'],
     ["server/api/app.ts", "const started = Date.now();"],
-    ["server/api/sockets/segmentation.ts", 'import { sentenceEnds } from "../../text/sentence-ends.ts";'],
+    [
+      "server/api/sockets/segmentation.ts",
+      'import { sentenceEnds } from "../../text/planning/sentence-ends.ts";',
+    ],
     ["test/unit/a.test.ts", 'import { it } from "vitest"; it.each([1])("is %i", () => {});'],
   ])("%s: %s", (path, text) => {
     expect(messages(path, text)).toEqual([]);

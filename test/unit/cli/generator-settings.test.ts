@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readModelSettings } from "../../../server/cli/settings.ts";
+import { readModelSettings } from "../../../server/cli/settings/settings.ts";
 
 const vllm = { SVC_TTS_ARCANA_GENERATOR: "vllm" };
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { languages } from "../../../config/contract/voices.ts";
 import { normalizeCommand } from "../../../server/cli/normalize.ts";
-import { runInProcess } from "../../support/command-line.ts";
+import { runInProcess } from "../../support/server/command-line.ts";
 
 function run(lines: readonly string[], ...words: string[]) {
   const readLines = async function* () {

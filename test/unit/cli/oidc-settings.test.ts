@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { env } from "../../../config/contract/names.ts";
-import { readApiSettings } from "../../../server/cli/settings.ts";
+import { readApiSettings } from "../../../server/cli/settings/settings.ts";
 
 const dashboard = {
   [env.routingFile]: "routing.json",

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { judgeLicense, mayServe } from "../../../config/contract/license.ts";
 import { type LicenseAnswer, newestAnswer, readAnswer } from "../../../config/contract/license-check.ts";
-import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
+import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
 const hour = 3600;
 const day = 24 * hour;

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { judgeLicense, mayServe } from "../../../config/contract/license.ts";
-import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
+import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
 const day = 86_400;
 const start = Date.UTC(2026, 0, 1) / 1000;

@@ -2,7 +2,7 @@ import { Type } from "typebox";
 import { expect, it } from "vitest";
 import { TtsModelPoolSpecSchema } from "../../../crds/tts-model-pool.ts";
 import { withoutDefaults } from "../../../crds/without-defaults.ts";
-import { ttsModelPool } from "../../support/observed.ts";
+import { ttsModelPool } from "../../support/operator/observed.ts";
 
 it("leaves of a pool only what its author had to say", () => {
   expect(withoutDefaults(TtsModelPoolSpecSchema, ttsModelPool().spec)).toEqual({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { csv } from "../../../server/dashboard/csv.ts";
+import { csv } from "../../../server/dashboard/html/csv.ts";
 
 describe("comma-separated values", () => {
   it("quote what would end a cell", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { html } from "../../../server/dashboard/html.ts";
-import { createPasswords } from "../../../server/dashboard/passwords.ts";
+import { html } from "../../../server/dashboard/html/html.ts";
+import { createPasswords } from "../../../server/dashboard/sign-in/passwords.ts";
 
 test("a password is kept as Argon2id with a salt of its own, and known again in any Unicode form", async () => {
   const passwords = createPasswords();

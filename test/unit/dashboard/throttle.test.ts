@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createThrottle, networkOf } from "../../../server/dashboard/throttle.ts";
+import { createThrottle, networkOf } from "../../../server/dashboard/sign-in/throttle.ts";
 
 const limited = { code: "rate_limited", retryAfterSeconds: expect.any(Number) };
 

@@ -7,7 +7,7 @@ import { parse } from "yaml";
 import { env, generatorEnv, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
 import { sortFields } from "../../../crds/unknown-fields.ts";
-import { errorCodes, Failure } from "../../../server/errors.ts";
+import { errorCodes, Failure } from "../../../server/contract/errors.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);

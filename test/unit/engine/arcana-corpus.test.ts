@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { runsOfFour, sentences, sharesWords } from "../../../server/engine/arcana/training/sentences.ts";
-import { englishSentences } from "../../support/texts.ts";
+import { runsOfFour, sentences, sharesWords } from "../../../tools/arcana-training/sentences.ts";
+import { englishSentences } from "../../support/audio/texts.ts";
 
-const file = new URL("../../../server/engine/arcana/training/held-out.txt", import.meta.url);
+const file = new URL("../../../tools/arcana-training/held-out.txt", import.meta.url);
 const heldOut = readFileSync(file, "utf8").trim().split("\n");
 
 function some(seed: number, count: number): string[] {

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import type { Engine } from "../../../server/engine/engine.ts";
 import { Engines } from "../../../server/engine/engines.ts";
-import type { GeneratorEngine } from "../../../server/engine/generator/engine.ts";
 import type { MountedVoices } from "../../../server/engine/neural/mounted-voices.ts";
+import type { Engine } from "../../../server/engine/runtime/engine.ts";
+import type { GeneratorEngine } from "../../../server/engine/vllm/engine.ts";
 
 const keepsDying = { name: "espeak", healthy: () => false } as Engine;
 const well = { name: "vllm", healthy: () => true } as GeneratorEngine;

@@ -1,8 +1,8 @@
 import { InferenceSession, Tensor } from "onnxruntime-node";
 import { describe, expect, test } from "vitest";
-import { convolutionsAsProducts } from "../../../server/engine/neural/integer-convolutions.ts";
-import { isExactForInt8 } from "../../../server/engine/neural/integer-kernels.ts";
-import { readOutline } from "../../../server/engine/neural/onnx-graph.ts";
+import { convolutionsAsProducts } from "../../../server/engine/neural/onnx/integer-convolutions.ts";
+import { isExactForInt8 } from "../../../server/engine/neural/onnx/integer-kernels.ts";
+import { readOutline } from "../../../server/engine/neural/onnx/onnx-graph.ts";
 import { GraphWriter } from "../../support/voices/onnx-writer.ts";
 import { tinyKokoro } from "../../support/voices/random-voices.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { melody } from "../../../server/engine/arcana/codec/melody.ts";
+import { melody } from "../../../server/engine/arcana/melody.ts";
 import type { CodecTables } from "../../../server/engine/arcana/model-files.ts";
 
 /** Two codes of melody: one rises from 0 to 0.2, one stays at 1. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { Token, TokenTime } from "../../../server/contract/speech.ts";
 import {
   exactBorders,
   Line,
@@ -8,7 +9,6 @@ import {
   type SpelledLine,
 } from "../../../server/engine/neural/neural-model.ts";
 import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
-import type { Token, TokenTime } from "../../../server/speech.ts";
 
 const samplesOfId = 100;
 

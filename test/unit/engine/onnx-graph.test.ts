@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fieldsOf, madeBy, readOutline, withOutput } from "../../../server/engine/neural/onnx-graph.ts";
+import { fieldsOf, madeBy, readOutline, withOutput } from "../../../server/engine/neural/onnx/onnx-graph.ts";
 import { tinyKokoro, tinyPiper } from "../../support/voices/random-voices.ts";
 
 test.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { PhraseQueue, type WaitingPhrase } from "../../../server/engine/phrase-queue.ts";
+import { PhraseQueue, type WaitingPhrase } from "../../../server/engine/runtime/utterance-queue.ts";
 import { pseudoRandom } from "../../support/seed.ts";
 
 const now = 1000;

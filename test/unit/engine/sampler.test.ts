@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { Sampler } from "../../../server/engine/arcana/generator/sampler.ts";
 import { seededRandom } from "../../../server/engine/arcana/random.ts";
+import { Sampler } from "../../../server/engine/arcana/sampler.ts";
 
 const plain = { repetitionPenalty: 1, temperature: 1, topP: 1, maxTokens: 1200 };
 const none: ReadonlySet<number> = new Set();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Vocoder, type VocoderFrame } from "../../../server/engine/arcana/codec/vocoder.ts";
+import { Vocoder, type VocoderFrame } from "../../../server/engine/arcana/vocoder.ts";
 
 const rate = 16_000;
 const coefficients = 25;

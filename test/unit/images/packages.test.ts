@@ -25,8 +25,8 @@ function imported(...patterns: string[]): string[] {
 }
 
 test.each([
-  { role: "SERVER", sources: ["server/**/*.ts", "config/contract/**/*.ts"] },
-  { role: "OPERATOR", sources: ["operator/**/*.ts", "crds/*.ts", "config/contract/**/*.ts"] },
+  { role: "SERVER", sources: ["server/**/*.ts", "lib/**/*.ts", "config/contract/**/*.ts"] },
+  { role: "OPERATOR", sources: ["operator/**/*.ts", "lib/**/*.ts", "crds/*.ts", "config/contract/**/*.ts"] },
 ])("the $role image holds every package that its sources import", ({ role, sources }) => {
   const needed = imported(...sources);
   expect(needed.length).toBeGreaterThan(3);

@@ -2,10 +2,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Metric } from "prom-client";
 import { describe, expect, it } from "vitest";
-import { errorCodes } from "../../../server/errors.ts";
+import { errorCodes } from "../../../server/contract/errors.ts";
 import { BoundedLabel } from "../../../server/metrics/bounded-label.ts";
 import { toPrometheusText } from "../../../server/metrics/registry.ts";
-import { apiMetrics, modelMetrics, operatorMetrics, seriesOf } from "../../support/metrics.ts";
+import { apiMetrics, modelMetrics, operatorMetrics, seriesOf } from "../../support/server/metrics.ts";
 
 /** What prom-client knows of a metric besides its values. */
 type Described = Metric & {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
-import { apiMetrics, modelMetrics, operatorMetrics, sentSeries } from "../../support/metrics.ts";
+import { apiMetrics, modelMetrics, operatorMetrics, sentSeries } from "../../support/server/metrics.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const dashboards = (await readdir(join(root, "config/grafana"))).filter((name) => name.endsWith(".json"));

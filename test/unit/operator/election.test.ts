@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import type { Clock } from "../../../lib/clock.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { LeaderElection } from "../../../operator/cluster/lease.ts";
 import { microTime } from "../../../operator/cluster/micro-time.ts";
-import type { Clock } from "../../../operator/loop/clock.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 /** One lease with the API server's rule: a write must carry the version it changes. */

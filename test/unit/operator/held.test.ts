@@ -1,8 +1,8 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { Packer, plain } from "../../../operator/cluster/held.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
+import { Packer, plain } from "../../../operator/cluster/stored-object.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { readLicense } from "../../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
-import { judge } from "../../../operator/judge.ts";
-import { LicenseShares } from "../../../operator/license-shares.ts";
-import type { ObservedDeployment, ObservedPool } from "../../../operator/observed.ts";
-import { type Issuer, licenseIssuer } from "../../support/licenses.ts";
-import { now, observed, running, ttsDeployment, ttsModelPool } from "../../support/observed.ts";
+import type { ObservedDeployment, ObservedPool } from "../../../operator/facts/observed.ts";
+import { judge } from "../../../operator/license/decide.ts";
+import { LicenseShares } from "../../../operator/license/shares.ts";
+import { now, observed, running, ttsDeployment, ttsModelPool } from "../../support/operator/observed.ts";
+import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
 let issuer: Issuer;
 const seconds = now / 1000;

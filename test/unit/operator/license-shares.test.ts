@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { readLicense } from "../../../config/contract/license.ts";
-import { judge } from "../../../operator/judge.ts";
-import { LicenseShares } from "../../../operator/license-shares.ts";
-import type { TtsDeployment } from "../../../operator/observed.ts";
-import { licenseIssuer } from "../../support/licenses.ts";
-import { now, observed, ttsDeployment } from "../../support/observed.ts";
+import type { TtsDeployment } from "../../../operator/facts/observed.ts";
+import { judge } from "../../../operator/license/decide.ts";
+import { LicenseShares } from "../../../operator/license/shares.ts";
+import { now, observed, ttsDeployment } from "../../support/operator/observed.ts";
+import { licenseIssuer } from "../../support/server/licenses.ts";
 
 const issuer = await licenseIssuer();
 const dates = { nbf: now / 1000 - 60, exp: now / 1000 + 3600 };

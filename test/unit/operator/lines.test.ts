@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LineTooLong, linesOf } from "../../../operator/cluster/lines.ts";
+import { LineTooLong, linesOf } from "../../../lib/lines.ts";
 
 async function* pieces(...texts: (string | Uint8Array)[]): AsyncGenerator<Buffer> {
   for (const text of texts) yield Buffer.from(text as string);

@@ -1,11 +1,11 @@
 import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
-import { WorkQueue } from "../../../operator/loop/queue.ts";
-import { callMetrics, queueMetrics } from "../../../operator/metrics.ts";
+import { callMetrics, queueMetrics } from "../../../operator/serve/metrics.ts";
+import { WorkQueue } from "../../../operator/serve/work-queue.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { operatorMetrics } from "../../support/metrics.ts";
-import { ttsDeployment } from "../../support/observed.ts";
+import { ttsDeployment } from "../../support/operator/observed.ts";
+import { operatorMetrics } from "../../support/server/metrics.ts";
 
 async function measured(
   registry: Registry,

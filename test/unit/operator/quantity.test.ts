@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { nanosOf } from "../../../operator/cluster/quantity.ts";
+import { nanosOf } from "../../../operator/facts/quantity.ts";
 
 describe("a quantity", () => {
   test.each([

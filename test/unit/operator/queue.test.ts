@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { type Pass, type QueueOptions, WorkQueue } from "../../../operator/loop/queue.ts";
-import type { Outcome } from "../../../operator/outcome.ts";
+import type { Outcome } from "../../../operator/facts/outcome.ts";
+import { type Pass, type QueueOptions, WorkQueue } from "../../../operator/serve/work-queue.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 const settled: Outcome = { kind: "settled" };

@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import { afterEach, expect, it } from "vitest";
+import { systemClock } from "../../../lib/clock.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import { systemClock } from "../../../operator/loop/clock.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { Secrets } from "../../../operator/secrets.ts";
+import { Secrets } from "../../../operator/cluster/secrets.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
 
 const ref = { apiVersion: "v1", kind: "Secret", namespace: "ns", name: "license" };

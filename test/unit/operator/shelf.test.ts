@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { Packer } from "../../../operator/cluster/held.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { Shelf } from "../../../operator/shelf.ts";
+import { Shelf } from "../../../operator/cluster/object-store.ts";
+import { Packer } from "../../../operator/cluster/stored-object.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 
 function pod(name: string, group: string): Manifest {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, labels: { group } } };

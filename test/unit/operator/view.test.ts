@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
+import { ClusterView } from "../../../operator/cluster/cache.ts";
 import type { ClusterClient, ListOptions } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { ClusterView } from "../../../operator/view.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 

@@ -1,8 +1,14 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import { plain } from "../../../operator/cluster/held.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { everyKey, isStatusChange, keysOf, keysOfSecret, turnOf } from "../../../operator/wake.ts";
+import { plain } from "../../../operator/cluster/stored-object.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import {
+  everyKey,
+  isStatusChange,
+  keysOf,
+  keysOfSecret,
+  turnOf,
+} from "../../../operator/serve/affected-keys.ts";
 
 const owner = {
   apiVersion: "tts.svc.dev/v1alpha1",

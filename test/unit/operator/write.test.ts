@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { combineProblems, problemOf } from "../../../operator/apply/refusal.ts";
+import { Writer } from "../../../operator/apply/writer.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
+import type { ClusterView } from "../../../operator/cluster/cache.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/manifest.ts";
-import { combineProblems, problemOf } from "../../../operator/refusal.ts";
-import type { Secrets } from "../../../operator/secrets.ts";
-import type { ClusterView } from "../../../operator/view.ts";
-import { Writer } from "../../../operator/write.ts";
+import type { Secrets } from "../../../operator/cluster/secrets.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 const owner: Manifest = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Backoff } from "../../../server/backoff.ts";
+import { Backoff } from "../../../lib/restart-backoff.ts";
 
 const never = new AbortController().signal;
 

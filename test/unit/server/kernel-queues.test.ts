@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { describe, expect, it } from "vitest";
-import { parseSendQueues, parseUnsentBytes } from "../../../server/kernel-queues.ts";
+import { parseSendQueues, parseUnsentBytes } from "../../../server/http/send-queues.ts";
 
 /** As /proc/net/tcp and /proc/net/tcp6 have them. */
 const table = `

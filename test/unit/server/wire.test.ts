@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { Failure } from "../../../server/errors.ts";
-import { decodeFrames, encodeFrame, type WireFrame } from "../../../server/wire.ts";
+import { Failure } from "../../../server/contract/errors.ts";
+import { decodeFrames, encodeFrame, type WireFrame } from "../../../server/contract/wire.ts";
 
 const stream: WireFrame[] = [
   { kind: "head", rate: 16_000, engine: "flite" },

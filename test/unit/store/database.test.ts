@@ -14,9 +14,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
-import { type Database, openDatabase } from "../../../server/store/database.ts";
-import { createKey, type KeyFacts } from "../../../server/store/key.ts";
-import { createKeyTable, openKeyTableBook } from "../../../server/store/key-table.ts";
+import { type Database, openDatabase } from "../../../server/store/database/database.ts";
+import { createKey, type KeyFacts } from "../../../server/store/keys/key.ts";
+import { createKeyTable, openKeyTableBook } from "../../../server/store/keys/key-table.ts";
 import { folderOfTests } from "../../support/folder.ts";
 
 const folder = folderOfTests("database");

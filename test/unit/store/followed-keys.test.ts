@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { systemClock } from "../../../server/clock.ts";
-import { followKeys } from "../../../server/store/followed-keys.ts";
-import { digestKey } from "../../../server/store/key.ts";
-import type { KeyEntry } from "../../../server/store/key-store.ts";
-import type { KeyTable } from "../../../server/store/key-table.ts";
+import { systemClock } from "../../../lib/clock.ts";
+import { followKeys } from "../../../server/store/keys/cached-keys.ts";
+import { digestKey } from "../../../server/store/keys/key.ts";
+import type { KeyEntry } from "../../../server/store/keys/key-store.ts";
+import type { KeyTable } from "../../../server/store/keys/key-table.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());

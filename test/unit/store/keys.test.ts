@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { createKey, digestKey, isWellFormedKey, type KeyFacts } from "../../../server/store/key.ts";
-import type { KeyBook } from "../../../server/store/key-book.ts";
-import { openKeyFileBook, parseKeyFile } from "../../../server/store/key-file.ts";
-import { createSingleKeyStore, joinStores, KeyIndex } from "../../../server/store/key-store.ts";
+import { createKey, digestKey, isWellFormedKey, type KeyFacts } from "../../../server/store/keys/key.ts";
+import { openKeyFileBook, parseKeyFile } from "../../../server/store/keys/key-file.ts";
+import type { KeyBook } from "../../../server/store/keys/key-manager.ts";
+import { createSingleKeyStore, joinStores, KeyIndex } from "../../../server/store/keys/key-store.ts";
 
 const sha256 = "a".repeat(64);
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type LivePolicy, type PolicyCluster, policyRules } from "../../support/network-policy.ts";
+import { type LivePolicy, type PolicyCluster, policyRules } from "../../support/judges/network-policy.ts";
 
 const namespaces = ["ns", "other"].map((name) => ({ name, labels: { "kubernetes.io/metadata.name": name } }));
 const pods = [

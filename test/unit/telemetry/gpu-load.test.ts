@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { GpuLoad } from "../../../server/telemetry/gpu-load.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
-import { type NvidiaSmi, standInNvidiaSmi } from "../../support/nvidia-smi.ts";
+import { type NvidiaSmi, standInNvidiaSmi } from "../../support/server/nvidia-smi.ts";
 
 const told: string[] = [];
 const log = {

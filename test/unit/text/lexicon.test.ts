@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { lexiconForm, readLexicon } from "../../../server/text/lexicon.ts";
-import { planSpeech } from "../../../server/text/plan.ts";
+import { planSpeech } from "../../../server/text/planning/plan.ts";
 
 const options = {
   language: "eng",

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { normalize } from "../../../server/text/normalize/normalize.ts";
 import { readTokens, type WrittenToken } from "../../../server/text/tokens.ts";
+import { randomText } from "../../support/audio/texts.ts";
 import { seededRandom } from "../../support/seed.ts";
-import { randomText } from "../../support/texts.ts";
 
 interface Row {
   readonly category: string;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { Failure } from "../../../server/errors.ts";
+import { Failure } from "../../../server/contract/errors.ts";
 import { checkLongMarkup } from "../../../server/text/markup.ts";
-import { type PlanOptions, planSpeech } from "../../../server/text/plan.ts";
+import { type PlanOptions, planSpeech } from "../../../server/text/planning/plan.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { escapeSsml, toSsml } from "../../../server/engine/espeak/ssml.ts";
 import { toAscii } from "../../../server/text/ascii.ts";
 import { readPhonemes, toArpabet, toEspeakMnemonics } from "../../../server/text/phonemes.ts";
-import { planSpeech } from "../../../server/text/plan.ts";
+import { planSpeech } from "../../../server/text/planning/plan.ts";
+import { randomText } from "../../support/audio/texts.ts";
 import { seededRandom } from "../../support/seed.ts";
-import { randomText } from "../../support/texts.ts";
 
 test.each([
   ["plain", "plain"],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isKnown, type VocabularyOptions, wordsToLookUp } from "../../../server/text/vocabulary.ts";
+import { isKnown, type VocabularyOptions, wordsToLookUp } from "../../../server/text/planning/vocabulary.ts";
 
 const english: VocabularyOptions = {
   language: "eng",

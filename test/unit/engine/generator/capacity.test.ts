@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { measureCapacity } from "../../../../server/engine/generator/capacity.ts";
+import { measureCapacity } from "../../../../server/engine/vllm/capacity.ts";
 
 /** A server that makes so many seconds of sound a second in all, and no more than that for one stream. */
 function server(inAll: number, forOne: number) {

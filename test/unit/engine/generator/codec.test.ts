@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { Decoder } from "../../../../server/engine/generator/decoder.ts";
-import { type Frame, FrameReader } from "../../../../server/engine/generator/frame-reader.ts";
-import { Seam } from "../../../../server/engine/generator/seam.ts";
-import { WindowPlan } from "../../../../server/engine/generator/windows.ts";
 import { toInt16 } from "../../../../server/engine/neural/int16.ts";
+import { Decoder } from "../../../../server/engine/vllm/codec/decoder.ts";
+import { type Frame, FrameReader } from "../../../../server/engine/vllm/codec/frame-reader.ts";
+import { Seam } from "../../../../server/engine/vllm/codec/seam.ts";
+import { WindowPlan } from "../../../../server/engine/vllm/codec/windows.ts";
 import { folderOfTests } from "../../../support/folder.ts";
 import { seamError as largestError } from "../../../support/generator/model-folder.ts";
 import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-model.ts";

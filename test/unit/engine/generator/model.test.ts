@@ -1,9 +1,9 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { readManifest } from "../../../../server/engine/generator/manifest.ts";
-import { readModelFolder } from "../../../../server/engine/generator/model-folder.ts";
-import { createTokenize } from "../../../../server/engine/generator/prompt.ts";
+import { readManifest } from "../../../../server/engine/vllm/model/manifest.ts";
+import { readModelFolder } from "../../../../server/engine/vllm/model/model-folder.ts";
+import { createTokenize } from "../../../../server/engine/vllm/model/prompt.ts";
 import { TinyModelFolder, tinyManifest } from "../../../support/generator/model-folder.ts";
 import { byteTokenizer, special, tinyCodec } from "../../../support/generator/tiny-model.ts";
 

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FliteVoice } from "../../../../config/contract/voices.ts";
-import type { Engine } from "../../../../server/engine/engine.ts";
+import type { TokenTime, Utterance } from "../../../../server/contract/speech.ts";
 import { openEspeak } from "../../../../server/engine/espeak/engine.ts";
 import { openFlite } from "../../../../server/engine/flite/engine.ts";
-import { alignTimes, EdgeFinder, timesBy } from "../../../../server/engine/generator/word-times.ts";
-import type { ProcessPool } from "../../../../server/engine/process-pool.ts";
-import type { TokenTime, Utterance } from "../../../../server/speech.ts";
+import type { Engine } from "../../../../server/engine/runtime/engine.ts";
+import type { ProcessPool } from "../../../../server/engine/runtime/process-pool.ts";
+import { alignTimes, EdgeFinder, timesBy } from "../../../../server/engine/vllm/word-timestamps.ts";
 
 const rate = 16_000;
 const never = new AbortController().signal;

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { Evidence } from "../../../../operator/cli/evidence.ts";
 import { explain, explanationText } from "../../../../operator/cli/explain.ts";
 import { secretReferences } from "../../../../operator/cli/references.ts";
-import type { Pod, TtsDeployment, TtsModelPool } from "../../../../operator/observed.ts";
-import { now, pod, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import type { Pod, TtsDeployment, TtsModelPool } from "../../../../operator/facts/observed.ts";
+import { now, pod, ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
 
 const since = "2025-12-31T23:30:00Z";
 type Said = Record<string, readonly [status: "True" | "False" | "Unknown", reason: string, message: string]>;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { apiDeployment } from "../../../../operator/desired/deployment.ts";
-import { granted, serverSettings, ttsDeployment } from "../../../support/observed.ts";
+import { apiDeployment } from "../../../../operator/desired/pods/deployment.ts";
+import { granted, serverSettings, ttsDeployment } from "../../../support/operator/observed.ts";
 
 const { server } = serverSettings;
 const sqlite = { persistentVolumeClaim: { claimName: "claim" } };

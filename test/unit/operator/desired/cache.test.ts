@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
-import { isAllowed, type Party } from "../../../support/network-policy.ts";
-import { granted, plannedDeployment, ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import { isAllowed, type Party } from "../../../support/judges/network-policy.ts";
+import {
+  granted,
+  plannedDeployment,
+  ttsDeployment,
+  ttsModelPool,
+} from "../../../support/operator/observed.ts";
 
 const server = { image: "server:1", pullPolicy: "Always" } as const;
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { deploymentChildren, poolChildren, poolsToPrune } from "../../../../operator/desired/children.ts";
-import { routingTable } from "../../../../operator/desired/config-map.ts";
-import { durationSeconds } from "../../../../operator/desired/duration.ts";
-import { readTokenSecret, tokenSecret } from "../../../../operator/desired/secret.ts";
-import type { ObservedPool } from "../../../../operator/observed.ts";
+import { routingTable } from "../../../../operator/desired/routing-config-map.ts";
+import { readTokenSecret, tokenSecret } from "../../../../operator/desired/token-secret.ts";
+import { durationSeconds } from "../../../../operator/facts/duration.ts";
+import type { ObservedPool } from "../../../../operator/facts/observed.ts";
+import { deploymentChildren, poolChildren, poolsToPrune } from "../../../../operator/reconcile/children.ts";
 import {
   granted,
   granting,
@@ -12,7 +12,7 @@ import {
   serverSettings,
   ttsDeployment,
   ttsModelPool,
-} from "../../../support/observed.ts";
+} from "../../../support/operator/observed.ts";
 
 function poolOf(spec: object, readyReplicas: number): ObservedPool {
   const pool = ttsModelPool({ ...spec });

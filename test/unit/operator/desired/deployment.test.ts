@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Env } from "../../../../crds/fields.ts";
-import { apiDeployment, apiSettings, modelSettings } from "../../../../operator/desired/deployment.ts";
-import type { Deployment } from "../../../../operator/observed.ts";
+import { apiDeployment, apiSettings, modelSettings } from "../../../../operator/desired/pods/deployment.ts";
+import type { Deployment } from "../../../../operator/facts/observed.ts";
 import {
   granted,
   plannedDeployment,
@@ -9,7 +9,7 @@ import {
   serverSettings,
   ttsDeployment,
   ttsModelPool,
-} from "../../../support/observed.ts";
+} from "../../../support/operator/observed.ts";
 
 const { server } = serverSettings;
 const held = { held: true, replicas: 1 };

@@ -3,7 +3,7 @@ import {
   apiDisruptionBudget,
   poolDisruptionBudget,
 } from "../../../../operator/desired/pod-disruption-budget.ts";
-import { ttsDeployment, ttsModelPool } from "../../../support/observed.ts";
+import { ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
 
 it.each([[undefined], [1], [3], ["1%"], ["50%"]])(
   "a budget of %s is the one that was asked for",

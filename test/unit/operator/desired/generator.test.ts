@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { engineVariables, runsVllm } from "../../../../operator/desired/generator.ts";
+import { engineVariables, runsVllm } from "../../../../operator/desired/pods/arcana-engine.ts";
 
 const kind = "arcana";
 

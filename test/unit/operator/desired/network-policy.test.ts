@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { apiDeployment } from "../../../../operator/desired/deployment.ts";
 import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
-import { type Connection, isAllowed, type Party } from "../../../support/network-policy.ts";
+import { apiDeployment } from "../../../../operator/desired/pods/deployment.ts";
+import { type Connection, isAllowed, type Party } from "../../../support/judges/network-policy.ts";
 import {
   granted,
   plannedDeployment,
   serverSettings,
   ttsDeployment,
   ttsModelPool,
-} from "../../../support/observed.ts";
+} from "../../../support/operator/observed.ts";
 
 const { server } = serverSettings;
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { overridden, parseOverride } from "../../../../operator/desired/pod-template.ts";
+import { overridden, parseOverride } from "../../../../operator/desired/pods/pod-template.ts";
 import {
   granted,
   plannedDeployment,
   running,
   serverSettings,
   ttsModelPool,
-} from "../../../support/observed.ts";
+} from "../../../support/operator/observed.ts";
 
 const template = {
   metadata: { labels: { ours: "yes" } },

@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import type { ModelSpec } from "../../../../crds/tts-deployment.ts";
-import { modelSettings } from "../../../../operator/desired/deployment.ts";
 import { modelPool } from "../../../../operator/desired/model-pool.ts";
 import { monitors } from "../../../../operator/desired/monitors.ts";
 import { networkPolicies } from "../../../../operator/desired/network-policy.ts";
-import { telemetrySecrets } from "../../../../operator/desired/telemetry.ts";
-import { isAllowed, type Party } from "../../../support/network-policy.ts";
+import { modelSettings } from "../../../../operator/desired/pods/deployment.ts";
+import { telemetrySecrets } from "../../../../operator/desired/pods/telemetry.ts";
+import { isAllowed, type Party } from "../../../support/judges/network-policy.ts";
 import {
   granted,
   plannedDeployment,
   serverSettings,
   ttsDeployment,
   ttsModelPool,
-} from "../../../support/observed.ts";
+} from "../../../support/operator/observed.ts";
 
 const { server } = serverSettings;
 const exporter = { endpoint: "https://backend:4317" };

@@ -6,7 +6,7 @@ import {
   nextCanary,
   stepBlockedBy,
 } from "../../../../operator/rollout/canary.ts";
-import { now } from "../../../support/observed.ts";
+import { now } from "../../../support/operator/observed.ts";
 
 const none = new Map<number, number>();
 const figures = (streams: number, failed = 0) => ({

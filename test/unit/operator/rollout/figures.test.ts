@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { judgeFigures, quantile, readFigures, since } from "../../../../operator/rollout/figures.ts";
-import { apiMetrics } from "../../../support/metrics.ts";
+import { judgeFigures, quantile, readFigures, since } from "../../../../operator/rollout/canary-metrics.ts";
+import { apiMetrics } from "../../../support/server/metrics.ts";
 
 const canary = { pool: "mist-canary", revision: "abc" };
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Deployment, Pod } from "../../../../operator/observed.ts";
+import type { Deployment, Pod } from "../../../../operator/facts/observed.ts";
 import { type TradeFacts, tradeOf } from "../../../../operator/rollout/trade.ts";
-import { now, running, ttsModelPool } from "../../../support/observed.ts";
+import { now, running, ttsModelPool } from "../../../support/operator/observed.ts";
 
 type PodSpec = NonNullable<Pod["spec"]>;
 const gpu = (count: number) => ({ requests: { "nvidia.com/gpu": String(count), cpu: "500m" } });

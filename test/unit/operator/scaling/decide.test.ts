@@ -9,7 +9,7 @@ import {
   type Memory,
   type Plan,
 } from "../../../../operator/scaling/decide.ts";
-import { ttsModelPool } from "../../../support/observed.ts";
+import { ttsModelPool } from "../../../support/operator/observed.ts";
 
 type Json = { [name: string]: unknown };
 

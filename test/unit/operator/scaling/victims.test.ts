@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { Pod } from "../../../../operator/observed.ts";
-import { deletionCost, marksFor } from "../../../../operator/scaling/victims.ts";
+import type { Pod } from "../../../../operator/facts/observed.ts";
+import { deletionCost, marksFor } from "../../../../operator/scaling/deletion-costs.ts";
 
 function pod(name: string, podIP: string, cost?: string): Pod {
   const annotations = cost === undefined ? {} : { [deletionCost]: cost };

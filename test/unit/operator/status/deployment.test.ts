@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { apiSettings } from "../../../../operator/desired/deployment.ts";
-import type { Judgement, ObservedPool, Problem } from "../../../../operator/observed.ts";
+import { apiSettings } from "../../../../operator/desired/pods/deployment.ts";
+import type { Judgement, ObservedPool, Problem } from "../../../../operator/facts/observed.ts";
 import { transitions } from "../../../../operator/status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../../../../operator/status/deployment.ts";
 import { poolStatus } from "../../../../operator/status/pool.ts";
@@ -12,7 +12,7 @@ import {
   running,
   ttsDeployment,
   ttsModelPool,
-} from "../../../support/observed.ts";
+} from "../../../support/operator/observed.ts";
 
 const good = granting("mist");
 const expired: Judgement = {

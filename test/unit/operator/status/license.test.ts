@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { LicenseVerdict } from "../../../../config/contract/license.ts";
-import type { Judgement } from "../../../../operator/observed.ts";
+import type { Judgement } from "../../../../operator/facts/observed.ts";
 import { expiryWarning, licenseFigures } from "../../../../operator/status/license.ts";
-import { now } from "../../../support/observed.ts";
+import { now } from "../../../support/operator/observed.ts";
 
 const dayMs = 86_400_000;
 

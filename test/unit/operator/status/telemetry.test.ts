@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { telemetryFinding } from "../../../../operator/status/telemetry.ts";
-import { observed, ttsDeployment } from "../../../support/observed.ts";
+import { observed, ttsDeployment } from "../../../support/operator/observed.ts";
 
 const collector = { enabled: true, exporter: { endpoint: "https://backend:4317" } };
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Deployment, Pod } from "../../../../operator/observed.ts";
-import { workloadState } from "../../../../operator/status/workload.ts";
-import { pod, running } from "../../../support/observed.ts";
+import type { Deployment, Pod } from "../../../../operator/facts/observed.ts";
+import { workloadState } from "../../../../operator/workload/state.ts";
+import { pod, running } from "../../../support/operator/observed.ts";
 
 const open = { held: false, replicas: 2 };
 const wish = { replicas: 2, settings: "new" };

@@ -1,0 +1,143 @@
+import { fieldManager } from "../../config/contract/names.ts";
+import type { ApiError } from "../cluster/api-error.ts";
+import { intentOf } from "../cluster/apply-configuration.ts";
+import type { ManagedFieldsEntry, Manifest } from "../facts/kubernetes-object.ts";
+import { type Fields, hasKeys, isMap, type Json, mayHaveKeys } from "./owned-fields.ts";
+
+/** A field or a list item of others inside what we apply, which our apply does not name. */
+interface Foreign {
+  /** Without the places in lists, as `spec.template.spec.containers.env`. */
+  readonly path: string;
+  /** Present for an item of a list. */
+  readonly item?: { readonly desired: readonly Json[]; readonly live: readonly Json[]; readonly keys: Json };
+}
+
+type Rule = (foreign: Foreign) => boolean;
+
+/**
+ * Server-side apply leaves alone what others added, also where it stands in the way of ours: a port under another number keeps the
+ * name that ours needs. This is `managedFields` with such additions counted as ours, so that the next apply, which does not name them, removes
+ * them (Kubernetes, "Server-Side Apply", field management). Undefined where there is none.
+ */
+function adopt(live: Manifest, desired: Manifest, rule: Rule): ManagedFieldsEntry[] | undefined {
+  const entries = structuredClone(live.metadata.managedFields ?? []);
+  const isOurs = ({ manager, operation, subresource }: ManagedFieldsEntry) =>
+    manager === fieldManager && operation === "Apply" && (subresource ?? "") === "";
+  const own = entries.find(isOurs) ?? {
+    manager: fieldManager,
+    operation: "Apply",
+    apiVersion: desired.apiVersion,
+    fieldsType: "FieldsV1",
+    fieldsV1: {},
+  };
+  const others = entries.filter((entry) => entry !== own && (entry.subresource ?? "") === "");
+  const intent = intentOf(desired);
+  let moved = 0;
+  for (const { apiVersion, fieldsV1 } of others) {
+    if (apiVersion !== own.apiVersion || fieldsV1 === undefined) continue;
+    moved += moveMap({ theirs: fieldsV1 as Fields, ours: own.fieldsV1 as Fields, rule }, intent, live, "");
+  }
+  if (moved === 0) return undefined;
+  return entries.includes(own) ? entries : [...entries, own];
+}
+
+interface Move {
+  readonly theirs: Fields;
+  readonly ours: Fields;
+  readonly rule: Rule;
+}
+
+function moveMap(move: Move, desired: Json, live: Json, path: string): number {
+  let moved = 0;
+  for (const [key, fields] of Object.entries(move.theirs)) {
+    if (!key.startsWith("f:")) continue;
+    const name = key.slice(2);
+    const place = path === "" ? name : `${path}.${name}`;
+    if (desired[name] !== undefined)
+      moved += moveWithin(move, key, fields, { desired: desired[name], live: live[name], path: place });
+    else if (move.rule({ path: place })) moved += take(move, key);
+  }
+  return moved;
+}
+
+function moveWithin(
+  { theirs: _, ours, rule }: Move,
+  key: string,
+  theirs: Fields,
+  { desired, live, path }: { desired: unknown; live: unknown; path: string },
+): number {
+  const own = ours[key] ?? {};
+  const move = { theirs, ours: own, rule };
+  let moved = 0;
+  if (isMap(desired)) moved = moveMap(move, desired, isMap(live) ? live : {}, path);
+  else if (Array.isArray(desired) && Array.isArray(live))
+    moved = moveItems(move, desired.filter(isMap), live.filter(isMap), path);
+  if (moved > 0) ours[key] = own;
+  return moved;
+}
+
+function moveItems(move: Move, desired: readonly Json[], live: readonly Json[], path: string): number {
+  let moved = 0;
+  for (const [key, fields] of Object.entries(move.theirs)) {
+    if (!key.startsWith("k:")) continue;
+    const keys = JSON.parse(key.slice(2)) as Json;
+    const named = desired.find((item) => mayHaveKeys(item, keys));
+    if (named !== undefined) {
+      const there = live.find((item) => hasKeys(item, keys));
+      moved += moveWithin(move, key, fields, { desired: named, live: there, path });
+    } else if (move.rule({ path, item: { desired, live, keys } })) moved += take(move, key);
+  }
+  return moved;
+}
+
+function take({ theirs, ours }: Move, key: string): number {
+  ours[key] = theirs[key] ?? {};
+  delete theirs[key];
+  return 1;
+}
+
+/** With items that are one of ours under another key (a port's number, a container's name): ours is missing, theirs has all else of it. */
+export function adoptRenamed(live: Manifest, desired: Manifest): ManagedFieldsEntry[] | undefined {
+  return adopt(live, desired, ({ item }) => item !== undefined && isRenamed(item));
+}
+
+function isRenamed({ desired, live, keys }: NonNullable<Foreign["item"]>): boolean {
+  const theirs = live.find((item) => hasKeys(item, keys));
+  if (theirs === undefined) return false;
+  return desired
+    .filter((item) => !live.some((candidate) => isSameItem(item, candidate, keys)))
+    .some((item) => {
+      const rest = Object.entries(item).filter(([name]) => !(name in keys));
+      return rest.length > 0 && rest.every(([name, value]) => contains(theirs[name], value));
+    });
+}
+
+function isSameItem(item: Json, candidate: Json, keys: Json): boolean {
+  return Object.keys(keys).every((name) => item[name] === undefined || item[name] === candidate[name]);
+}
+
+function contains(live: unknown, desired: unknown): boolean {
+  if (Array.isArray(desired))
+    return Array.isArray(live) && desired.every((item, index) => contains(live[index], item));
+  if (isMap(desired))
+    return isMap(live) && Object.entries(desired).every(([name, value]) => contains(live[name], value));
+  return live === desired || live === undefined;
+}
+
+/** With what stands beside the fields that the API server refused. */
+export function adoptRefused(
+  live: Manifest,
+  desired: Manifest,
+  { causes }: ApiError,
+): ManagedFieldsEntry[] | undefined {
+  const scopes = causes.flatMap(({ field }) => (field === undefined ? [] : scopeOf(field)));
+  return adopt(live, desired, ({ path }) => scopes.some((scope) => `${path}.`.startsWith(`${scope}.`)));
+}
+
+/** `spec.ports[1].name` → `spec.ports`: whatever is in the list or the map of the refused field. Never all of an object, nor its metadata. */
+function scopeOf(field: string): string[] {
+  const names = field.replaceAll(/\[[^\]]*\]/g, "").split(".");
+  const isItem = field.endsWith("]");
+  const scope = names.length === 1 || isItem ? names : names.slice(0, -1);
+  return scope[0] === "metadata" || scope[0] === "" ? [] : [scope.join(".")];
+}

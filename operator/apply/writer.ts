@@ -1,0 +1,385 @@
+import { createHash } from "node:crypto";
+import { handoverManager, scalerManager } from "../../config/contract/names.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { ApiError } from "../cluster/api-error.ts";
+import type { ClusterView } from "../cluster/cache.ts";
+import type { ClusterClient } from "../cluster/client.ts";
+import type { Secrets } from "../cluster/secrets.ts";
+import { autoscaler } from "../desired/autoscaler.ts";
+import { foreignKinds, optionalKinds, scalerKinds } from "../facts/kinds.ts";
+import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
+import { keyOf } from "../facts/object-key.ts";
+import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { controllerOf, isOwnedBy } from "../facts/ownership.ts";
+import { deletionCost, type Mark } from "../scaling/deletion-costs.ts";
+import { type LostFields, withoutLost } from "../status/schema.ts";
+import { Applier } from "./applier.ts";
+import { ownedFields } from "./owned-fields.ts";
+import { isAnswered, isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
+
+/** What pods need before they start: without one of these, or with a foreign one, no pod is started or changed. */
+const podPrerequisites = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
+
+/** What pods come from: one of them needs no other, and a change of the spec reaches them all. */
+const standAlone = new Set(["TtsModelPool", "Deployment"]);
+
+/** Kinds of which one takes the other's place. */
+const alternatives: readonly (readonly string[])[] = [["Ingress", "HTTPRoute"], scalerKinds];
+
+/** A feature of the API server changes with a restart of it. */
+const askZeroMs = 600_000;
+/** CRDs are upgraded by hand: a field that they had not is offered again after so long. */
+const askSchemaMs = 300_000;
+
+type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
+
+/** How far a pass came with its children. */
+export interface WriteResult {
+  readonly applied: readonly Manifest[];
+  /** One for each child that is not as desired. */
+  readonly problems: readonly Problem[];
+  /** Every child was tried; false after a call that got no answer. */
+  readonly complete: boolean;
+  /** The first call that failed; the pass is retried with backoff after its status is written. */
+  readonly failure: unknown;
+}
+
+interface EnsureOptions {
+  /** The live one that this pass has read already. */
+  readonly secret?: Manifest | undefined;
+  /** Told each child that is as desired now. */
+  readonly onDone?: (child: Manifest) => void;
+}
+
+type Ensured = { readonly manifest: Manifest } | { readonly problem: Problem };
+
+/** A child, and either the object as it is now or why it is not as desired. */
+interface Tried {
+  readonly child: Manifest;
+  readonly manifest?: Manifest;
+  readonly problem?: Problem;
+  /** The call that failed, if one did. */
+  readonly failure?: unknown;
+}
+
+/** The owner was deleted meanwhile: nothing of it may come back. */
+export class OwnerGone extends Error {
+  override readonly name = "OwnerGone";
+}
+
+/** Brings children about: only ours, only while their owner stands, only where something would change. */
+export class Writer {
+  readonly #client: ClusterClient;
+  readonly #view: ClusterView;
+  readonly #secrets: Secrets;
+  readonly #clock: Clock;
+  readonly #applier: Applier;
+  #zero: { readonly allowed: boolean; readonly askedMs: number } | undefined;
+  /** By kind. */
+  readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
+
+  constructor(client: ClusterClient, view: ClusterView, secrets: Secrets, clock: Clock) {
+    this.#client = client;
+    this.#view = view;
+    this.#secrets = secrets;
+    this.#clock = clock;
+    this.#applier = new Applier(client);
+  }
+
+  /**
+   * Applies the children in order, and those that need no other at once. A child that the API server refuses (a webhook, a quota, a missing
+   * permission) does not stop the others; only pods wait for their prerequisites. A call that got no answer ends the pass: the rest would
+   * wait for the same API server.
+   */
+  async ensureAll(
+    owner: Manifest,
+    desired: readonly Manifest[],
+    { secret, onDone }: EnsureOptions = {},
+  ): Promise<WriteResult> {
+    const results: Tried[] = [];
+    for (const step of stepsOf(desired)) {
+      const needsPods = step.some(({ kind }) => standAlone.has(kind));
+      if (needsPods && results.some(isMissingPrerequisite)) continue;
+      const tried = await Promise.all(
+        step.map(
+          async (child): Promise<Tried> => ({ child, ...(await this.#ensureOne(owner, child, secret)) }),
+        ),
+      );
+      for (const { manifest } of tried) if (manifest !== undefined) onDone?.(manifest);
+      results.push(...tried);
+      if (!canGoOn(tried)) break;
+    }
+    return resultOf(results);
+  }
+
+  /** Never throws: what is written beside it must have ended when the pass does. */
+  async #ensureOne(
+    owner: Manifest,
+    child: Manifest,
+    secret: Manifest | undefined,
+  ): Promise<Omit<Tried, "child">> {
+    try {
+      if (scalerKinds.includes(child.kind)) await this.#removeOtherScaler(owner, child);
+      return await (child.kind === "Secret"
+        ? this.#ensureSecret(owner, child, secret)
+        : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
+    } catch (failure) {
+      const problem = problemOf(child, failure);
+      return isMissingKind(child, failure) ? { problem } : { problem, failure };
+    }
+  }
+
+  /**
+   * Before `replicas` leaves our applies: another manager names the live value too, so that it stays as it is, for whoever scales the
+   * pool next (Kubernetes, "Server-Side Apply", transferring ownership). A value that changed meanwhile is a conflict, and a pass anew.
+   */
+  async handOverReplicas({ pool }: ObservedPool): Promise<void> {
+    if (ownedFields(pool, pool.apiVersion)?.["f:spec"]?.["f:replicas"] === undefined) return;
+    const { apiVersion, kind, metadata, spec } = pool;
+    const { name, namespace, uid } = metadata;
+    const shared = {
+      apiVersion,
+      kind,
+      metadata: { name, namespace, uid },
+      spec: { replicas: spec.replicas },
+    };
+    this.#view.written(await this.#client.apply(shared, { manager: handoverManager, force: false }));
+  }
+
+  /** The built-in scaler's word: its own manager's, so that it is handed over like anybody else's. */
+  async scale(pool: TtsModelPool, replicas: number): Promise<TtsModelPool> {
+    const { apiVersion, kind, metadata } = pool;
+    const { name, namespace, uid } = metadata;
+    const wish = { apiVersion, kind, metadata: { name, namespace, uid }, spec: { replicas } };
+    const scaled = await this.#client.apply(wish, { manager: scalerManager });
+    this.#view.written(scaled);
+    return scaled as TtsModelPool;
+  }
+
+  /** A pod that is gone meanwhile needs no mark; applied, it would have to be made, which we may not. */
+  async mark({ pod, cost }: Mark): Promise<void> {
+    const { name, namespace = "", uid = "" } = pod.metadata;
+    const annotations = cost === undefined ? {} : { [deletionCost]: cost };
+    try {
+      await this.#client.apply({
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name, namespace, uid, annotations },
+      });
+    } catch (error) {
+      if (!(error instanceof ApiError) || !(await this.#isGone(pod))) throw error;
+    }
+  }
+
+  async #isGone(pod: Manifest): Promise<boolean> {
+    return this.#view.get("Pod", keyOf(pod))?.metadata.uid !== pod.metadata.uid;
+  }
+
+  /** Whether a HorizontalPodAutoscaler may have no replica (feature HPAScaleToZero of the API server). */
+  async allowsZero(pool: TtsModelPool): Promise<boolean> {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#zero === undefined || nowMs - this.#zero.askedMs > askZeroMs) {
+      this.#zero = { allowed: await this.#askForZero(pool), askedMs: nowMs };
+    }
+    return this.#zero.allowed;
+  }
+
+  async #askForZero(pool: TtsModelPool): Promise<boolean> {
+    const [child] = autoscaler(pool, { allowsZero: true, hasKeda: false });
+    if (child === undefined) return false;
+    try {
+      await this.#client.apply(child, { dryRun: true });
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && isRefused(error)) return false;
+      throw error;
+    }
+  }
+
+  /**
+   * One status write a pass, and only when something changed. True when it was written. What a CRD older than this operator has no field
+   * for is left out, and said.
+   */
+  async ensureStatus(owner: TtsDeployment | TtsModelPool, status: AnyStatus): Promise<boolean> {
+    const lost = this.#lostOf(owner.kind);
+    try {
+      return await this.#writeStatus(owner, withoutLost(owner, status, lost, this.#clock.nowMs()));
+    } catch (error) {
+      const more = undeclaredFields(error).filter((field) => !lost.includes(field));
+      if (more.length === 0) throw error;
+      this.#lost.set(owner.kind, { fields: [...lost, ...more], sinceMs: this.#clock.monotonicMs() });
+      return this.ensureStatus(owner, status);
+    }
+  }
+
+  #lostOf(kind: string): LostFields {
+    const known = this.#lost.get(kind);
+    if (known === undefined || this.#clock.monotonicMs() - known.sinceMs > askSchemaMs) return [];
+    return known.fields;
+  }
+
+  async #writeStatus(owner: Manifest, status: object): Promise<boolean> {
+    const { apiVersion, kind, metadata } = owner;
+    const { name, namespace, uid } = metadata;
+    const desired = {
+      apiVersion,
+      kind,
+      metadata: { name, ...(namespace && { namespace }), ...(uid && { uid }) },
+      status,
+    };
+    try {
+      const { manifest, written } = await this.#applier.ensure(owner, desired, { subresource: "status" });
+      if (written) this.#view.written(manifest);
+      return written;
+    } catch (error) {
+      // Deleted meanwhile: there is nobody left to tell.
+      if (error instanceof ApiError && error.status === 404) return false;
+      throw error;
+    }
+  }
+
+  async #removeOtherScaler(owner: Manifest, scaler: Manifest): Promise<void> {
+    for (const kind of scalerKinds) {
+      const found = kind === scaler.kind ? undefined : this.#view.get(kind, keyOf(scaler));
+      if (found === undefined || found.metadata.deletionTimestamp) continue;
+      if (isOwnedBy(found, owner)) await this.remove(found);
+    }
+  }
+
+  /** Removes what the owner had and no longer wants; what a refused child was to replace stays until that is accepted. */
+  async retire(
+    owner: Manifest,
+    deployment: string,
+    desired: readonly Manifest[],
+    { applied, complete }: WriteResult,
+  ): Promise<void> {
+    if (!complete) return;
+    const wanted = new Set(desired.map(idOf));
+    const done = new Set(applied.map(idOf));
+    const missing = new Set(desired.filter((child) => !done.has(idOf(child))).map(({ kind }) => kind));
+    const kept = new Set(alternatives.filter((kinds) => kinds.some((kind) => missing.has(kind))).flat());
+    const kinds = [...optionalKinds, ...foreignKinds].filter((kind) => !kept.has(kind));
+    const surplus = kinds
+      .flatMap((kind) => this.#view.group(kind, `${owner.metadata.namespace}/${deployment}`))
+      .filter((child) => !wanted.has(idOf(child)) && child.metadata.deletionTimestamp === undefined)
+      .filter((child) => isOwnedBy(child, owner));
+    if (surplus.length === 0 || !(await this.isCurrent(owner))) return;
+    for (const child of surplus) await this.remove(child);
+  }
+
+  /**
+   * Asked of the API server before anything is removed: the copy of an operator that has just begun to lead may be older than what
+   * another one acted upon. A pass over the newer state follows when the watch tells of it.
+   */
+  async isCurrent(owner: Manifest): Promise<boolean> {
+    const now = await this.#client.get(refOf(owner));
+    return (
+      now?.metadata.uid === owner.metadata.uid &&
+      now?.metadata.generation === owner.metadata.generation &&
+      JSON.stringify(canaryOf(now)) === JSON.stringify(canaryOf(owner))
+    );
+  }
+
+  async remove(child: Manifest): Promise<void> {
+    const { uid } = child.metadata;
+    await this.#client.remove(refOf(child), { propagation: "Background", ...(uid && { uid }) });
+  }
+
+  /** A Secret is not read again where it is known to be as it was when it was as desired. */
+  async #ensureSecret(owner: Manifest, desired: Manifest, found: Manifest | undefined): Promise<Ensured> {
+    const digest = createHash("sha256").update(JSON.stringify(desired)).digest("base64");
+    if (this.#secrets.recall(keyOf(desired), "applied")?.fact === digest) return { manifest: desired };
+    const result = await this.#ensure(owner, desired, found);
+    if ("manifest" in result) this.#secrets.keep(result.manifest, "applied", digest);
+    return result;
+  }
+
+  async #ensure(owner: Manifest, desired: Manifest, known: Manifest | undefined): Promise<Ensured> {
+    const live = known ?? (await this.#client.get(refOf(desired)));
+    if (live === undefined) await this.#assertStands(owner);
+    else {
+      const problem = claimProblem(owner, live);
+      if (problem !== undefined) return { problem };
+    }
+    const { manifest, written } = await this.#applier.ensure(live, desired);
+    if (written && desired.kind !== "Secret") this.#view.written(manifest);
+    return { manifest };
+  }
+
+  /** Asked of the API server itself before anything is made: our own copy may not know yet that the owner is going. */
+  async #assertStands(owner: Manifest): Promise<void> {
+    const now = await this.#client.get(refOf(owner));
+    if (now?.metadata.uid !== owner.metadata.uid || now?.metadata.deletionTimestamp !== undefined) {
+      throw new OwnerGone(`${owner.kind} ${owner.metadata.name} is being deleted`);
+    }
+  }
+}
+
+/** @throws OwnerGone when a child found that out */
+function canGoOn(tried: readonly Tried[]): boolean {
+  const failures = tried.flatMap(({ failure }) => failure ?? []);
+  for (const failure of failures) if (failure instanceof OwnerGone) throw failure;
+  return failures.every(isAnswered);
+}
+
+function isMissingPrerequisite({ child, problem }: Tried): boolean {
+  return problem !== undefined && podPrerequisites.has(child.kind);
+}
+
+function resultOf(results: readonly Tried[]): WriteResult {
+  const failures = results.flatMap(({ failure }) => failure ?? []);
+  return {
+    applied: results.flatMap(({ manifest }) => manifest ?? []),
+    problems: results.flatMap(({ problem }) => problem ?? []),
+    complete: failures.every(isAnswered),
+    failure: failures[0],
+  };
+}
+
+/** One after the other, but neighbours that stand by themselves in one step. */
+function stepsOf(desired: readonly Manifest[]): Manifest[][] {
+  const steps: Manifest[][] = [];
+  for (const child of desired) {
+    const last = steps.at(-1);
+    if (last?.[0] !== undefined && standAlone.has(last[0].kind) && standAlone.has(child.kind))
+      last.push(child);
+    else steps.push([child]);
+  }
+  return steps;
+}
+
+function idOf({ kind, metadata }: Manifest): string {
+  return `${kind}/${metadata.name}`;
+}
+
+function refOf({ apiVersion, kind, metadata }: Manifest): Ref {
+  const { name, namespace } = metadata;
+  return { apiVersion, kind, name, ...(namespace !== undefined && { namespace }) };
+}
+
+function canaryOf(owner: Manifest | undefined): unknown {
+  return (owner as Partial<TtsModelPool> | undefined)?.status?.canary;
+}
+
+/** Why this object cannot be our child now. */
+function claimProblem(owner: Manifest, live: Manifest): Problem | undefined {
+  const what = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
+  const controller = controllerOf(live);
+  const earlier = controller?.kind === owner.kind && controller.name === owner.metadata.name;
+  if (live.metadata.deletionTimestamp !== undefined || (earlier && !isOwnedBy(live, owner))) {
+    return {
+      reason: "ChildDeleting",
+      message: `${what} is still being deleted; it is made anew afterwards.`,
+      stalled: false,
+    };
+  }
+  if (isOwnedBy(live, owner)) return undefined;
+  const whose = controller
+    ? `belongs to ${controller.kind} ${controller.name}`
+    : "was not made by this operator";
+  return {
+    reason: "NameTaken",
+    message: `${what} ${whose} and is left alone. Delete or rename it, or choose another name for the TtsDeployment or its pool.`,
+    stalled: true,
+  };
+}

@@ -1,0 +1,199 @@
+import { readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { setTimeout as delay } from "node:timers/promises";
+import type { JSONWebKeySet } from "jose";
+import { pino } from "pino";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { ports } from "../../config/contract/names.ts";
+import { UsageError } from "../../lib/usage-error.ts";
+import { ClusterClient } from "../cluster/client.ts";
+import { connect } from "../cluster/connect.ts";
+import { defaultCollectorImage } from "../desired/pods/telemetry.ts";
+import type { ServerImage } from "../facts/settings.ts";
+import { callMetrics, leaderMetrics, queueMetrics, resourceMetrics, watchMetrics } from "../serve/metrics.ts";
+import { serveProbes } from "../serve/probes.ts";
+import { type Operator, startOperator } from "../serve/start.ts";
+import { bundleCommand } from "./bundle-command.ts";
+import { explainCommand } from "./explain-command.ts";
+
+const usage = `tts-operator run             turn TtsDeployments into pods, Services and the rest, until stopped
+tts-operator explain NAME    say what keeps a TtsDeployment from being ready, and what to do; exit code 3 when it is not ready
+tts-operator support-bundle  objects, events and logs of a namespace (or of one TtsDeployment: its NAME) as tar.gz, without secrets
+
+Options of explain and support-bundle:
+  -n, --namespace     namespace of the TtsDeployment (that of the kubeconfig's context)
+  -o, --output json   explain: for programs
+  -f, --file          support-bundle: where to write it; - is standard output
+  --kubeconfig        a kubeconfig file (KUBECONFIG, a pod's service account, ~/.kube/config)
+  --context           its context (the current one)
+
+Environment of run:
+  TTS_SERVER_IMAGE              image of API and model pods that name none of their own (required)
+  TTS_SERVER_IMAGE_PULL_POLICY  Always, IfNotPresent or Never
+  TTS_COLLECTOR_IMAGE           image of the OpenTelemetry Collector beside models
+                                (${defaultCollectorImage})
+  TTS_FIXED_USER_IDS            false: leave uid, gid and fsGroup of pods to the cluster, as OpenShift asks for (true)
+  TTS_LICENSE_KEYS_FILE         JWK set of the public keys that licenses are signed with
+  TTS_DEVELOPMENT               true: trust development licenses too, by the keys of
+  TTS_DEVELOPMENT_KEYS_FILE     a second JWK set
+  TTS_WATCH_NAMESPACES          namespaces to serve, with commas; empty: all
+  POD_NAMESPACE, POD_NAME       where the Lease of the leader is kept, and this pod's name; without a namespace
+                                there is no election
+  TTS_LEASE_NAME                name of that Lease (tts-operator); operators that share one take turns
+  TTS_LOG_LEVEL                 debug, info, warn, error (info)
+  TTS_METRICS_PORT              /metrics (${ports.operatorMetrics})
+  TTS_PROBE_PORT                /healthz and /readyz (${ports.operatorProbes})
+  KUBECONFIG                    a kubeconfig file; without it the pod's service account
+
+  --help, --version
+`;
+
+const pullPolicies = ["Always", "IfNotPresent", "Never"] as const;
+const defaultLeaseName = "tts-operator";
+/** Longest wait for passes under way when stopped; the chart's pods get 20 seconds. */
+const stopWithinMs = 15_000;
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What the command gets from its process. */
+export interface Process {
+  readonly environment: Environment;
+  /** Resolves with the name of the signal that asks it to stop. */
+  readonly stopping: Promise<string>;
+  print(text: string | Uint8Array): void;
+  complain(text: string): void;
+  /** Ends the process at once, whatever is under way. */
+  leave(code: number): void;
+}
+
+async function run({ environment, stopping, leave }: Process): Promise<void> {
+  const log = pino({ level: environment.TTS_LOG_LEVEL || "info", messageKey: "message" });
+  const settings = { server: serverImage(environment), licenseKeys: await licenseKeys(environment) };
+  const probePort = portOf(environment, "TTS_PROBE_PORT", ports.operatorProbes);
+  const metricsPort = portOf(environment, "TTS_METRICS_PORT", ports.operatorMetrics);
+  const connection = await connect({
+    kubeconfig: environment.KUBECONFIG || undefined,
+    serviceHost: environment.KUBERNETES_SERVICE_HOST,
+    servicePort: environment.KUBERNETES_SERVICE_PORT,
+  });
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const client = new ClusterClient(connection, { observer: callMetrics(registry, connection.server.host) });
+  let operator: Operator | undefined;
+  leaderMetrics(registry, environment.TTS_LEASE_NAME || defaultLeaseName, () => operator);
+  watchMetrics(registry, () => operator);
+  resourceMetrics(
+    registry,
+    () => operator,
+    () => Date.now(),
+  );
+  const probes = await serveProbes({ probePort, metricsPort, registry, operator: () => operator });
+  log.info({ version: await version(), server: connection.server.origin, ...settings.server }, "starting");
+  const starting = startOperator({
+    client,
+    settings,
+    log,
+    namespaces: listOf(environment.TTS_WATCH_NAMESPACES),
+    instance: environment.POD_NAME || hostname(),
+    ...(environment.POD_NAMESPACE && {
+      release: `${environment.POD_NAMESPACE}/${environment.TTS_LEASE_NAME || defaultLeaseName}`,
+      election: {
+        namespace: environment.POD_NAMESPACE,
+        name: environment.TTS_LEASE_NAME || defaultLeaseName,
+      },
+    }),
+    // another may lead in a moment: this process must not write one thing more; Kubernetes starts it again
+    onLost: (reason) => {
+      log.fatal({ reason }, "the lead is lost; leaving");
+      leave(1);
+    },
+    queueObserver: queueMetrics(registry, "tts-operator"),
+  });
+  operator = await Promise.race([starting, stopping.then(() => undefined)]);
+  if (operator !== undefined) log.info({}, "the cluster is known; serving TtsDeployments");
+  log.info({ signal: await stopping }, "stopping");
+  await Promise.race([operator?.stop(), delay(stopWithinMs, undefined, { ref: false })]);
+  await probes.close();
+  client.close();
+}
+
+function serverImage(environment: Environment): ServerImage {
+  const image = environment.TTS_SERVER_IMAGE;
+  if (!image) throw new UsageError("TTS_SERVER_IMAGE is not set: name the image of API and model pods");
+  const policy = environment.TTS_SERVER_IMAGE_PULL_POLICY || undefined;
+  const pullPolicy = pullPolicies.find((known) => known === policy);
+  if (policy !== undefined && pullPolicy === undefined) {
+    throw new UsageError(
+      `TTS_SERVER_IMAGE_PULL_POLICY is ${policy}; it must be one of ${pullPolicies.join(", ")}`,
+    );
+  }
+  const collectorImage = environment.TTS_COLLECTOR_IMAGE || undefined;
+  const fixedUserIds = environment.TTS_FIXED_USER_IDS !== "false";
+  return { image, pullPolicy, fixedUserIds, ...(collectorImage && { collectorImage }) };
+}
+
+/** Development keys only where somebody switched them on by hand. */
+async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
+  const files = [environment.TTS_LICENSE_KEYS_FILE];
+  if (environment.TTS_DEVELOPMENT === "true") files.push(environment.TTS_DEVELOPMENT_KEYS_FILE);
+  const sets = await Promise.all(files.filter((file) => file !== undefined && file !== "").map(readKeys));
+  return { keys: sets.flatMap(({ keys }) => keys) };
+}
+
+async function readKeys(file: string | undefined): Promise<JSONWebKeySet> {
+  try {
+    const set = JSON.parse(await readFile(file ?? "", "utf8")) as JSONWebKeySet;
+    if (!Array.isArray(set.keys)) throw new UsageError(`${file} has no list "keys"`);
+    return set;
+  } catch (cause) {
+    throw new UsageError(`cannot read license keys from ${file}: it must be a JWK set (RFC 7517)`, { cause });
+  }
+}
+
+function portOf(environment: Environment, name: string, otherwise: number): number {
+  const text = environment[name];
+  if (!text) return otherwise;
+  const port = Number(text);
+  if (Number.isInteger(port) && port >= 0 && port < 65_536) return port;
+  throw new UsageError(`${name} is ${text}; it must be a port, 0 to 65535`);
+}
+
+function listOf(text: string | undefined): string[] {
+  return (text ?? "")
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+}
+
+async function version(): Promise<string> {
+  const text = await readFile(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+async function execute(words: readonly string[], process: Process): Promise<number> {
+  const [command, ...rest] = words;
+  if (command === undefined || words.includes("--help") || words.includes("-h") || command === "help") {
+    process.print(usage);
+    return 0;
+  }
+  if (command === "explain") return explainCommand(rest, process);
+  if (command === "support-bundle") return bundleCommand(rest, process, await version());
+  if (command === "--version") process.print(`${await version()}\n`);
+  else if (command === "run" && rest.length === 0) await run(process);
+  else throw new UsageError(`unknown command: ${words.join(" ")}; see tts-operator --help`);
+  return 0;
+}
+
+/** Does what the words after `tts-operator` say; answers the exit code. */
+export async function runCommand(words: readonly string[], process: Process): Promise<number> {
+  try {
+    return await execute(words, process);
+  } catch (error) {
+    process.complain(`tts-operator: ${error instanceof UsageError ? error.message : describe(error)}\n`);
+    return error instanceof UsageError ? 2 : 1;
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,27 @@
+import type { Manifest } from "../facts/kubernetes-object.ts";
+
+/**
+ * A manifest as we send it: only what an apply may name, without `undefined` and `null` (which would be owned, yet kept nowhere),
+ * and a Secret's `stringData` as the `data` that the server makes of it.
+ */
+export function intentOf(manifest: Manifest): Manifest {
+  const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;
+  const { stringData, data, ...rest } = manifest;
+  const merged = manifest.kind === "Secret" ? { data: mergeSecret(data, stringData) } : { data, stringData };
+  return withoutNothing({ ...rest, ...merged, metadata }) as Manifest;
+}
+
+function mergeSecret(data: unknown, stringData: unknown): Record<string, unknown> | undefined {
+  if (data === undefined && stringData === undefined) return undefined;
+  const encoded = Object.entries((stringData ?? {}) as Record<string, string>).map(
+    ([name, text]) => [name, Buffer.from(text, "utf8").toString("base64")] as const,
+  );
+  return { ...(data as Record<string, unknown> | undefined), ...Object.fromEntries(encoded) };
+}
+
+function withoutNothing(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNothing);
+  if (typeof value !== "object" || value === null) return value;
+  const kept = Object.entries(value).filter(([, child]) => child !== undefined && child !== null);
+  return Object.fromEntries(kept.map(([name, child]) => [name, withoutNothing(child)]));
+}

@@ -1,0 +1,99 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import { ApiError } from "./api-error.ts";
+import type { ClusterClient, Selection } from "./client.ts";
+import { type ChangeListener, Reflector, type ReflectorObserver } from "./reflector.ts";
+import type { Held } from "./stored-object.ts";
+
+export interface ForeignOptions extends Selection {
+  readonly client: ClusterClient;
+  readonly clock: Clock;
+  readonly observer: ReflectorObserver;
+  readonly onChange: ChangeListener;
+  readonly hold: (object: Manifest) => Held;
+}
+
+/** How often the cluster is asked for a kind that somebody wants and that is not there. */
+export const lookAgainMs = 10_000;
+
+/**
+ * A kind of another product, as the Prometheus operator's ServiceMonitor: followed where it is installed. Where it is not, the cluster is
+ * asked again, but only while somebody wants it, so that nothing is asked at rest.
+ */
+export class ForeignKind {
+  readonly kind: string;
+  readonly #options: ForeignOptions;
+  #reflector: Reflector | undefined;
+  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #looking: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(kind: string, options: ForeignOptions) {
+    this.kind = kind;
+    this.#options = options;
+  }
+
+  get installed(): boolean {
+    return this.#reflector !== undefined;
+  }
+
+  /** Undefined where it is not installed. */
+  get reflector(): Reflector | undefined {
+    return this.#reflector;
+  }
+
+  /** Whether it is installed; asks the cluster where that is not known, and not more often than now and then. */
+  async find(): Promise<boolean> {
+    const nowMs = this.#options.clock.monotonicMs();
+    if (!this.installed && nowMs - this.#lookedAtMs >= lookAgainMs / 2) {
+      this.#lookedAtMs = nowMs;
+      this.#looking = this.#look();
+    }
+    await this.#looking;
+    return this.installed;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all([this.#reflector?.stop(), this.#looking]);
+  }
+
+  /** A cluster that does not answer has other ways to be told of: here it is a kind that is not there yet. */
+  async #look(): Promise<void> {
+    const { client, observer, clock: _, onChange, ...selection } = this.#options;
+    try {
+      if (!(await client.serves(this.kind)) || this.#stopped) return;
+    } catch (error) {
+      observer.interrupted?.(this.kind, error, lookAgainMs);
+      return;
+    }
+    const reflector = new Reflector(client, this.kind, {
+      ...selection,
+      keepManagedFields: true,
+      observer: {
+        ...observer,
+        interrupted: (kind, error, retryMs) => {
+          if (error instanceof ApiError && error.status === 404) this.#forget(reflector);
+          else observer.interrupted?.(kind, error, retryMs);
+        },
+      },
+    });
+    reflector.onChange(onChange);
+    this.#reflector = reflector.start();
+    // What a pass wrote before the first list and somebody deleted before it, too, would never be missed.
+    try {
+      await Promise.race([reflector.synced(), reflector.forbidden()]);
+    } catch (error) {
+      if (this.#reflector === reflector && !this.#stopped) throw error; // else `installed` tells
+    }
+  }
+
+  /** It was uninstalled, and all its objects with it. */
+  #forget(reflector: Reflector): void {
+    if (this.#reflector !== reflector) return;
+    const gone = [...reflector.keys()];
+    this.#reflector = undefined;
+    void reflector.stop();
+    for (const key of gone) this.#options.onChange(key, undefined);
+  }
+}

@@ -1,0 +1,457 @@
+import { Backoff, type BackoffPolicy } from "../../lib/backoff.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { LineTooLong, linesOf } from "../../lib/lines.ts";
+import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
+import { keyOf } from "../facts/object-key.ts";
+import { ApiError } from "./api-error.ts";
+import type { ClusterClient, Selection } from "./client.ts";
+import { pathOf, resourceOf } from "./resources.ts";
+import { type Held, plain } from "./stored-object.ts";
+import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
+
+/**
+ * Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now, as it is held; `undefined` when it is gone.
+ * `object` is the same as it came, where that is at hand: to read what is held takes time. `isListed`: a list said so, which counts also where it is
+ * older than what was known, as after a restore of etcd.
+ */
+export type ChangeListener = (
+  key: string,
+  held: Held | undefined,
+  object?: Manifest,
+  isListed?: boolean,
+) => void;
+
+/** Told what happens, for logs and metrics; must not throw. */
+export type ReflectorObserver = {
+  listed?(kind: string, objects: number): void;
+  /** A watch ended: the server's time was up, or `error` says what went wrong. The reflector goes on by itself. */
+  interrupted?(kind: string, error: unknown, retryMs: number): void;
+  /** A listener threw: a mistake of ours. */
+  listenerFailed?(kind: string, key: string, error: unknown): void;
+};
+
+/** The objects that a watch has reported so far, for comparison with a list of the same selection. */
+export interface WatchState {
+  readonly kind: string;
+  readonly selection: Selection;
+  /** Its last attempt failed, and nothing came since. */
+  readonly isFailing: boolean;
+  /** Resource versions by key. */
+  readonly versions: ReadonlyMap<string, string | undefined>;
+}
+
+export type ReflectorOptions = Selection & {
+  /** For pauses and dead watches; the client's unless given. */
+  clock?: Clock;
+  random?: () => number;
+  observer?: ReflectorObserver;
+  /** For kinds that we apply, as `isApplied` reads them; elsewhere they only cost memory. */
+  keepManagedFields?: boolean;
+  /** In what form objects are kept; as they are unless given. */
+  hold?: (object: Manifest) => Held;
+  /** Watch this one name, without ever listing (RBAC: `get` and `watch`). */
+  name?: string;
+  /**
+   * Never list (RBAC: `watch` alone): a watch from no version tells first what there is. When that is complete nobody knows, so
+   * `synced` says only that it has begun.
+   */
+  neverList?: boolean;
+  /** Objects come without spec, status and data, which never leave the server. Always so for Secrets. */
+  metadataOnly?: boolean;
+  /** A watch on which nothing came for so long is taken for dead. The server sends a bookmark about every minute. */
+  idleTimeoutMs?: number;
+  /** How long the server keeps a watch open, before jitter (up to twice as long). */
+  watchSeconds?: number;
+  pageSize?: number;
+  backoff?: BackoffPolicy;
+};
+
+const defaultBackoff: BackoffPolicy = { baseMs: 200, capMs: 30_000, jitter: 0.5 };
+/** Twice the largest object etcd takes by default would do; etcd can be configured larger. */
+const maxLineBytes = 16 * 1024 * 1024;
+/** A stream that breaks at the same place again is not cured by asking for the same place again. */
+const breaksBeforeRelist = 3;
+/** A watch that lived this long was a healthy one, even where nothing happened. */
+const healthyMs = 5_000;
+const longestRetryAfterMs = 60_000;
+/** A role that was just bound takes a moment; one that is refused so often is not there. */
+const refusalsUntilForbidden = 4;
+/** A page is parsed as a whole: small ones keep memory low. */
+const defaultPageSize = 100;
+
+/**
+ * A copy of one kind's objects that follows the cluster: list, then watch from there, forever. Whatever ends a watch, it goes
+ * on from the last version it has seen, and lists anew where the server has forgotten that version; what vanished meanwhile is then
+ * reported gone. A change is never lost, though several changes of one object may be told as one.
+ */
+export class Reflector {
+  readonly kind: string;
+  readonly #client: ClusterClient;
+  readonly #options: ReflectorOptions;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #backoff: Backoff;
+  readonly #hold: (object: Manifest) => Held;
+  readonly #objects = new Map<string, Held>();
+  readonly #listeners: ChangeListener[] = [];
+  readonly #stopping = new AbortController();
+  readonly #synced = Promise.withResolvers<void>();
+  /** Everything up to here is in the store; `undefined` before the first list, or when the server has forgotten it. */
+  #version: string | undefined;
+  #breaks = 0;
+  #refusals = 0;
+  #isFailing = false;
+  readonly #forbidden = Promise.withResolvers<void>();
+  #run: Promise<void> | undefined;
+
+  constructor(client: ClusterClient, kind: string, options: ReflectorOptions = {}) {
+    resourceOf(kind);
+    this.kind = kind;
+    this.#client = client;
+    this.#options = options;
+    this.#clock = options.clock ?? client.clock;
+    this.#random = options.random ?? Math.random;
+    this.#hold = options.hold ?? plain;
+    this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
+    // A stop before the first list rejects this, and nobody has to be waiting for it.
+    this.#synced.promise.catch(() => undefined);
+  }
+
+  /** To be called before the start: what was there earlier is not told again. */
+  onChange(listener: ChangeListener): void {
+    this.#listeners.push(listener);
+  }
+
+  start(): this {
+    this.#run ??= this.#follow();
+    return this;
+  }
+
+  /** Resolves when the first complete state is in the store and told; rejects when stopped before. */
+  synced(): Promise<void> {
+    return this.#synced.promise;
+  }
+
+  /** Resolves when the API server has refused the first list again and again (403), as it does in a namespace that is gone. */
+  forbidden(): Promise<void> {
+    return this.#forbidden.promise;
+  }
+
+  get isFailing(): boolean {
+    return this.#isFailing;
+  }
+
+  get selection(): Selection {
+    return this.#selection();
+  }
+
+  get(key: string): Manifest | undefined {
+    return this.#objects.get(key)?.object;
+  }
+
+  keys(): IterableIterator<string> {
+    return this.#objects.keys();
+  }
+
+  get state(): WatchState {
+    const versions = new Map([...this.#objects].map(([key, held]) => [key, held.resourceVersion]));
+    return { kind: this.kind, selection: this.#selection(), isFailing: this.#isFailing, versions };
+  }
+
+  /** Tells no change after this resolves. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#run;
+    this.#synced.reject(
+      new ApiError({ status: 0, reason: "Aborted", message: `watching ${this.kind} was stopped` }),
+    );
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      const error = await this.#watchUntilItEnds();
+      if (signal.aborted) return;
+      if (error !== undefined) this.#isFailing = true;
+      this.#countRefusal(error);
+      const retryMs = this.#pauseAfter(error);
+      this.#options.observer?.interrupted?.(this.kind, error, retryMs);
+      await sleep(this.#clock, retryMs, signal);
+    }
+  }
+
+  /** What ended it; `undefined` when the server's time was up after a healthy while. */
+  async #watchUntilItEnds(): Promise<unknown> {
+    try {
+      if (this.#version === undefined && this.#lists()) await this.#list();
+      const startMs = this.#clock.monotonicMs();
+      const progress = await this.#watch();
+      const healthy = progress || this.#clock.monotonicMs() - startMs >= healthyMs;
+      return healthy ? undefined : new BrokenWatch("the watch ended at once");
+    } catch (error) {
+      return error;
+    }
+  }
+
+  #countRefusal(error: unknown): void {
+    const isRefused = error instanceof ApiError && error.status === 403;
+    this.#refusals = isRefused ? this.#refusals + 1 : 0;
+    if (this.#refusals >= refusalsUntilForbidden) this.#forbidden.resolve();
+  }
+
+  #lists(): boolean {
+    return this.#options.name === undefined && this.#options.neverList !== true;
+  }
+
+  #pauseAfter(error: unknown): number {
+    if (error === undefined) {
+      this.#isFailing = false;
+      this.#backoff.reset();
+      return this.#random() * 100;
+    }
+    if (isForgotten(error)) this.#version = undefined;
+    // Being unreachable or busy says nothing about the version, but a stream that breaks at one place again and again does.
+    if (error instanceof BrokenWatch || error instanceof LineTooLong) {
+      this.#breaks += 1;
+      if (this.#breaks >= breaksBeforeRelist) this.#version = undefined;
+    }
+    const askedMs = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    return Math.min(askedMs, longestRetryAfterMs) + this.#backoff.nextMs();
+  }
+
+  async #list(): Promise<void> {
+    const { pageSize = defaultPageSize } = this.#options;
+    const { items, resourceVersion } = await this.#client.listAll(this.kind, {
+      ...this.#selection(),
+      limit: pageSize,
+      ...this.#reading(),
+      keep: (object) => [keyOf(object), this.#hold(this.#trimmed(object))] as const,
+    });
+    this.#options.observer?.listed?.(this.kind, items.length);
+    this.#replaceAll(new Map(items), resourceVersion);
+  }
+
+  /** The store first, then the listeners, so that each sees one consistent state. */
+  #replaceAll(objects: Map<string, Held>, version: string | undefined): void {
+    const changed: string[] = [];
+    for (const key of this.#objects.keys()) {
+      if (!objects.has(key)) changed.push(key);
+    }
+    for (const [key, object] of objects) {
+      if (!isSameState(this.#objects.get(key), object)) changed.push(key);
+    }
+    this.#objects.clear();
+    for (const [key, object] of objects) this.#objects.set(key, object);
+    this.#version = version;
+    this.#isFailing = false;
+    for (const key of changed) this.#tell(key, this.#objects.get(key), undefined, true);
+    this.#synced.resolve();
+  }
+
+  /** True when the watch brought us forward. */
+  async #watch(): Promise<boolean> {
+    const { idleTimeoutMs = 90_000, watchSeconds = 300 } = this.#options;
+    const { signal } = this.#stopping;
+    const stream = await this.#client.openWatch(this.kind, {
+      ...this.#selection(),
+      ...this.#reading(),
+      resourceVersion: this.#version,
+      timeoutSeconds: Math.ceil(watchSeconds * (1 + this.#random())),
+    });
+    const end = () => stream.destroy();
+    signal.addEventListener("abort", end, { once: true });
+    if (signal.aborted) end();
+    const idle = new IdleWatch(this.#clock, idleTimeoutMs, end);
+    try {
+      return await this.#read(idle.listening(stream));
+    } catch (error) {
+      throw idle.expired ? idle.error(this.kind) : error;
+    } finally {
+      idle.stop();
+      signal.removeEventListener("abort", end);
+      stream.destroy();
+    }
+  }
+
+  async #read(stream: AsyncIterable<Buffer>): Promise<boolean> {
+    const about = { path: pathOf(this.kind, this.#selection()), secret: this.kind === "Secret" };
+    if (this.#version === undefined) await this.#beginAnew();
+    let progress = false;
+    for await (const line of linesOf(stream, maxLineBytes)) {
+      if (this.#stopping.signal.aborted) break;
+      if (!this.#take(line, about)) continue;
+      progress = true;
+      this.#isFailing = false;
+      this.#breaks = 0;
+      this.#backoff.reset();
+    }
+    return progress;
+  }
+
+  async #beginAnew(): Promise<void> {
+    if (this.#options.name !== undefined) await this.#readNamed();
+    else this.#replaceAll(new Map(), undefined);
+  }
+
+  /**
+   * One named object is never listed: its watch starts at "now", and a read made after the watch is open cannot miss what
+   * happened before. Events of the past may follow; their versions tell, or the later events of the same stream set them right.
+   */
+  async #readNamed(): Promise<void> {
+    const { namespace, name = "" } = this.#options;
+    const { apiVersion } = resourceOf(this.kind);
+    const ref: Ref = { apiVersion, kind: this.kind, name, ...(namespace !== undefined && { namespace }) };
+    const object = await this.#client.get(ref, this.#reading());
+    const found = new Map<string, Held>();
+    if (object !== undefined) found.set(keyOf(object), this.#hold(this.#trimmed(object)));
+    this.#replaceAll(found, object?.metadata.resourceVersion);
+  }
+
+  /** True when the line was news. */
+  #take(line: string, about: { path: string; secret: boolean }): boolean {
+    const event = parseWatchEvent(line, about);
+    if (event.kind === "error") throw interruption(event.error);
+    const version =
+      event.kind === "bookmark" ? event.resourceVersion : (event.object.metadata.resourceVersion ?? "");
+    if (event.kind === "bookmark") return this.#forward(version);
+    const key = keyOf(event.object);
+    const isNews = this.#forward(version) || this.#isUnknownYet(key, version);
+    if (!isNews) return false;
+    if (event.kind === "gone") {
+      this.#objects.delete(key);
+      this.#tell(key, undefined);
+    } else {
+      const object = this.#trimmed(event.object);
+      const held = this.#hold(object);
+      this.#objects.set(key, held);
+      this.#tell(key, held, object);
+    }
+    return true;
+  }
+
+  /** A watch goes forward only: what is not newer was told before, by this stream or by the list. */
+  #forward(version: string): boolean {
+    if (!isNewer(version, this.#version)) return false;
+    this.#version = version;
+    return true;
+  }
+
+  /** Where nothing is listed, a watch begins with what there is, in the order of names. */
+  #isUnknownYet(key: string, version: string): boolean {
+    if (this.#options.neverList !== true) return false;
+    return isNewer(version, this.#objects.get(key)?.resourceVersion);
+  }
+
+  #tell(...change: Parameters<ChangeListener>): void {
+    for (const listener of this.#listeners) {
+      try {
+        listener(...change);
+      } catch (error) {
+        this.#options.observer?.listenerFailed?.(this.kind, change[0], error);
+      }
+    }
+  }
+
+  #trimmed(object: Manifest): Manifest {
+    const trimmed = { ...object, apiVersion: resourceOf(this.kind).apiVersion, kind: this.kind };
+    if (this.#options.keepManagedFields) return trimmed;
+    const { managedFields, ...metadata } = object.metadata;
+    return { ...trimmed, metadata };
+  }
+
+  #selection(): Selection {
+    const { namespace, labelSelector, fieldSelector, name } = this.#options;
+    const field = name === undefined ? fieldSelector : `metadata.name=${name}`;
+    return {
+      namespace,
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...(field !== undefined && { fieldSelector: field }),
+    };
+  }
+
+  #reading(): { signal: AbortSignal; metadataOnly: boolean } {
+    const metadataOnly = this.#options.metadataOnly === true || this.kind === "Secret";
+    return { signal: this.#stopping.signal, metadataOnly };
+  }
+}
+
+/**
+ * Watches one named object without the right to list. Of a Secret only the metadata is fetched and kept: read its content with
+ * `ClusterClient.get` when a pass needs it.
+ */
+export function watchOne(
+  client: ClusterClient,
+  ref: Ref,
+  options: Omit<ReflectorOptions, "name"> = {},
+): Reflector {
+  const namespace = ref.namespace === undefined ? {} : { namespace: ref.namespace };
+  return new Reflector(client, ref.kind, { ...options, ...namespace, name: ref.name });
+}
+
+/** Notices silence, with one timer however many bytes come. */
+class IdleWatch {
+  readonly #clock: Clock;
+  readonly #limitMs: number;
+  readonly #onExpired: () => void;
+  #seenMs: number;
+  #cancel: () => void;
+  expired = false;
+
+  constructor(clock: Clock, limitMs: number, onExpired: () => void) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+    this.#onExpired = onExpired;
+    this.#seenMs = clock.monotonicMs();
+    this.#cancel = clock.after(limitMs, () => this.#check());
+  }
+
+  async *listening(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+    for await (const chunk of stream) {
+      this.#seenMs = this.#clock.monotonicMs();
+      yield chunk;
+    }
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  error(kind: string): ApiError {
+    const message = `WATCH ${kind}: nothing came for ${this.#limitMs} ms`;
+    return new ApiError({ status: 0, reason: "Timeout", message });
+  }
+
+  #check(): void {
+    const leftMs = this.#seenMs + this.#limitMs - this.#clock.monotonicMs();
+    if (leftMs > 0) {
+      this.#cancel = this.#clock.after(leftMs, () => this.#check());
+      return;
+    }
+    this.expired = true;
+    this.#onExpired();
+  }
+}
+
+/** The server no longer knows our version (compacted), or does not know it yet (restored from a backup). */
+function isForgotten(error: unknown): boolean {
+  if (!(error instanceof ApiError)) return false;
+  return error.status === 410 || error.causes.some(({ reason }) => reason === "ResourceVersionTooLarge");
+}
+
+/** An error event in place of a change. Only those that ask for patience or a list mean that the stream itself was sound. */
+function interruption(error: ApiError): Error {
+  if (isForgotten(error) || error.status === 429 || error.status === 503) return error;
+  return new BrokenWatch(error.message, { cause: error });
+}
+
+function isSameState(known: Held | undefined, object: Held): boolean {
+  return known !== undefined && known.uid === object.uid && known.resourceVersion === object.resourceVersion;
+}
+
+/** Versions of one kind grow (Kubernetes API concepts, "Resource versions"); what is no number is taken as news unless it is the same. */
+function isNewer(version: string, than: string | undefined): boolean {
+  if (than === undefined) return true;
+  const numbers = /^\d+$/;
+  if (!numbers.test(version) || !numbers.test(than)) return version !== than;
+  return version.length === than.length ? version > than : version.length > than.length;
+}

@@ -1,0 +1,197 @@
+import { managedSelector } from "../facts/child-metadata.ts";
+import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
+import { keyOf } from "../facts/object-key.ts";
+import type { ClusterClient } from "./client.ts";
+import { Reflector, type ReflectorObserver, type WatchState, watchOne } from "./reflector.ts";
+
+export interface SecretsOptions {
+  readonly client: ClusterClient;
+  /** Empty: all namespaces. */
+  readonly namespaces: readonly string[];
+  readonly observer: ReflectorObserver;
+}
+
+/** Told the key (`namespace/name`) of a Secret that is not as it was when it was read last, and its metadata; `undefined` when it is gone. */
+type SecretListener = (key: string, secret: Manifest | undefined) => void;
+
+/** What a pass makes of a Secret's content. */
+export interface Finding<T> {
+  readonly fact: T;
+  /** The Secret itself where this call read it, for the pass alone; nobody keeps it. */
+  readonly read: { readonly secret: Manifest | undefined } | undefined;
+}
+
+/** The uid, since a Secret made anew may have any version. */
+type Version = string;
+const absent: Version = "absent";
+const beingRead: Version = "being read";
+
+interface Named {
+  readonly reflector: Reflector;
+  readonly followers: Set<string>;
+}
+
+/**
+ * Secrets are read by name, when a pass needs one that has changed since it was read last; what is kept is what the pass made of
+ * it. Watches of their metadata alone tell that one changed: one watch for each that users name, one for all those that the operator made
+ * itself, which never lists them.
+ */
+export class Secrets {
+  readonly #options: SecretsOptions;
+  readonly #own: Reflector[];
+  readonly #named = new Map<string, Named>();
+  readonly #namedBy = new Map<string, readonly string[]>();
+  /** As the watches tell, or a write of ours; missing where neither did yet. */
+  readonly #versions = new Map<string, Version>();
+  /** Of those that were read: the version whose followers know it, or were told to look. */
+  readonly #told = new Map<string, Version>();
+  /** By key, then by what it is asked for; all of one version. */
+  readonly #facts = new Map<string, { version: Version; uses: Map<string, unknown> }>();
+  readonly #listeners: SecretListener[] = [];
+  #stopped = false;
+
+  constructor(options: SecretsOptions) {
+    this.#options = options;
+    const namespaces = options.namespaces.length > 0 ? options.namespaces : [undefined];
+    this.#own = namespaces.map((namespace) => {
+      const selection = { namespace, labelSelector: managedSelector, neverList: true };
+      const reflector = new Reflector(options.client, "Secret", { ...selection, ...this.#common() });
+      reflector.onChange((key, held) => this.#take(key, held?.object));
+      return reflector;
+    });
+  }
+
+  onChange(listener: SecretListener): void {
+    this.#listeners.push(listener);
+  }
+
+  start(): void {
+    for (const reflector of this.#own) reflector.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#reflectors().map((one) => one.stop()));
+  }
+
+  /** Watches that fail now. */
+  failing(): Reflector[] {
+    return this.#reflectors().filter(({ isFailing }) => isFailing);
+  }
+
+  watches(): WatchState[] {
+    return this.#reflectors().map(({ state }) => state);
+  }
+
+  #reflectors(): Reflector[] {
+    return [...this.#own, ...[...this.#named.values()].map(({ reflector }) => reflector)];
+  }
+
+  /** Watches the named Secrets for as long as `follower` names them. */
+  follow(follower: string, refs: readonly Ref[]): void {
+    if (this.#stopped) return;
+    const keys = refs.map(keyOf);
+    for (const ref of refs) this.#followOne(follower, ref);
+    for (const key of this.#namedBy.get(follower) ?? [])
+      if (!keys.includes(key)) this.#unfollow(follower, key);
+    if (keys.length === 0) this.#namedBy.delete(follower);
+    else this.#namedBy.set(follower, keys);
+  }
+
+  /** Who follows the Secret of this key by its name. */
+  followersOf(key: string): string[] {
+    return [...(this.#named.get(key)?.followers ?? [])];
+  }
+
+  /** What `make` makes of the Secret, for `use`; it is read only where it is not known to be as it was then. */
+  async read<T>(ref: Ref, use: string, make: (secret: Manifest | undefined) => T): Promise<Finding<T>> {
+    const key = keyOf(ref);
+    const known = this.recall(key, use);
+    if (known !== undefined) return { fact: known.fact as T, read: undefined };
+    // what the watch tells from here on may be later than what is read
+    if (!this.#told.has(key)) this.#told.set(key, beingRead);
+    const secret = await this.#options.client.get(ref);
+    const fact = make(secret);
+    const version = versionOf(secret);
+    this.#keep(key, version, use, fact);
+    const before = this.#told.get(key);
+    this.#told.set(key, version);
+    // one who asks first tells all others who share the Secret
+    if (before !== beingRead && before !== version) this.#tell(key, secret);
+    return { fact, read: { secret } };
+  }
+
+  /** What was kept for `use`, while the Secret is known to be as it was then. */
+  recall(key: string, use: string): { readonly fact: unknown } | undefined {
+    const known = this.#facts.get(key);
+    if (known?.version !== this.#versions.get(key) || !known?.uses.has(use)) return undefined;
+    return { fact: known.uses.get(use) };
+  }
+
+  /** Keeps a fact about a Secret that we wrote, or found as we would write it. */
+  keep(secret: Manifest, use: string, fact: unknown): void {
+    const key = keyOf(secret);
+    this.#keep(key, versionOf(secret), use, fact);
+    this.#told.set(key, versionOf(secret));
+  }
+
+  /** Our own Secret of this key is no longer needed. */
+  forget(key: string): void {
+    this.#facts.delete(key);
+    this.#told.delete(key);
+  }
+
+  #keep(key: string, version: Version, use: string, fact: unknown): void {
+    const known = this.#facts.get(key);
+    const uses = known?.version === version ? known.uses : new Map<string, unknown>();
+    this.#facts.set(key, { version, uses: uses.set(use, fact) });
+  }
+
+  #followOne(follower: string, ref: Ref): void {
+    const key = keyOf(ref);
+    const known = this.#named.get(key);
+    if (known !== undefined) {
+      known.followers.add(follower);
+      return;
+    }
+    const reflector = watchOne(this.#options.client, ref, this.#common());
+    this.#named.set(key, { reflector, followers: new Set([follower]) });
+    reflector.onChange((_key, held) => this.#take(key, held?.object));
+    reflector.start();
+  }
+
+  #unfollow(follower: string, key: string): void {
+    const known = this.#named.get(key);
+    known?.followers.delete(follower);
+    if (known === undefined || known.followers.size > 0) return;
+    this.#named.delete(key);
+    this.#versions.delete(key);
+    this.forget(key);
+    // Nothing waits for its end: it tells no change to anybody from now on.
+    void known.reflector.stop();
+  }
+
+  #take(key: string, secret: Manifest | undefined): void {
+    const version = versionOf(secret);
+    // of our own that are gone nothing is kept: they go with their owners
+    if (secret === undefined && !this.#named.has(key)) this.#versions.delete(key);
+    else this.#versions.set(key, version);
+    const before = this.#told.get(key);
+    // nobody has to look again at what nobody has looked at
+    if (before === undefined || before === version) return;
+    this.#told.set(key, version);
+    this.#tell(key, secret);
+  }
+
+  #tell(key: string, secret: Manifest | undefined): void {
+    for (const listener of this.#listeners) listener(key, secret);
+  }
+
+  #common() {
+    return { observer: this.#options.observer };
+  }
+}
+
+function versionOf(secret: Manifest | undefined): Version {
+  return secret === undefined ? absent : `${secret.metadata.uid}/${secret.metadata.resourceVersion}`;
+}

@@ -1,0 +1,23 @@
+import { generatorEnv, env as names } from "../../../config/contract/names.ts";
+import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
+
+type Asked = Pick<TtsModelPoolSpec, "kind" | "engine" | "env">;
+
+/** Whether a vLLM runs in these pods, which has /metrics of its own: where the pool's engine or its variables ask for it. */
+export function runsVllm({ kind, engine, env = [] }: Asked): boolean {
+  if (kind !== "arcana") return false;
+  if (engine) return engine.type === "vllm";
+  return env.some(({ name, value }) => name === names.arcanaGenerator && value === "vllm");
+}
+
+/** What the model container is told of the engine. */
+export function engineVariables({ engine }: Asked): Record<string, string> {
+  if (!engine) return {};
+  const flags = Object.entries(engine.parameters ?? {})
+    .sort(([a], [b]) => (a < b ? -1 : 1)) // the order of the author is not kept by every tool: another one would be another revision
+    .map(([flag, value]) => (value === "" ? `--${flag}` : `--${flag}=${value}`));
+  return {
+    [names.arcanaGenerator]: engine.type,
+    ...(flags.length > 0 && { [generatorEnv.vllmArgs]: flags.join(" ") }),
+  };
+}

@@ -1,0 +1,131 @@
+import { paths, ports } from "../../../config/contract/names.ts";
+import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
+
+/**
+ * What the collector beside a model does, as the OpenTelemetry Collector's contrib distribution understands it: the model's own OTLP
+ * and what /metrics of the pod say go to one backend. Credentials are files and variables of the container; none is in here.
+ */
+
+type Collector = NonNullable<TtsModelPoolSpec["telemetry"]>["collector"];
+type Auth = NonNullable<Collector["auth"]>;
+type Exporter = NonNullable<Collector["exporter"]>;
+type Json = { [name: string]: unknown };
+
+/** Variables of the collector's container that its configuration names. */
+export const collectorEnv = {
+  config: "COLLECTOR_CONFIG",
+  username: "COLLECTOR_USERNAME",
+  password: "COLLECTOR_PASSWORD",
+  clientId: "COLLECTOR_CLIENT_ID",
+  clientSecret: "COLLECTOR_CLIENT_SECRET",
+  header: (index: number) => `COLLECTOR_HEADER_${index}`,
+} as const;
+
+/** Names that entries of Secrets have as files. */
+export const tokenFile = "token";
+export const caFile = "ca.crt";
+
+export interface CollectorWish {
+  readonly kind: TtsModelPoolSpec["kind"];
+  /** Whether a vLLM of its own runs in the pod. */
+  readonly hasVllm: boolean;
+  readonly collector: Collector & { exporter: Exporter };
+  readonly resourceAttributes: Readonly<Record<string, string>>;
+  /** Variables whose values say where it runs, by attribute (`k8s.pod.name: POD_NAME`). */
+  readonly attributesFrom: Readonly<Record<string, string>>;
+}
+
+export function collectorConfig(wish: CollectorWish): Json {
+  const { exporter, auth } = wish.collector;
+  const known = auth && authenticator(auth);
+  const sends = exporter.protocol === "grpc" ? "otlp_grpc" : "otlp_http";
+  const processors = ["memory_limiter", "resource", "batch"];
+  return {
+    extensions: { health_check: { endpoint: `:${ports.collectorHealth}` }, ...known },
+    receivers: { otlp: otlpReceiver, prometheus: prometheusReceiver(wish) },
+    processors: {
+      // within the container's memory limit: what comes too fast is refused, and the model goes on
+      memory_limiter: { check_interval: "1s", limit_percentage: 75, spike_limit_percentage: 20 },
+      resource: { attributes: attributesOf(wish) },
+      batch: { timeout: "5s", send_batch_size: 4096, send_batch_max_size: 4096 },
+    },
+    exporters: { [sends]: exporterOf(exporter, auth, known && Object.keys(known)[0]) },
+    service: {
+      extensions: ["health_check", ...Object.keys(known ?? {})],
+      telemetry: { logs: { encoding: "json" }, metrics: { level: "none" } },
+      pipelines: {
+        metrics: { receivers: ["otlp", "prometheus"], processors, exporters: [sends] },
+        traces: { receivers: ["otlp"], processors, exporters: [sends] },
+      },
+    },
+  };
+}
+
+/** On the pod's own loopback alone: nobody else can send. */
+const otlpReceiver = {
+  protocols: {
+    grpc: { endpoint: `127.0.0.1:${ports.otlpGrpc}` },
+    http: { endpoint: `127.0.0.1:${ports.otlpHttp}` },
+  },
+};
+
+function prometheusReceiver({ kind, hasVllm, collector }: CollectorWish): Json {
+  const job = (name: string, port: number) => ({
+    job_name: name,
+    scrape_interval: `${collector.scrapeIntervalSeconds}s`,
+    static_configs: [{ targets: [`127.0.0.1:${port}`] }],
+  });
+  const jobs = [job(`svc-tts-${kind}`, ports.model)];
+  if (hasVllm) jobs.push(job("vllm", ports.vllm));
+  return { config: { scrape_configs: jobs } };
+}
+
+/** `upsert`: what a metric says of itself, as the address that it was read from, is less than what we know of the pod. */
+function attributesOf({ resourceAttributes, attributesFrom }: CollectorWish): Json[] {
+  const own = Object.entries(attributesFrom).map(([key, name]) => [key, `\${env:${name}}`]);
+  const users = Object.entries(resourceAttributes).map(([key, value]) => [key, literal(value)]);
+  return [...own, ...users].map(([key, value]) => ({ key, value, action: "upsert" }));
+}
+
+/** The collector takes `$` for the start of a reference. */
+function literal(text: string): string {
+  return text.replaceAll("$", "$$$$");
+}
+
+/** A variable that is not set leaves a collector that is refused by its backend, not one that does not start. */
+function variable(name: string): string {
+  return `\${env:${name}:-missing}`;
+}
+
+function authenticator({ bearer, basic, oauth2 }: Auth): Json | undefined {
+  if (bearer) return { bearertokenauth: { filename: `${paths.telemetryAuth}/${tokenFile}` } };
+  if (basic) {
+    const username = variable(collectorEnv.username);
+    return {
+      "basicauth/client": { client_auth: { username, password: variable(collectorEnv.password) } },
+    };
+  }
+  if (!oauth2) return undefined;
+  return {
+    oauth2client: {
+      client_id: variable(collectorEnv.clientId),
+      client_secret: variable(collectorEnv.clientSecret),
+      grant_type: "client_credentials",
+      token_url: literal(oauth2.tokenUrl),
+      scopes: oauth2.scopes.map(literal),
+      timeout: "10s",
+    },
+  };
+}
+
+function exporterOf(exporter: Exporter, auth: Auth | undefined, authenticator: string | undefined): Json {
+  const { endpoint, compression, caSecretRef } = exporter;
+  const headers = auth?.headers?.map(({ name }, index) => [name, variable(collectorEnv.header(index))]);
+  return {
+    endpoint: literal(endpoint),
+    compression,
+    ...(caSecretRef && { tls: { ca_file: `${paths.telemetryCa}/${caFile}` } }),
+    ...(authenticator && { auth: { authenticator } }),
+    ...(headers && { headers: Object.fromEntries(headers) }),
+  };
+}

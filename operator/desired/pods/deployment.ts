@@ -1,0 +1,366 @@
+import { children, env, jwksKey, labels, paths, ports, requests } from "../../../config/contract/names.ts";
+import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
+import { TtsModelPoolSpecSchema } from "../../../crds/tts-model-pool.ts";
+import { withoutDefaults } from "../../../crds/without-defaults.ts";
+import {
+  type Child,
+  childLabels,
+  childMetadata,
+  type Owner,
+  poolLabels,
+  restartOf,
+} from "../../facts/child-metadata.ts";
+import { durationSeconds } from "../../facts/duration.ts";
+import type {
+  V1Container,
+  V1Deployment,
+  V1DeploymentStrategy,
+  V1EnvVar,
+  V1PodSpec,
+  V1PodTemplateSpec,
+} from "../../facts/kubernetes-object.ts";
+import type { Deployment, Grant, TtsDeployment, TtsModelPool } from "../../facts/observed.ts";
+import type { ServerImage } from "../../facts/settings.ts";
+import { hasOneWriter, keyMounts, keyVariables } from "./api-keys.ts";
+import { engineVariables, runsVllm } from "./arcana-engine.ts";
+import { cacheMounts, cacheVariables, fetchers } from "./model-cache.ts";
+import { choosePin, type Fresh, hashOf, type Pin, pinAnnotations } from "./pinned-template.ts";
+import { placement, priority, resourcesOf, sharedMemoryMounts, spread } from "./placement.ts";
+import {
+  apiPorts,
+  containerSecurity,
+  drainHook,
+  httpProbe,
+  livenessProbe,
+  type Mounted,
+  modelPorts,
+  mountsOf,
+  podSecurity,
+  secretMount,
+  temporaryMount,
+  terminationSeconds,
+  tokenMount,
+  variables,
+  volumesOf,
+} from "./pod.ts";
+import { overridden, parseOverride } from "./pod-template.ts";
+import { limitMounts, limitVariables } from "./rate-limit.ts";
+import { collectorMounts, collectorSidecar, telemetryVariables } from "./telemetry.ts";
+
+type DeploymentChild = Child<{ spec: NonNullable<V1Deployment["spec"]> }>;
+
+export function apiSelector(owner: TtsDeployment): Record<string, string> {
+  return { [labels.deployment]: owner.metadata.name, [labels.component]: "api" };
+}
+
+export function modelSelector(owner: TtsModelPool): Record<string, string> {
+  return { [labels.deployment]: owner.spec.deployment, [labels.pool]: owner.spec.pool };
+}
+
+/**
+ * `undefined` when there is none yet and the license does not let it start.
+ * @throws InvalidPatch when the user's `podTemplate` cannot be merged
+ */
+export function apiDeployment(
+  owner: TtsDeployment,
+  live: Deployment | undefined,
+  grant: Grant,
+  server: ServerImage,
+): DeploymentChild | undefined {
+  if (grant.held && live === undefined) return undefined;
+  return workload(owner, {
+    name: children.apiDeployment(owner.metadata.name),
+    component: "api",
+    labels: {},
+    selector: apiSelector(owner),
+    pin: choosePin(freshApi(owner, server), live, grant.held),
+    replicas: grant.replicas,
+    progressDeadlineSeconds: 600,
+    strategy: hasOneWriter(owner.spec.api)
+      ? { type: "Recreate" }
+      : rolling({ maxSurge: 1, maxUnavailable: 0 }),
+  });
+}
+
+/** What decides how the pods of a pool are replaced. */
+export interface ModelRollout {
+  readonly stable: Pin | undefined;
+  readonly replicas: number;
+  readonly maxUnavailable: number | string;
+}
+
+/** `undefined` while it may not start. */
+export function modelDeployment(
+  owner: TtsModelPool,
+  { stable, replicas, maxUnavailable }: ModelRollout,
+): DeploymentChild | undefined {
+  const { progressDeadlineSeconds, maxSurge } = owner.spec.rollout;
+  if (stable === undefined) return undefined;
+  return workload(owner, {
+    name: owner.metadata.name,
+    component: "model",
+    labels: poolLabels(owner),
+    selector: modelSelector(owner),
+    pin: stable,
+    replicas,
+    progressDeadlineSeconds,
+    strategy: rolling({ maxSurge, maxUnavailable }),
+  });
+}
+
+/** @throws InvalidPatch from `render`, when the user's `podTemplate` cannot be merged */
+export function freshModel(owner: TtsModelPool, server: ServerImage): Fresh {
+  return {
+    specHash: modelSettings(owner),
+    render: () =>
+      restarted(overridden(modelTemplate(owner, server), parseOverride(owner.spec.podTemplate)), owner),
+  };
+}
+
+/** As {@link freshModel}, for the API tier. */
+export function freshApi(owner: TtsDeployment, server: ServerImage): Fresh {
+  return {
+    specHash: apiSettings(owner),
+    render: () => restarted(overridden(apiTemplate(owner, server), owner.spec.api.podTemplate), owner),
+  };
+}
+
+/** As `kubectl rollout restart` does: an annotation that is new makes the pods new. */
+function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec {
+  const restart = restartOf(owner);
+  if (restart === undefined) return template;
+  const annotations = { ...template.metadata?.annotations, [requests.restart]: restart };
+  return { ...template, metadata: { ...template.metadata, annotations } };
+}
+
+/** Hash of what the pods are made from; their number, the way they are replaced and the routing table are no part of it. */
+export function apiSettings(owner: TtsDeployment): string {
+  const { spec } = owner;
+  const { api, license, imagePullSecrets, availability } = spec;
+  const { replicas, scaling, service, route, ...settings } = api;
+  const { topologySpread } = availability;
+  const spreading = topologySpread && { availability: { topologySpread } };
+  const wish = { api: settings, license, imagePullSecrets, ...spreading };
+  return settingsHash(owner, withoutDefaults(TtsDeploymentSpecSchema, wish));
+}
+
+/** Hash of all that a pool is asked to be but the number of its pods, and who decides it. */
+export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
+  const { replicas, scaling, ...settings } = spec;
+  return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
+}
+
+/** As {@link apiSettings}, for one pool. */
+export function modelSettings(owner: TtsModelPool): string {
+  const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = owner.spec;
+  return settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));
+}
+
+function settingsHash(owner: Owner, settings: unknown): string {
+  const restart = restartOf(owner);
+  return hashOf(restart === undefined ? settings : { settings, restart });
+}
+
+interface WorkloadParts {
+  name: string;
+  component: "api" | "model";
+  labels: Record<string, string>;
+  selector: Record<string, string>;
+  pin: Pin;
+  replicas: number;
+  progressDeadlineSeconds: number;
+  strategy: V1DeploymentStrategy;
+}
+
+function rolling(rollingUpdate: {
+  maxSurge: number | string;
+  maxUnavailable: number | string;
+}): V1DeploymentStrategy {
+  return { type: "RollingUpdate", rollingUpdate };
+}
+
+function workload(owner: Owner, parts: WorkloadParts): DeploymentChild {
+  const { pin, replicas, strategy, progressDeadlineSeconds } = parts;
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: childMetadata(owner, parts.name, parts.component, {
+      labels: parts.labels,
+      annotations: pinAnnotations(pin),
+    }),
+    spec: {
+      replicas,
+      revisionHistoryLimit: 5,
+      progressDeadlineSeconds,
+      selector: { matchLabels: parts.selector },
+      strategy,
+      template: pin.template,
+    },
+  };
+}
+
+/** A minute: a restart cuts every stream of the pod, and one that starves on a busy node is silent for half of that. */
+const apiLiveness = { periodSeconds: 10, failureThreshold: 6, timeoutSeconds: 5 };
+
+function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSpec {
+  const { api, imagePullSecrets } = owner.spec;
+  const mounted = apiMounts(owner);
+  const container: V1Container = {
+    name: "api",
+    ...imageOf(api.image, server),
+    args: ["api"],
+    ports: apiPorts,
+    env: variables(apiVariables(owner)),
+    resources: resourcesOf(api.resources),
+    ...mountsOf(mounted),
+    startupProbe: httpProbe("/livez", { periodSeconds: 1, failureThreshold: 120, timeoutSeconds: 2 }),
+    readinessProbe: httpProbe("/ready", { periodSeconds: 3, failureThreshold: 2, timeoutSeconds: 3 }),
+    livenessProbe: livenessProbe("/livez", apiLiveness),
+    ...drainHook(api.drain),
+    ...containerSecurity,
+  };
+  return {
+    metadata: { labels: childLabels(owner, "api") },
+    spec: {
+      serviceAccountName: children.apiServiceAccount(owner.metadata.name),
+      automountServiceAccountToken: true,
+      ...podSecurity(server),
+      ...priority(api.priorityClassName),
+      ...spread(owner.spec.availability.topologySpread, apiSelector(owner)),
+      ...podOf(container, mounted, terminationSeconds(api.drain), imagePullSecrets),
+    },
+  };
+}
+
+function apiVariables({ metadata, spec }: TtsDeployment): Record<string, string> {
+  return {
+    [env.port]: String(ports.api),
+    [env.routingConfigMap]: children.routing(metadata.name),
+    [env.tokenDir]: paths.token,
+    [env.licenseFile]: `${paths.license}/${spec.license.secretRef.key}`,
+    [env.licenseKeysFile]: `${paths.licenseKeys}/${jwksKey}`,
+    [env.licenseGraceSeconds]: String(durationSeconds(spec.license.gracePeriod)),
+    ...(spec.license.endpoint !== undefined && {
+      [env.licenseEndpoint]: spec.license.endpoint,
+      [env.licenseCheckSeconds]: String(durationSeconds(spec.license.checkInterval)),
+    }),
+    ...keyVariables(spec.api),
+    ...limitVariables(metadata, spec.api.rateLimit),
+    ...(spec.api.trustedProxies && { [env.trustedProxies]: spec.api.trustedProxies.join(",") }),
+    [env.drainSeconds]: String(spec.api.drain.maxStreamSeconds),
+  };
+}
+
+/** License and keys are optional to the kubelet: a Secret that vanished must not keep a pod from starting again. */
+function apiMounts({ metadata, spec }: TtsDeployment): Mounted[] {
+  const { name: license, key } = spec.license.secretRef;
+  const routing = children.routing(metadata.name);
+  return [
+    tokenMount(children.token(metadata.name)),
+    secretMount("license", paths.license, {
+      secretName: license,
+      optional: true,
+      items: [{ key, path: key }],
+    }),
+    {
+      volume: {
+        name: "license-keys",
+        configMap: { name: routing, items: [{ key: jwksKey, path: jwksKey }] },
+      },
+      mount: { name: "license-keys", mountPath: paths.licenseKeys, readOnly: true },
+    },
+    ...keyMounts(spec.api),
+    ...limitMounts(spec.api.rateLimit),
+    temporaryMount,
+  ];
+}
+
+/** The routes that the specification (4.6) gives the tiers for liveness. */
+const livenessPaths = { mist: "/ping", arcana: "/readyz" } as const;
+
+function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateSpec {
+  const { kind, deployment, drain, probes, accelerator, imagePullSecrets, env: more } = owner.spec;
+  const { cache, telemetry } = owner.spec;
+  const own = variables(modelVariables(owner)).concat(telemetryVariables(owner.spec));
+  const users = (more ?? []) as V1EnvVar[];
+  const mounted = [
+    tokenMount(children.token(deployment)),
+    temporaryMount,
+    ...sharedMemoryMounts(owner.spec),
+    ...cacheMounts(cache),
+  ];
+  const alive = livenessPaths[kind];
+  const container: V1Container = {
+    name: kind,
+    ...imageOf(owner.spec.image, server),
+    args: [kind],
+    ports: modelPorts(runsVllm(owner.spec)),
+    env: [...own.filter(({ name }) => !users.some((theirs) => theirs.name === name)), ...users],
+    resources: resourcesOf(owner.spec.resources, accelerator),
+    ...mountsOf(mounted),
+    startupProbe: httpProbe(alive, probes.startup),
+    readinessProbe: httpProbe("/ready", probes.readiness),
+    livenessProbe: livenessProbe(alive, probes.liveness),
+    ...drainHook(drain),
+    ...containerSecurity,
+  };
+  return {
+    metadata: { labels: { ...childLabels(owner, "model"), ...poolLabels(owner) } },
+    spec: {
+      serviceAccountName: children.modelServiceAccount(deployment),
+      automountServiceAccountToken: false,
+      ...podSecurity(server),
+      ...placement(accelerator),
+      ...priority(owner.spec.priorityClassName),
+      ...spread(owner.spec.topologySpread, modelSelector(owner)),
+      ...initContainers([
+        ...fetchers(cache, imageOf(undefined, server)),
+        ...collectorSidecar(owner.spec, server.collectorImage),
+      ]),
+      ...podOf(
+        container,
+        [...mounted, ...collectorMounts(telemetry)],
+        terminationSeconds(drain),
+        imagePullSecrets,
+      ),
+    },
+  };
+}
+
+function initContainers(list: V1Container[]): Pick<V1PodSpec, "initContainers"> {
+  return list.length > 0 ? { initContainers: list } : {};
+}
+
+function modelVariables({ spec }: TtsModelPool): Record<string, string> {
+  return {
+    [env.port]: String(ports.model),
+    [env.tokenDir]: paths.token,
+    [env.maxConcurrentStreams]: String(spec.maxConcurrentStreams),
+    [env.drainSeconds]: String(spec.drain.maxStreamSeconds),
+    ...cacheVariables(spec.cache),
+    ...engineVariables(spec),
+  };
+}
+
+function imageOf(
+  image: string | undefined,
+  server: ServerImage,
+): Pick<V1Container, "image" | "imagePullPolicy"> {
+  if (image !== undefined) return { image };
+  return { image: server.image, ...(server.pullPolicy && { imagePullPolicy: server.pullPolicy }) };
+}
+
+function podOf(
+  container: V1Container,
+  mounted: readonly Mounted[],
+  terminationGracePeriodSeconds: number,
+  imagePullSecrets: TtsDeployment["spec"]["imagePullSecrets"],
+): V1PodSpec {
+  return {
+    enableServiceLinks: false,
+    terminationGracePeriodSeconds,
+    ...(imagePullSecrets && { imagePullSecrets }),
+    containers: [container],
+    ...volumesOf(mounted),
+  };
+}

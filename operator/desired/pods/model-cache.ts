@@ -1,0 +1,72 @@
+import { env, paths } from "../../../config/contract/names.ts";
+import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
+import type { V1Container, V1Volume } from "../../facts/kubernetes-object.ts";
+import { containerSecurity, type Mounted } from "./pod.ts";
+
+/** Model files: the volume that holds them, and the init containers that fetch them, so that a pod is warm before it is ready. */
+
+type Cache = TtsModelPoolSpec["cache"];
+type Source = NonNullable<NonNullable<Cache>["sources"]>[number];
+
+const volumeName = "models";
+/** `svc-tts fetch` reads and writes; it keeps nothing. */
+const fetchResources = { requests: { cpu: "100m", memory: "128Mi" } };
+export const fetchContainerPrefix = "fetch-";
+
+export function cacheMounts(cache: Cache): Mounted[] {
+  if (cache === undefined) return [];
+  return [{ volume: volumeOf(cache), mount: { name: volumeName, mountPath: paths.models, readOnly: true } }];
+}
+
+function volumeOf({ imageVolume, persistentVolumeClaim, emptyDir }: NonNullable<Cache>): V1Volume {
+  const name = volumeName;
+  if (imageVolume) return { name, image: imageVolume };
+  if (persistentVolumeClaim) return { name, persistentVolumeClaim };
+  return { name, emptyDir: emptyDir ?? {} };
+}
+
+export function cacheVariables(cache: Cache): Record<string, string> {
+  return cache === undefined ? {} : { [env.voicesDir]: paths.models };
+}
+
+/** One after the other: each container's log and restarts speak of its own source. */
+export function fetchers(cache: Cache, image: Pick<V1Container, "image" | "imagePullPolicy">): V1Container[] {
+  return (cache?.sources ?? []).map((source, index) => fetcher(source, index, image));
+}
+
+function fetcher(
+  { secretRef, ...source }: Source,
+  index: number,
+  image: Pick<V1Container, "image" | "imagePullPolicy">,
+): V1Container {
+  return {
+    name: `${fetchContainerPrefix}${index}`,
+    ...image,
+    args: ["fetch", "--into", paths.models, ...argumentsOf(source)],
+    ...(secretRef && { envFrom: [{ secretRef }] }),
+    resources: fetchResources,
+    volumeMounts: [{ name: volumeName, mountPath: paths.models }],
+    // its last word is the reason that the status tells
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    ...containerSecurity,
+  };
+}
+
+function argumentsOf({ url, path, sha256, endpoint }: Omit<Source, "secretRef">): string[] {
+  const flags = { source: url, path, sha256, endpoint };
+  return Object.entries(flags).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
+}
+
+/** Ports that fetching needs, beside DNS. */
+export function fetchPorts(caches: readonly Cache[]): number[] {
+  const sources = caches.flatMap((cache) => cache?.sources ?? []);
+  // a registry's tokens and a repository's files may come from other hosts, by HTTPS
+  return sources.flatMap(({ url, endpoint }) => [443, portOf(endpoint ?? url)]);
+}
+
+/** The port that a URL leads to. */
+export function portOf(url: string): number {
+  const [, scheme, port] = /^(\w+):\/\/[^/]*?(?::(\d+))?(?:\/|$)/.exec(url) ?? [];
+  if (port !== undefined) return Number(port);
+  return scheme === "http" ? 80 : 443;
+}

@@ -1,0 +1,100 @@
+import { createHash } from "node:crypto";
+import { api, labels } from "../../../config/contract/names.ts";
+import type { Manifest, V1PodTemplateSpec } from "../../facts/kubernetes-object.ts";
+import type { Deployment } from "../../facts/observed.ts";
+
+/**
+ * A pod template is rendered once for each change of the user's settings and then kept with its Deployment, so that a newer
+ * operator, which would render it a little differently or with a newer image, rolls nothing by itself.
+ */
+export interface Pin {
+  /** Hash of the settings that it was rendered from. */
+  readonly specHash: string;
+  /** Hash of the template itself: names it in the status, and tells whether somebody tampered with it. */
+  readonly revision: string;
+  readonly template: V1PodTemplateSpec;
+}
+
+const annotations = {
+  specHash: `${api.group}/spec-hash`,
+  revision: `${api.group}/revision`,
+  template: `${api.group}/pod-template`,
+} as const;
+
+/** What a template would be rendered from, and how. */
+export interface Fresh {
+  readonly specHash: string;
+  readonly render: () => V1PodTemplateSpec;
+}
+
+/** The live pin while its settings are unchanged, and whatever they are while rollouts are held. */
+export function choosePin(fresh: Fresh, live: Manifest | undefined, held: boolean): Pin {
+  const pinned = readPin(live);
+  return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : renderPin(fresh);
+}
+
+/** Its pods carry the revision as a label. */
+export function renderPin({ specHash, render }: Fresh): Pin {
+  const plain = render();
+  const revision = hashOf(plain);
+  const marks = { ...plain.metadata?.labels, [labels.revision]: revision };
+  return { specHash, revision, template: { ...plain, metadata: { ...plain.metadata, labels: marks } } };
+}
+
+/** Whether this operator would render the pods otherwise than the one that did, from the same settings. */
+export function isOutdated(fresh: Fresh, live: Manifest | undefined): boolean {
+  const pinned = readPin(live);
+  return pinned?.specHash === fresh.specHash && pinned.revision !== hashOf(fresh.render());
+}
+
+export function pinAnnotations({ specHash, revision, template }: Pin): Record<string, string> {
+  return {
+    [annotations.specHash]: specHash,
+    [annotations.revision]: revision,
+    [annotations.template]: JSON.stringify(template),
+  };
+}
+
+export function revisionOf(deployment: Deployment | undefined): string | undefined {
+  return deployment?.metadata.annotations?.[annotations.revision];
+}
+
+/** Whether the pods' settings are those that hash to `specHash`. */
+export function isRenderedFrom(deployment: Deployment, specHash: string): boolean {
+  return deployment.metadata.annotations?.[annotations.specHash] === specHash;
+}
+
+/** What was pinned with this object; `undefined` where nothing was, or somebody tampered with it. */
+export function readPin(live: Manifest | undefined): Pin | undefined {
+  const found = live?.metadata.annotations ?? {};
+  const specHash = found[annotations.specHash];
+  const revision = found[annotations.revision];
+  const template = parse(found[annotations.template]);
+  if (specHash === undefined || revision === undefined || template === undefined) return undefined;
+  return hashOf(unmarked(template)) === revision ? { specHash, revision, template } : undefined;
+}
+
+/** Operators before this one did not mark pods. */
+function unmarked({ metadata, ...template }: V1PodTemplateSpec): V1PodTemplateSpec {
+  const { [labels.revision]: _, ...others } = metadata?.labels ?? {};
+  return { ...template, metadata: { ...metadata, labels: others } };
+}
+
+function parse(text: string | undefined): V1PodTemplateSpec | undefined {
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as V1PodTemplateSpec);
+  } catch {
+    // Somebody edited the annotation: it is rendered anew.
+    return undefined;
+  }
+}
+
+/** Ten hexadecimal digits of a SHA-256, the same for the same value whatever the order of its keys. */
+export function hashOf(value: unknown): string {
+  return createHash("sha256").update(JSON.stringify(value, sortedKeys)).digest("hex").slice(0, 10);
+}
+
+function sortedKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,137 @@
+import { isDeepStrictEqual } from "node:util";
+import { env, paths } from "../../../config/contract/names.ts";
+import { reservedVariables } from "../../../crds/fields.ts";
+import type { V1Container, V1PodTemplateSpec } from "../../facts/kubernetes-object.ts";
+import { InvalidPatch, type Json, type MergeSchema, strategicMerge } from "./strategic-merge.ts";
+
+/** The user's last word on a pod template. */
+
+const container: MergeSchema = {
+  lists: {
+    env: { key: "name" },
+    ports: { key: "containerPort" },
+    volumeMounts: { key: "mountPath" },
+    volumeDevices: { key: "devicePath" },
+  },
+};
+
+/** Merge keys as the Kubernetes API has them (`patchMergeKey` in core/v1); what is not named is replaced as a whole. */
+const podTemplate: MergeSchema = {
+  maps: {
+    spec: {
+      lists: {
+        containers: { key: "name", items: container },
+        initContainers: { key: "name", items: container },
+        volumes: { key: "name" },
+        imagePullSecrets: { key: "name" },
+        hostAliases: { key: "ip" },
+        topologySpreadConstraints: { key: "topologyKey" },
+        schedulingGates: { key: "name" },
+        resourceClaims: { key: "name" },
+      },
+    },
+  },
+};
+
+/** A pool carries its override as JSON. @throws InvalidPatch when somebody spoilt it */
+export function parseOverride(text: string | undefined): Json | undefined {
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as Json);
+  } catch (cause) {
+    throw new InvalidPatch("podTemplate of the pool is no JSON", { cause });
+  }
+}
+
+/** @throws InvalidPatch with a sentence for the user */
+export function overridden(template: V1PodTemplateSpec, override: Json | undefined): V1PodTemplateSpec {
+  if (override === undefined) return template;
+  refuseDevices(override);
+  const main = template.spec?.containers[0]?.name;
+  const merged = strategicMerge(template as Json, override, podTemplate, "podTemplate") as V1PodTemplateSpec;
+  if (!merged.spec?.containers?.some(({ name }) => name === main)) {
+    throw new InvalidPatch(`podTemplate.spec.containers must keep the container ${main}`);
+  }
+  assertOwnVariables(template, merged);
+  assertLicenseKeys(template, merged);
+  // containers that are added come first, and this is the one whose log people ask for
+  const annotations = {
+    "kubectl.kubernetes.io/default-container": String(main),
+    ...merged.metadata?.annotations,
+  };
+  return { ...merged, metadata: { ...merged.metadata, annotations } };
+}
+
+/** Where a pod runs: nothing is judged by it. */
+const freeVariables = new Set<string>([env.namespace, env.podName]);
+
+/** As `env` refuses them, and those of the API container that its license is judged by. */
+const keptVariables = [
+  ...reservedVariables.filter((name) => !freeVariables.has(name)),
+  ...[env.routingConfigMap, env.licenseFile, env.licenseKeysFile, env.licenseGraceSeconds],
+  ...[env.licenseEndpoint, env.licenseCheckSeconds],
+];
+
+/** Of the two templates, the container that the operator makes. */
+function ownContainers(before: V1PodTemplateSpec, after: V1PodTemplateSpec): [V1Container, V1Container] {
+  const own = before.spec?.containers[0] ?? { name: "" };
+  return [own, after.spec?.containers.find(({ name }) => name === own.name) ?? own];
+}
+
+/** A limit of the license, such as the streams of a pod, must not be lifted inside the pod. */
+function assertOwnVariables(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
+  const [own, merged] = ownContainers(before, after);
+  for (const { name, ...value } of own.env ?? []) {
+    if (!keptVariables.includes(name)) continue;
+    const given = merged.env?.filter((variable) => variable.name === name) ?? [];
+    if (given.length === 1 && isDeepStrictEqual(given[0], { name, ...value })) continue;
+    throw new InvalidPatch(
+      `podTemplate.spec.containers[${own.name}].env must leave ${name} as the operator sets it; use the field for it, as maxConcurrentStreams, drain or license`,
+    );
+  }
+}
+
+/** An API pod would judge its license by other keys. */
+function assertLicenseKeys(before: V1PodTemplateSpec, after: V1PodTemplateSpec): void {
+  const [own, merged] = ownContainers(before, after);
+  const mount = own.volumeMounts?.find(({ mountPath }) => mountPath === paths.licenseKeys);
+  if (mount === undefined) return;
+  const isWithin = ({ mountPath }: { mountPath: string }) =>
+    `${mountPath}/`.startsWith(`${paths.licenseKeys}/`);
+  const volumeIn = ({ spec }: V1PodTemplateSpec) => spec?.volumes?.find(({ name }) => name === mount.name);
+  if (
+    isDeepStrictEqual(merged.volumeMounts?.filter(isWithin), [mount]) &&
+    isDeepStrictEqual(volumeIn(after), volumeIn(before))
+  )
+    return;
+  throw new InvalidPatch(
+    `podTemplate must leave volume ${mount.name} and its mount ${paths.licenseKeys} as the operator sets them: licenses are judged by the keys in it`,
+  );
+}
+
+type Resources = Record<string, Record<string, unknown>>;
+type Container = { name?: string; resources?: Resources };
+const notCounted = /^(cpu|memory|ephemeral-storage|hugepages-.*)$/;
+
+/** Devices asked for here would be counted by no license. */
+function refuseDevices(override: Json): void {
+  const spec = (override.spec ?? {}) as { [list: string]: unknown };
+  for (const list of ["containers", "initContainers"]) {
+    for (const { name, resources = {} } of asList<Container>(spec[list])) {
+      const asked = [resources.limits, resources.requests].flatMap((map) => Object.keys(map ?? {}));
+      const device = asked.find((resource) => !notCounted.test(resource));
+      if (device === undefined && resources.claims === undefined) continue;
+      throw new InvalidPatch(
+        `podTemplate.spec.${list}[${name}].resources asks for ${device ?? "a claim"}: ask for devices by accelerator, where the license counts them`,
+      );
+    }
+  }
+  if (spec.resourceClaims !== undefined) {
+    throw new InvalidPatch(
+      "podTemplate.spec.resourceClaims is set: claim devices by accelerator.claimTemplateName, where the license counts them",
+    );
+  }
+}
+
+function asList<T>(value: unknown): T[] {
+  return Array.isArray(value) ? value : [];
+}

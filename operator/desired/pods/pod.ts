@@ -1,0 +1,120 @@
+import { env, paths, ports } from "../../../config/contract/names.ts";
+import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
+import type {
+  V1Container,
+  V1EnvVar,
+  V1PodSpec,
+  V1Probe,
+  V1Volume,
+  V1VolumeMount,
+} from "../../facts/kubernetes-object.ts";
+
+/** What API pods and model pods have in common: Pod Security `restricted`, drain, mounts. */
+
+/** Numeric user of the image; `runAsNonRoot` cannot check a name. */
+const user = 65532;
+/** Time to end after the last stream: sockets closed, logs written. */
+const marginSeconds = 15;
+
+/** @param fixedUserIds false where the cluster assigns them and refuses others, as OpenShift does (its SCC `restricted-v2`) */
+export function podSecurity({ fixedUserIds = true }: { readonly fixedUserIds?: boolean }) {
+  return {
+    securityContext: {
+      runAsNonRoot: true,
+      ...(fixedUserIds && { runAsUser: user, runAsGroup: user, fsGroup: user }),
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+  } satisfies Partial<V1PodSpec>;
+}
+
+export const containerSecurity = {
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ["ALL"] },
+  },
+} satisfies Partial<V1Container>;
+
+type Drain = TtsModelPoolSpec["drain"];
+
+/**
+ * Endpoint removal runs beside preStop, not before it: the pod sleeps and still serves until load balancers have forgotten it,
+ * is told to stop, and then has the whole stream time.
+ */
+export function terminationSeconds({ endpointDelaySeconds, maxStreamSeconds }: Drain): number {
+  return endpointDelaySeconds + maxStreamSeconds + marginSeconds;
+}
+
+export function drainHook({ endpointDelaySeconds }: Drain) {
+  return {
+    lifecycle: { preStop: { sleep: { seconds: endpointDelaySeconds } } },
+  } satisfies Partial<V1Container>;
+}
+
+/** By name, as the API server keeps no order for them and a stable order makes a stable revision. */
+export function variables(values: Record<string, string>): V1EnvVar[] {
+  return [...Object.entries(values).map(([name, value]) => ({ name, value })), ...whereVariables];
+}
+
+/** Where a pod runs. */
+export const whereVariables: V1EnvVar[] = [
+  { name: env.namespace, valueFrom: { fieldRef: { fieldPath: "metadata.namespace" } } },
+  { name: env.podName, valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
+];
+
+export interface Mounted {
+  readonly volume: V1Volume;
+  readonly mount: V1VolumeMount;
+}
+
+/** Readable by the pod's group alone. */
+const secretMode = 0o440;
+
+export function secretMount(
+  name: string,
+  mountPath: string,
+  secret: { secretName: string; optional?: boolean; items?: { key: string; path: string }[] },
+): Mounted {
+  return {
+    volume: { name, secret: { ...secret, defaultMode: secretMode } },
+    mount: { name, mountPath, readOnly: true },
+  };
+}
+
+export function tokenMount(secretName: string): Mounted {
+  return secretMount("token", paths.token, { secretName });
+}
+
+export const temporaryMount: Mounted = {
+  volume: { name: "tmp", emptyDir: { sizeLimit: "1Gi" } },
+  mount: { name: "tmp", mountPath: "/tmp" },
+};
+
+export function volumesOf(mounted: readonly Mounted[]) {
+  return { volumes: mounted.map(({ volume }) => volume) };
+}
+
+export function mountsOf(mounted: readonly Mounted[]) {
+  return { volumeMounts: mounted.map(({ mount }) => mount) };
+}
+
+export function httpProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Probe {
+  return { httpGet: { path, port: "http", scheme: "HTTP" }, ...timing };
+}
+
+/** A container that hangs has no stream left to finish, so it is not given the time of a drain. */
+const hungSeconds = 10;
+
+export function livenessProbe(path: string, timing: Omit<V1Probe, "httpGet">): V1Probe {
+  return { ...httpProbe(path, timing), terminationGracePeriodSeconds: hungSeconds };
+}
+
+/** vLLM's /metrics in a pod that runs it. */
+export const vllmPortName = "vllm";
+
+export const apiPorts = [{ name: "http", containerPort: ports.api, protocol: "TCP" }];
+
+export function modelPorts(hasVllm: boolean): NonNullable<V1Container["ports"]> {
+  const http = { name: "http", containerPort: ports.model, protocol: "TCP" };
+  return hasVllm ? [http, { name: vllmPortName, containerPort: ports.vllm, protocol: "TCP" }] : [http];
+}

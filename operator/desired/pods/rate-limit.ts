@@ -1,0 +1,56 @@
+import { env, paths } from "../../../config/contract/names.ts";
+import type { TtsDeployment } from "../../facts/observed.ts";
+import { type Mounted, secretMount } from "./pod.ts";
+
+/** What one key may ask of the API tier, and where its pods share their counts. */
+
+type RateLimit = TtsDeployment["spec"]["api"]["rateLimit"];
+
+const passwordFile = "password";
+const caFile = "ca.crt";
+
+/** Deployments that share one Valkey keep their counts apart by their names. */
+export function limitVariables(
+  { namespace, name }: TtsDeployment["metadata"],
+  limit: RateLimit,
+): Record<string, string> {
+  const { requestsPerMinute, streams, valkey } = limit ?? {};
+  return {
+    ...(requestsPerMinute !== undefined && { [env.keyRequestsPerMinute]: String(requestsPerMinute) }),
+    ...(streams !== undefined && { [env.keyStreams]: String(streams) }),
+    ...(valkey && {
+      [env.valkeyUrl]: valkey.url,
+      [env.valkeyPrefix]: `svc-tts:${namespace}/${name}:`,
+      ...(valkey.secretRef && { [env.valkeyPasswordFile]: `${paths.valkey}/${passwordFile}` }),
+      ...(valkey.caSecretRef && { [env.valkeyCaFile]: `${paths.valkeyCa}/${caFile}` }),
+    }),
+  };
+}
+
+/** Optional to the kubelet: without its password the API pods count each for itself, which is better than not at all. */
+export function limitMounts(limit: RateLimit): Mounted[] {
+  const { secretRef, caSecretRef } = limit?.valkey ?? {};
+  return [
+    ...(secretRef ? [mount("valkey", paths.valkey, secretRef, passwordFile)] : []),
+    ...(caSecretRef ? [mount("valkey-ca", paths.valkeyCa, caSecretRef, caFile)] : []),
+  ];
+}
+
+function mount(
+  volume: string,
+  mountPath: string,
+  secret: { name: string; key: string },
+  path: string,
+): Mounted {
+  return secretMount(volume, mountPath, {
+    secretName: secret.name,
+    optional: true,
+    items: [{ key: secret.key, path }],
+  });
+}
+
+/** The port of the Valkey server, which the API pods may reach. */
+export function limitPorts(limit: RateLimit): number[] {
+  const { url } = limit?.valkey ?? {};
+  return url === undefined ? [] : [Number(new URL(url).port || 6379)];
+}

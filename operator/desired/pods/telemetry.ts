@@ -1,0 +1,192 @@
+import { stringify } from "yaml";
+import { arcanaEnv, env, otelEnv, paths, ports, telemetryEnv } from "../../../config/contract/names.ts";
+import { collectorPort } from "../../../config/contract/otlp.ts";
+import type { TtsDeploymentSpec } from "../../../crds/tts-deployment.ts";
+import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
+import type { V1Container, V1EnvVar } from "../../facts/kubernetes-object.ts";
+import { runsVllm } from "./arcana-engine.ts";
+import { type CollectorWish, caFile, collectorConfig, collectorEnv, tokenFile } from "./collector.ts";
+import { portOf } from "./model-cache.ts";
+import { resourcesOf } from "./placement.ts";
+import { containerSecurity, type Mounted, mountsOf, secretMount, whereVariables } from "./pod.ts";
+
+/** How metrics and traces leave model pods: the variables of the specification (6.4), and a collector as a native sidecar. */
+
+/** The version that the tests run the configuration with. */
+export const defaultCollectorImage = "otel/opentelemetry-collector-contrib:0.150.0";
+
+type Telemetry = NonNullable<TtsModelPoolSpec["telemetry"]>;
+
+/** What pods are made from; `undefined` where the pods have nothing to know, so that a monitor rolls none of them. */
+export function podTelemetry(telemetry: TtsDeploymentSpec["telemetry"]): Telemetry | undefined {
+  if (telemetry === undefined) return undefined;
+  const { serviceMonitor, ...pods } = telemetry;
+  const says = pods.collector.enabled || pods.endpoint !== undefined || hasAny(pods.resourceAttributes);
+  return says ? pods : undefined;
+}
+
+function hasAny(map: object): boolean {
+  return Object.keys(map).length > 0;
+}
+
+/** After the variables that say where the pod runs, which they name. */
+export function telemetryVariables({ kind, pool, telemetry }: TtsModelPoolSpec): V1EnvVar[] {
+  const values: Record<string, string> = {
+    ...(kind === "arcana" && { [arcanaEnv.vllmPort]: String(ports.vllm) }),
+    ...(kind === "arcana" && telemetry && sendingVariables(telemetry)),
+    ...(telemetry && { [otelEnv.resourceAttributes]: resourceAttributes(pool, telemetry) }),
+  };
+  return Object.entries(values).map(([name, value]) => ({ name, value }));
+}
+
+function sendingVariables({ protocol, endpoint, collector }: Telemetry): Record<string, string> {
+  const port = protocol === "grpc" ? ports.otlpGrpc : ports.otlpHttp;
+  const to = collector.enabled ? `http://127.0.0.1:${port}` : endpoint;
+  if (to === undefined) return {};
+  return {
+    [telemetryEnv.protocol]: protocol,
+    [telemetryEnv.endpoint]: escaped(to),
+    ...(collector.enabled && {
+      [telemetryEnv.intervalMs]: String(1_000 * collector.scrapeIntervalSeconds),
+    }),
+  };
+}
+
+/** Attributes (OpenTelemetry semantic conventions) whose values are variables of the container. */
+const attributesFrom = {
+  "k8s.namespace.name": env.namespace,
+  "k8s.pod.name": env.podName,
+  "service.instance.id": env.podName,
+};
+const poolAttribute = "svc.pool";
+
+/** `name=value,name=value`, values percent-encoded (OpenTelemetry, "Resource SDK"); Kubernetes fills in where the pod runs. */
+function resourceAttributes(pool: string, { resourceAttributes }: Telemetry): string {
+  const own = Object.entries(attributesFrom).map(([key, name]) => `${key}=$(${name})`);
+  const users = Object.entries({ [poolAttribute]: pool, ...resourceAttributes });
+  return [...own, ...users.map(([key, value]) => `${key}=${encodeURIComponent(value)}`)].join(",");
+}
+
+/** Kubernetes takes `$(NAME)` in a variable's value for a reference. */
+function escaped(value: string): string {
+  return value.replaceAll("$", "$$$$");
+}
+
+type Enabled = Telemetry & { collector: CollectorWish["collector"] };
+
+function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
+  return telemetry?.collector.enabled && telemetry.collector.exporter !== undefined
+    ? (telemetry as Enabled)
+    : undefined;
+}
+
+/**
+ * An init container that Kubernetes keeps running: it starts before the model and is stopped after it, so that the last metrics of a
+ * drain leave too. Its configuration is a variable: a revision of the pods carries its own, and a restart never reads another's.
+ */
+export function collectorSidecar(
+  spec: Pick<TtsModelPoolSpec, "kind" | "env" | "pool" | "telemetry">,
+  image = defaultCollectorImage,
+): V1Container[] {
+  const { kind, pool, telemetry } = spec;
+  const wanted = withCollector(telemetry);
+  if (wanted === undefined) return [];
+  const { collector } = wanted;
+  const attributes = { [poolAttribute]: pool, ...wanted.resourceAttributes };
+  const hasVllm = runsVllm(spec);
+  const config = collectorConfig({
+    kind,
+    hasVllm,
+    collector,
+    resourceAttributes: attributes,
+    attributesFrom,
+  });
+  return [
+    {
+      name: "collector",
+      image: collector.image ?? image,
+      args: [`--config=env:${collectorEnv.config}`],
+      restartPolicy: "Always",
+      env: [
+        { name: collectorEnv.config, value: escaped(stringify(config)) },
+        ...whereVariables,
+        ...credentialVariables(collector.auth),
+      ],
+      ports: [{ name: "collector", containerPort: ports.collectorHealth, protocol: "TCP" }],
+      resources: resourcesOf(collector.resources),
+      livenessProbe: {
+        httpGet: { path: "/", port: "collector", scheme: "HTTP" },
+        initialDelaySeconds: 10,
+        periodSeconds: 20,
+        timeoutSeconds: 5,
+        failureThreshold: 3,
+      },
+      ...mountsOf(collectorMounts(telemetry)),
+      ...containerSecurity,
+    },
+  ];
+}
+
+/** Optional to the kubelet, as all credentials here: who cannot send metrics can still speak. */
+function credentialVariables(auth: CollectorWish["collector"]["auth"]): V1EnvVar[] {
+  const from = (name: string, secret: string, key: string): V1EnvVar => ({
+    name,
+    valueFrom: { secretKeyRef: { name: secret, key, optional: true } },
+  });
+  const headers = (auth?.headers ?? []).map(({ secretRef }, index) =>
+    from(collectorEnv.header(index), secretRef.name, secretRef.key),
+  );
+  const pair = (secret: string, first: [string, string], second: [string, string]) => [
+    from(first[0], secret, first[1]),
+    from(second[0], secret, second[1]),
+  ];
+  const { username, password, clientId, clientSecret } = collectorEnv;
+  const { basic, oauth2 } = auth ?? {};
+  if (basic) return pair(basic.secretRef.name, [username, "username"], [password, "password"]);
+  if (oauth2) return pair(oauth2.secretRef.name, [clientId, "clientId"], [clientSecret, "clientSecret"]);
+  return headers;
+}
+
+/** Volumes that the collector's container mounts. */
+export function collectorMounts(telemetry: Telemetry | undefined): Mounted[] {
+  const wanted = withCollector(telemetry);
+  if (wanted === undefined) return [];
+  const { auth, exporter } = wanted.collector;
+  const ca = exporter.caSecretRef;
+  return [
+    ...credentialFiles(auth),
+    ...(ca === undefined
+      ? []
+      : [
+          secretMount("telemetry-ca", paths.telemetryCa, {
+            secretName: ca.name,
+            items: [{ key: ca.key, path: caFile }],
+          }),
+        ]),
+  ];
+}
+
+/** A token is a file, in which every character stands for itself; the collector has no such thing for the others. */
+function credentialFiles(auth: CollectorWish["collector"]["auth"]): Mounted[] {
+  if (auth?.bearer === undefined) return [];
+  const { name: secretName, key } = auth.bearer.secretRef;
+  const items = [{ key, path: tokenFile }];
+  return [secretMount("telemetry-auth", paths.telemetryAuth, { secretName, optional: true, items })];
+}
+
+/** Ports that sending needs, beside DNS. */
+export function telemetryPorts({ protocol, endpoint, collector }: Telemetry): number[] {
+  const tokens = collector.auth?.oauth2?.tokenUrl;
+  if (!collector.enabled) return endpoint === undefined ? [] : [collectorPort(endpoint, protocol)];
+  return [collector.exporter?.endpoint, tokens].filter((url) => url !== undefined).map(portOf);
+}
+
+/** Secrets that telemetry names. */
+export function telemetrySecrets(telemetry: TtsDeploymentSpec["telemetry"]): string[] {
+  const collector = withCollector(telemetry)?.collector;
+  if (collector === undefined) return [];
+  const { bearer, basic, oauth2, headers = [] } = collector.auth ?? {};
+  const refs = [bearer, basic, oauth2, ...headers].flatMap((kind) => (kind ? [kind.secretRef.name] : []));
+  const ca = collector.exporter.caSecretRef;
+  return [...new Set([...refs, ...(ca ? [ca.name] : [])])];
+}

@@ -1,0 +1,91 @@
+import type { JSONWebKeySet } from "jose";
+import { type ModelId, modelsOfTier } from "../../config/contract/models.ts";
+import { children, jwksKey, ports, routingKey } from "../../config/contract/names.ts";
+import { attemptLabel } from "../../config/contract/pool-metrics.ts";
+import type { Route, RoutingTable } from "../../config/contract/routing.ts";
+import type { CanaryState } from "../../crds/tts-model-pool.ts";
+import { childMetadata } from "../facts/child-metadata.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { Grant, Judgement, ObservedDeployment, TtsDeployment } from "../facts/observed.ts";
+
+/** What API pods watch: the routing table, and beside it the public keys that licenses are judged by. */
+export function routingConfigMap(owner: TtsDeployment, table: RoutingTable, keys: JSONWebKeySet): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: childMetadata(owner, children.routing(owner.metadata.name), "routing"),
+    data: { [routingKey]: JSON.stringify(table), [jwksKey]: JSON.stringify(keys) },
+  };
+}
+
+export function routingTable(
+  { deployment, pools }: ObservedDeployment,
+  grants: ReadonlyMap<string, Grant>,
+  { failedAt, lastValid, check }: Pick<Judgement, "failedAt" | "lastValid" | "check"> = {
+    failedAt: undefined,
+  },
+): RoutingTable {
+  const states = new Map(pools.map(({ pool }) => [pool.spec.pool, pool.status]));
+  const models: Partial<Record<ModelId, Route[]>> = {};
+  for (const { name, kind, scaling } of deployment.spec.models) {
+    const { readyReplicas = 0, canary } = states.get(name) ?? {};
+    const share = canary?.weight ?? 0;
+    const route: Route = {
+      pool: name,
+      service: serviceOf(deployment, name),
+      weight: readyReplicas > 0 ? 100 - share : 0,
+      idle: grants.get(name)?.replicas === 0,
+      ...(scaling?.minReplicas === 0 && { wakes: true }),
+    };
+    const routes = canary && share > 0 ? [route, canaryRoute(deployment, name, canary)] : [route];
+    for (const id of modelsOfTier(kind)) models[id] = [...(models[id] ?? []), ...routes];
+  }
+  return {
+    version: 1,
+    profile: deployment.spec.profile,
+    models: Object.fromEntries(Object.entries(models).map(([id, routes]) => [id, weighed(routes)])),
+    ...(failedAt !== undefined && { licenseFailedAt: new Date(failedAt).toISOString() }),
+    ...(failedAt !== undefined &&
+      lastValid && { lastLicense: { models: lastValid.models, graceDays: lastValid.graceDays } }),
+    ...(check && { licenseCheck: tellCheck(check) }),
+  };
+}
+
+/** The answer as it was signed: API pods read it by the same keys. */
+function tellCheck({
+  answer,
+  since,
+}: NonNullable<Judgement["check"]>): NonNullable<RoutingTable["licenseCheck"]> {
+  return answer === undefined ? { since: new Date(since).toISOString() } : { answer: answer.text };
+}
+
+/** What the issuer of the license last said, as the routing table that stands holds it. */
+export function answerIn(configMap: Manifest | undefined): string | undefined {
+  const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
+  return text === undefined ? undefined : (JSON.parse(text) as RoutingTable).licenseCheck?.answer;
+}
+
+function serviceOf({ metadata }: TtsDeployment, pool: string): string {
+  return `http://${children.pool(metadata.name, pool)}:${ports.model}`;
+}
+
+function canaryRoute(deployment: TtsDeployment, pool: string, canary: CanaryState): Route {
+  const { weight } = canary;
+  const revision = attemptLabel(canary);
+  const name = children.canary(pool);
+  return { pool: name, service: serviceOf(deployment, name), weight, idle: false, revision };
+}
+
+/** Whether this routing table, if it is one, has streams sent to a pool. */
+export function isRouted(configMap: Manifest | undefined, pool: string): boolean {
+  const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
+  if (text === undefined) return false;
+  const { models } = JSON.parse(text) as RoutingTable;
+  return Object.values(models).some((routes) => routes?.some((route) => route.pool === pool));
+}
+
+/** Pools without a ready pod take no share while another has one; where none has, all stand in line. */
+function weighed(routes: readonly Route[]): readonly Route[] {
+  if (routes.some(({ weight }) => weight > 0)) return routes;
+  return routes.map((route) => ({ ...route, weight: 100 }));
+}

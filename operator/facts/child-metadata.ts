@@ -1,0 +1,80 @@
+import { api, fieldManager, labels, requests } from "../../config/contract/names.ts";
+import type { Manifest, ManifestMetadata, OwnerReference } from "./kubernetes-object.ts";
+import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "./observed.ts";
+
+/** What every child carries: whose it is, and what it is part of. */
+
+export type Owner = TtsDeployment | TtsModelPool;
+
+export type Component = "api" | "model" | "routing" | "token" | "monitor";
+
+/** `spec` and the like, typed, on top of a manifest. */
+export type Child<T> = Manifest & T;
+
+function ownerReference(owner: Owner): OwnerReference {
+  const { apiVersion, kind, metadata } = owner;
+  return {
+    apiVersion,
+    kind,
+    name: metadata.name,
+    uid: metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  };
+}
+
+function deploymentNameOf(owner: Owner): string {
+  return owner.kind === "TtsModelPool" ? (owner as TtsModelPool).spec.deployment : owner.metadata.name;
+}
+
+export function childLabels(owner: Owner, component: Component): Record<string, string> {
+  const deployment = deploymentNameOf(owner);
+  return {
+    [labels.name]: "svc-tts",
+    [labels.instance]: deployment,
+    [labels.component]: component,
+    [labels.partOf]: "svc-tts",
+    [labels.managedBy]: fieldManager,
+    [labels.deployment]: deployment,
+  };
+}
+
+export function childMetadata(
+  owner: Owner,
+  name: string,
+  component: Component,
+  more: { labels?: Record<string, string>; annotations?: Record<string, string> } = {},
+): ManifestMetadata {
+  const { namespace } = owner.metadata as OwnerMetadata;
+  return {
+    name,
+    namespace,
+    labels: { ...childLabels(owner, component), ...more.labels },
+    ...(more.annotations && { annotations: more.annotations }),
+    ownerReferences: [ownerReference(owner)],
+  };
+}
+
+export function poolLabels(owner: TtsModelPool): Record<string, string> {
+  return { [labels.pool]: owner.spec.pool };
+}
+
+/** How the operator hands a request to restart on to a pool, beside the pool's own. */
+const handedRestart = `${api.group}/restart-all`;
+
+/** The latest requests to roll an owner's pods, in one word; `undefined` when there was none. */
+export function restartOf({ metadata }: Owner): string | undefined {
+  const asked = [handedRestart, requests.restart].map((name) => metadata.annotations?.[name]);
+  const given = asked.filter((value) => value !== undefined);
+  return given.length === 0 ? undefined : given.join(" ");
+}
+
+export function handRestart(owner: Owner): Record<string, string> {
+  const restart = restartOf(owner);
+  return restart === undefined ? {} : { [handedRestart]: restart };
+}
+
+/** Selects everything that the operator made. */
+export const managedSelector = `${labels.managedBy}=${fieldManager}`;
+/** Selects the pods of every TtsDeployment. */
+export const podsSelector = labels.deployment;

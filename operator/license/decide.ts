@@ -1,0 +1,302 @@
+import type { JSONWebKeySet } from "jose";
+import {
+  judgeReading,
+  type LicenseClaims,
+  type LicenseVerdict,
+  licenseIdOf,
+  mayServe,
+  startOf,
+  warningTimes,
+} from "../../config/contract/license.ts";
+import { newestAnswer, type OnlineCheck, readAnswer } from "../../config/contract/license-check.ts";
+import { modelIds, modelsOfTier } from "../../config/contract/models.ts";
+import type { ModelSpec } from "../../crds/tts-deployment.ts";
+import { durationSeconds } from "../facts/duration.ts";
+import { keyOf } from "../facts/object-key.ts";
+import type { Grant, Judgement, ObservedDeployment } from "../facts/observed.ts";
+import { LicenseShares, type LicenseUse } from "./shares.ts";
+
+/** Judges the license of a TtsDeployment and what it lets run. Nothing that serves is ever taken away here. */
+export async function judge(
+  observed: ObservedDeployment,
+  keys: JSONWebKeySet,
+  shares = new LicenseShares(),
+): Promise<Judgement> {
+  const { verdict, failedAt, check } = await verdictOf(observed, keys);
+  // from here on without a pause: another pass must not take the same rest of the license
+  const lastValid = lastValidOf(observed, verdict);
+  const limits = mayServe(verdict) ? leftOver(observed, verdict, lastValid, shares) : undefined;
+  const pools = grantPools(observed, limits);
+  const license = verdict.claims ? licenseIdOf(verdict.claims) : lastValid?.id;
+  if (license !== undefined) takeShare(observed, license, pools, shares);
+  return {
+    verdict,
+    failedAt,
+    lastValid,
+    check,
+    ...explain(observed, verdict, limits, pools),
+    api: grantApi(observed, limits !== undefined),
+    pools: new Map(pools.map(({ model, grant }) => [model.name, grant])),
+    limits: new Map(pools.map(({ model, most }) => [model.name, most])),
+    changesAt: changesAt(verdict, observed.now),
+  };
+}
+
+type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
+  /** What other TtsDeployments use of the same license; not for this one. */
+  readonly elsewhere?: LicenseUse;
+};
+
+/**
+ * Kept in the status, which users cannot write: whoever deletes or spoils the Secret gets neither more than the license allowed nor a longer
+ * grace.
+ */
+function lastValidOf({ deployment }: ObservedDeployment, verdict: LicenseVerdict): Judgement["lastValid"] {
+  const { claims } = verdict;
+  if (claims === undefined || !mayServe(verdict)) return deployment.status?.license.lastValid;
+  const { maxGpus, maxStreams, graceDays } = claims;
+  const models = modelIds.filter((id) => claims.models.includes(id));
+  return { id: licenseIdOf(claims), models, maxGpus, maxStreams, graceDays };
+}
+
+/** Undefined where nobody knows what the license allows: then nothing is added to what runs. */
+function leftOver(
+  { deployment }: ObservedDeployment,
+  { claims }: LicenseVerdict,
+  lastValid: Judgement["lastValid"],
+  shares: LicenseShares,
+): Limits | undefined {
+  const key = keyOf(deployment);
+  if (claims !== undefined) return { ...claims, elsewhere: shares.elsewhere(licenseIdOf(claims), key) };
+  return lastValid && { ...lastValid, elsewhere: shares.elsewhere(lastValid.id, key) };
+}
+
+function takeShare(
+  { deployment }: ObservedDeployment,
+  license: string,
+  pools: readonly PoolGrant[],
+  shares: LicenseShares,
+): void {
+  shares.take(keyOf(deployment), {
+    license,
+    use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
+    isShort: pools.some(({ asked, grant }) => grant.replicas < asked),
+  });
+}
+
+/** What so many replicas take of a license. */
+export function useOf(
+  pools: readonly { model: Pick<ModelSpec, "accelerator" | "maxConcurrentStreams">; replicas: number }[],
+): LicenseUse {
+  const sum = (each: (pool: (typeof pools)[number]) => number) =>
+    pools.reduce((total, pool) => total + each(pool), 0);
+  return {
+    gpus: sum(({ model, replicas }) => replicas * (model.accelerator?.count ?? 0)),
+    streams: sum(({ model, replicas }) => replicas * model.maxConcurrentStreams),
+  };
+}
+
+interface Verdict {
+  readonly verdict: LicenseVerdict;
+  readonly failedAt: number | undefined;
+  readonly check: Judgement["check"];
+}
+
+async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Promise<Verdict> {
+  const { now, deployment, license } = observed;
+  const online = await onlineCheck(observed, keys);
+  const terms = {
+    now,
+    gracePeriodSeconds: durationSeconds(deployment.spec.license.gracePeriod),
+    check: online,
+    lastGraceDays: deployment.status?.license.lastValid?.graceDays,
+  };
+  const verdict = judgeReading(license, { ...terms, failedAt: undefined });
+  const check = online && checkOf(online, verdict);
+  if (verdict.claims !== undefined && verdict.cause !== "revoked")
+    return { verdict, failedAt: undefined, check };
+  const failedAt = failedSince(observed);
+  return { verdict: judgeReading(license, { ...terms, failedAt }), failedAt, check };
+}
+
+/** Undefined where the issuer is not asked. */
+async function onlineCheck(
+  { now, deployment, licenseAnswers = [] }: ObservedDeployment,
+  keys: JSONWebKeySet,
+): Promise<OnlineCheck | undefined> {
+  const { endpoint, checkInterval } = deployment.spec.license;
+  if (endpoint === undefined) return undefined;
+  const read = await Promise.allSettled(licenseAnswers.map((text) => readAnswer(text, keys, now)));
+  const answers = read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const awaited = deployment.status?.license?.checkSince;
+  const since = awaited === undefined ? now : Date.parse(awaited);
+  return { intervalSeconds: durationSeconds(checkInterval), since, answers };
+}
+
+function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): Judgement["check"] {
+  return { answer: claims && newestAnswer(answers, claims.jti), since };
+}
+
+/** Grace counts from the last good verdict: a license that had expired before it vanished gains nothing by that. */
+function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
+  const last = deployment.status?.license;
+  if (last?.failedAt !== undefined) return Date.parse(last.failedAt);
+  if (last?.state === "valid") return now;
+  if (last?.state !== "grace" || last.expiresAt === undefined) return undefined;
+  return Math.min(now, Date.parse(last.expiresAt));
+}
+
+function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
+  const { claims, graceUntil, confirmedUntil } = verdict;
+  const expiresAt = claims && claims.exp * 1000;
+  const times = [
+    graceUntil,
+    confirmedUntil,
+    claims && startOf(claims),
+    expiresAt,
+    ...warningTimes(expiresAt),
+  ];
+  const coming = times.filter((time) => time !== undefined && time > now) as number[];
+  return coming.length > 0 ? Math.min(...coming) : undefined;
+}
+
+function grantApi({ apiReplicas: asked, api }: ObservedDeployment, open: boolean): Grant {
+  return open ? { held: false, replicas: asked } : heldAt(asked, api.deployment?.spec?.replicas ?? 0);
+}
+
+function heldAt(asked: number, running: number): Grant {
+  return { held: true, replicas: Math.min(asked, running) };
+}
+
+interface PoolGrant {
+  readonly model: ModelSpec;
+  readonly asked: number;
+  readonly running: number;
+  readonly licensed: boolean;
+  readonly grant: Grant;
+  /** With what the license has left over. */
+  readonly most: number;
+}
+
+/** What runs keeps its place in the budget; what is left goes to the pools in the order of the spec. */
+function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | undefined): PoolGrant[] {
+  const known = new Map(pools.map((observed) => [observed.pool.spec.pool, observed]));
+  const wishes = deployment.spec.models.map((model) => {
+    const found = known.get(model.name);
+    const asked = model.replicas ?? found?.pool.spec.replicas ?? 1;
+    const running = Math.min(asked, found?.workload.deployment?.spec?.replicas ?? 0);
+    const licensed = modelsOfTier(model.kind).some((id) => limits?.models.includes(id) ?? false);
+    return { model, asked, running, licensed };
+  });
+  const budget = new Budget(limits);
+  for (const { model, running } of wishes) budget.take(model, running);
+  const granted = wishes.map((wish) => {
+    if (!wish.licensed) return { ...wish, grant: heldAt(wish.asked, wish.running) };
+    const more = budget.take(wish.model, Math.min(wish.asked - wish.running, budget.room(wish.model)));
+    return { ...wish, grant: { held: false, replicas: wish.running + more } };
+  });
+  return granted.map((pool) => ({
+    ...pool,
+    most: pool.grant.replicas + (pool.licensed ? budget.room(pool.model) : 0),
+  }));
+}
+
+class Budget {
+  #gpus: number;
+  #streams: number;
+
+  constructor(limits: Limits | undefined) {
+    this.#gpus = (limits?.maxGpus ?? 0) - (limits?.elsewhere?.gpus ?? 0);
+    this.#streams = (limits?.maxStreams ?? 0) - (limits?.elsewhere?.streams ?? 0);
+  }
+
+  /** Replicas of this model that still fit. */
+  room(model: ModelSpec): number {
+    const gpus = model.accelerator?.count ?? 0;
+    const byGpus = gpus > 0 ? Math.floor(this.#gpus / gpus) : Number.POSITIVE_INFINITY;
+    return Math.max(0, Math.min(byGpus, Math.floor(this.#streams / model.maxConcurrentStreams)));
+  }
+
+  take(model: ModelSpec, replicas: number): number {
+    this.#gpus -= replicas * (model.accelerator?.count ?? 0);
+    this.#streams -= replicas * model.maxConcurrentStreams;
+    return replicas;
+  }
+}
+
+type Explanation = Pick<Judgement, "valid" | "reason" | "message">;
+
+function explain(
+  observed: ObservedDeployment,
+  verdict: LicenseVerdict,
+  limits: Limits | undefined,
+  pools: readonly PoolGrant[],
+): Explanation {
+  if (verdict.state !== "valid") return explainRefusal(observed, verdict);
+  const foreign = pools.filter(({ licensed }) => !licensed);
+  if (foreign.length > 0 && limits) {
+    const names = foreign.map(({ model }) => `${model.name} (${model.kind})`).join(", ");
+    return refused(
+      "ModelNotLicensed",
+      `The license covers ${limits.models.join(", ") || "no model"}; it does not cover the pools ${names}, which are not started. Remove them or ask for a license that covers them.`,
+    );
+  }
+  return explainLimits(pools, limits) ?? { valid: true, reason: "Valid", message: verdict.message };
+}
+
+function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined): Explanation | undefined {
+  if (!limits) return undefined;
+  const { maxGpus, maxStreams, elsewhere = { gpus: 0, streams: 0 } } = limits;
+  const wanted = useOf(pools.map(({ model, asked }) => ({ model, replicas: asked })));
+  if (wanted.gpus + elsewhere.gpus > maxGpus) {
+    return refused("TooManyGpus", tooMany("GPUs", maxGpus, wanted.gpus, elsewhere.gpus, pools));
+  }
+  if (wanted.streams + elsewhere.streams > maxStreams) {
+    return refused(
+      "TooManyStreams",
+      tooMany("streams", maxStreams, wanted.streams, elsewhere.streams, pools),
+    );
+  }
+  return undefined;
+}
+
+/** Who the others are is not told: they may be of namespaces that this one's readers cannot see. */
+function tooMany(
+  what: string,
+  allowed: number,
+  asked: number,
+  others: number,
+  pools: readonly PoolGrant[],
+): string {
+  const shared =
+    others > 0
+      ? `The license allows ${allowed} ${what} in all; other TtsDeployments that share it use ${others}, and ${asked} are asked for here.`
+      : `The license allows ${allowed} ${what} and ${asked} are asked for.`;
+  return `${shared} ${heldBack(pools)} Ask for less or for a larger license.`;
+}
+
+function heldBack(pools: readonly PoolGrant[]): string {
+  const short = pools.filter(({ asked, grant }) => grant.replicas < asked);
+  if (short.length === 0) return "What runs goes on, but nothing can be added.";
+  const list = short.map(
+    ({ model, grant, asked }) => `${model.name} gets ${grant.replicas} of ${asked} replicas`,
+  );
+  return `Pool ${list.join(", ")}.`;
+}
+
+function explainRefusal({ deployment, license }: ObservedDeployment, verdict: LicenseVerdict): Explanation {
+  const { name, key } = deployment.spec.license.secretRef;
+  const where = `Secret ${deployment.metadata.namespace}/${name}, key ${key}.`;
+  if (verdict.cause !== undefined) {
+    const reason = verdict.cause === "revoked" ? "Revoked" : "Unconfirmed";
+    return refused(reason, `${verdict.message} ${where}`);
+  }
+  if (verdict.claims !== undefined && verdict.state !== "invalid")
+    return refused("Expired", `${verdict.message} ${where}`);
+  const isMissing = "state" in license && license.state === "missing";
+  return refused(isMissing ? "Missing" : "Invalid", `${verdict.message} ${where}`);
+}
+
+function refused(reason: string, message: string): Explanation {
+  return { valid: false, reason, message };
+}

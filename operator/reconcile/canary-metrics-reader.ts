@@ -1,0 +1,73 @@
+import { attemptLabel } from "../../config/contract/pool-metrics.ts";
+import type { CanarySpec, CanaryState } from "../../crds/tts-model-pool.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Pod, TtsModelPool } from "../facts/observed.ts";
+import type { CanaryFacts } from "../rollout/canary.ts";
+import { type Figures, readFigures, since } from "../rollout/canary-metrics.ts";
+
+export interface AnalystOptions {
+  readonly clock: Clock;
+  /** `/metrics` of an API pod. @throws Error when it cannot be had in a moment */
+  readonly readMetrics: (pod: Pod) => Promise<string>;
+  readonly onUnread: (pod: string, error: unknown) => void;
+}
+
+interface Look {
+  readonly counted: string;
+  readonly atMs: number;
+  readonly figures: CanaryFacts["figures"];
+}
+
+/** Canaries that are judged at once; the oldest look is forgotten beyond, which only makes the next one a first. */
+const mostLooks = 1000;
+
+/** Asks the API pods what they have counted of a canary: once an interval, whatever number of passes there are. */
+export class Analyst {
+  readonly #options: AnalystOptions;
+  /** By namespace and name of the pool. */
+  readonly #looks = new Map<string, Look>();
+
+  constructor(options: AnalystOptions) {
+    this.#options = options;
+  }
+
+  /** @param name pool label of the canary's pods, by which its streams are counted */
+  async figuresOf(
+    { metadata }: TtsModelPool,
+    name: string,
+    state: CanaryState,
+    { analysis }: CanarySpec,
+    apiPods: readonly Pod[],
+  ): Promise<CanaryFacts["figures"]> {
+    const key = `${metadata.namespace}/${metadata.name}`;
+    const known = this.#looks.get(key);
+    const counted = attemptLabel(state);
+    const last = known?.counted === counted ? known : undefined;
+    const atMs = this.#options.clock.monotonicMs();
+    // a pass that was woken for the next look comes a moment early or late
+    if (last && atMs - last.atMs < analysis.intervalSeconds * 1000 - 20) return last.figures;
+    const whole = await this.#ask(apiPods, { pool: name, revision: counted });
+    const recent = whole && last?.figures && since(last.figures.whole, whole);
+    const figures = whole && { whole, recent };
+    this.#looks.delete(key);
+    this.#looks.set(key, { counted, atMs, figures: figures ?? last?.figures });
+    const oldest = this.#looks.keys().next();
+    if (this.#looks.size > mostLooks && !oldest.done) this.#looks.delete(oldest.value);
+    return figures;
+  }
+
+  async #ask(pods: readonly Pod[], of: { pool: string; revision: string }): Promise<Figures | undefined> {
+    const { readMetrics, onUnread } = this.#options;
+    const alive = pods.filter(({ status }) => status?.podIP !== undefined && status.phase === "Running");
+    const texts = await Promise.all(
+      alive.map((pod) =>
+        readMetrics(pod).catch((error: unknown) => {
+          onUnread(pod.metadata.name, error);
+          return undefined;
+        }),
+      ),
+    );
+    const read = texts.filter((text) => text !== undefined);
+    return read.length === 0 ? undefined : readFigures(read, of);
+  }
+}

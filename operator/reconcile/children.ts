@@ -1,0 +1,109 @@
+import { autoscaler } from "../desired/autoscaler.ts";
+import { apiHttpRoute } from "../desired/http-route.ts";
+import { apiIngress } from "../desired/ingress.ts";
+import { canaryPool, modelPool } from "../desired/model-pool.ts";
+import { monitors } from "../desired/monitors.ts";
+import { networkPolicies } from "../desired/network-policy.ts";
+import { apiDisruptionBudget, poolDisruptionBudget } from "../desired/pod-disruption-budget.ts";
+import { apiDeployment, freshApi, modelDeployment } from "../desired/pods/deployment.ts";
+import { isOutdated } from "../desired/pods/pinned-template.ts";
+import { InvalidPatch } from "../desired/pods/strategic-merge.ts";
+import { apiRole } from "../desired/role.ts";
+import { apiRoleBinding } from "../desired/role-binding.ts";
+import { routingConfigMap, routingTable } from "../desired/routing-config-map.ts";
+import { apiService, modelService } from "../desired/service.ts";
+import { apiServiceAccount, modelServiceAccount } from "../desired/service-account.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import type {
+  ClusterGifts,
+  Judgement,
+  ObservedDeployment,
+  ObservedPool,
+  Problem,
+} from "../facts/observed.ts";
+import type { Settings } from "../facts/settings.ts";
+import { planRollout, type RolloutFacts, type RolloutPlan } from "../rollout/plan.ts";
+
+export interface Rendered {
+  readonly children: readonly Manifest[];
+  /** What of the spec could not be rendered: it is left out, and what is live of it stays. */
+  readonly problem: Problem | undefined;
+}
+
+/** All children of a TtsDeployment but its token, in the order in which they are needed. */
+export function deploymentChildren(
+  observed: ObservedDeployment,
+  judgement: Judgement,
+  { server, licenseKeys }: Settings,
+): Rendered & { readonly apiOutdated: boolean } {
+  const { deployment, api, telemetry } = observed;
+  const live = new Set(observed.pools.map(({ pool }) => pool.spec.pool));
+  const table = routingTable(observed, judgement.pools, judgement);
+  const { done: pods, problem } = attempt(() => {
+    const child = apiDeployment(deployment, api.deployment, judgement.api, server);
+    return { child, outdated: isOutdated(freshApi(deployment, server), api.deployment) };
+  }, "api");
+  const children = [
+    apiServiceAccount(deployment),
+    modelServiceAccount(deployment),
+    apiRole(deployment),
+    apiRoleBinding(deployment),
+    routingConfigMap(deployment, table, licenseKeys),
+    apiService(deployment),
+    ...apiIngress(deployment),
+    ...apiHttpRoute(deployment),
+    ...networkPolicies(deployment),
+    ...apiDisruptionBudget(deployment),
+    ...deployment.spec.models.map((model) => modelPool(deployment, model, live.has(model.name))),
+    ...(pods?.child ? [pods.child] : []),
+    // last: they are another product's, and nothing that speaks may wait for them
+    ...(telemetry.monitorsMissing ? [] : monitors(deployment)),
+  ];
+  return { children, problem, apiOutdated: pods?.outdated ?? false };
+}
+
+/** The children of a pool, and the plan that they follow; without one the pods stay as they are. */
+export function poolChildren(
+  facts: RolloutFacts,
+  { server }: Settings,
+  cluster: ClusterGifts = { allowsZero: true, hasKeda: true },
+): Rendered & { readonly plan: RolloutPlan | undefined } {
+  const { pool } = facts.observed;
+  const { done: plan, problem } = attempt(() => planRollout(facts, server), `models[${pool.spec.pool}]`);
+  const pods = plan && modelDeployment(pool, plan);
+  const canary = plan?.canary && canaryPool(pool, plan.canary.pin, plan.canary.replicas);
+  return {
+    children: [
+      modelService(pool),
+      ...poolDisruptionBudget(pool),
+      ...[pods, canary].filter((child) => child !== undefined),
+      // last: another product's admission may refuse it, and nothing that speaks may wait for that
+      ...autoscaler(pool, cluster),
+    ],
+    problem,
+    plan,
+  };
+}
+
+function attempt<T>(render: () => T, place: string): { done: T | undefined; problem: Problem | undefined } {
+  try {
+    return { done: render(), problem: undefined };
+  } catch (error) {
+    if (!(error instanceof InvalidPatch)) throw error;
+    const message = `${place}.${error.message}. The pods stay as they are.`;
+    return { done: undefined, problem: { reason: "PodTemplateInvalid", message, stalled: true } };
+  }
+}
+
+/** Pools whose replicas the spec leaves to others. */
+export function poolsScaledByOthers({ deployment, pools }: ObservedDeployment): ObservedPool[] {
+  const open = deployment.spec.models.filter(({ replicas }) => replicas === undefined);
+  const names = new Set(open.map(({ name }) => name));
+  return pools.filter(({ pool }) => names.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);
+}
+
+/** Pools that the spec no longer names. */
+export function poolsToPrune({ deployment, pools }: ObservedDeployment): ObservedPool[] {
+  const named = new Set(deployment.spec.models.map(({ name }) => name));
+  return pools.filter(({ pool }) => !named.has(pool.spec.pool) && !pool.metadata.deletionTimestamp);
+}

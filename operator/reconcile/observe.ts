@@ -1,0 +1,259 @@
+import { Compile } from "typebox/compile";
+import { type LicenseReading, readLicense } from "../../config/contract/license.ts";
+import { children } from "../../config/contract/names.ts";
+import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
+import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
+import { sortFields } from "../../crds/unknown-fields.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { ClusterView } from "../cluster/cache.ts";
+import type { ClusterClient } from "../cluster/client.ts";
+import type { Secrets } from "../cluster/secrets.ts";
+import { keySecrets } from "../desired/pods/api-keys.ts";
+import { telemetrySecrets } from "../desired/pods/telemetry.ts";
+import { answerIn, isRouted } from "../desired/routing-config-map.ts";
+import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
+import { keyOf } from "../facts/object-key.ts";
+import type {
+  Deployment,
+  ObservedDeployment,
+  ObservedPool,
+  ObservedTelemetry,
+  Pod,
+  TtsDeployment,
+  TtsModelPool,
+  Workload,
+} from "../facts/observed.ts";
+import { controllerOf, isOwnedBy } from "../facts/ownership.ts";
+import type { Settings } from "../facts/settings.ts";
+import { useOf } from "../license/decide.ts";
+import type { LicenseShares } from "../license/shares.ts";
+import type { RolloutFacts } from "../rollout/plan.ts";
+import type { Scaler } from "../scaling/scaler.ts";
+
+/** From the cluster to one plain value: everything a pass will judge by. */
+
+export interface Eyes {
+  readonly client: ClusterClient;
+  readonly view: ClusterView;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly settings: Pick<Settings, "licenseKeys">;
+  /** What API pods tell. */
+  readonly scaler: Pick<Scaler, "licenseAnswers">;
+}
+
+const deploymentSpec = Compile(TtsDeploymentSpecSchema);
+const poolSpec = Compile(TtsModelPoolSpecSchema);
+
+/** The cluster's CRD and this operator disagree about an object's form. */
+export class Unreadable extends Error {
+  override readonly name = "Unreadable";
+  readonly object: TtsDeployment | TtsModelPool;
+  /** The first field that is wrong, and why. */
+  readonly detail: string;
+
+  constructor(object: Manifest, detail: string) {
+    super(`${object.kind} ${keyOf(object)} is not as this operator knows it (${detail})`);
+    this.object = object as TtsDeployment | TtsModelPool;
+    this.detail = detail;
+  }
+}
+
+/** `undefined` when there is none. Fields that this operator does not know are left out. @throws Unreadable */
+export function findDeployment(view: ClusterView, key: string): TtsDeployment | undefined {
+  const found = view.get("TtsDeployment", key);
+  if (found === undefined) return undefined;
+  assertReadable(found);
+  const { known, unknown } = sortFields(TtsDeploymentSpecSchema, found.spec);
+  return (unknown.length === 0 ? found : { ...found, spec: known }) as TtsDeployment;
+}
+
+/** @throws Unreadable */
+export function findPool(view: ClusterView, key: string): TtsModelPool | undefined {
+  const found = view.get("TtsModelPool", key);
+  if (found !== undefined) assertReadable(found);
+  return found as TtsModelPool | undefined;
+}
+
+function assertReadable(object: Manifest): void {
+  const [first] = faultsOf(object);
+  if (first !== undefined) throw new Unreadable(object, `spec${first.instancePath}: ${first.message}`);
+}
+
+function faultsOf({ kind, spec }: Manifest): { instancePath: string; message: string }[] {
+  const form = kind === "TtsDeployment" ? deploymentSpec : poolSpec;
+  return form.Check(spec) ? [] : form.Errors(spec);
+}
+
+/** Whether the API server now tells an object in a form that can be read: after an upgrade of the CRDs no watch tells of it. */
+export async function readAgain({ client, view }: Eyes, { object }: Unreadable): Promise<boolean> {
+  const { apiVersion, kind, metadata } = object;
+  const now = await client.get({ apiVersion, kind, namespace: metadata.namespace, name: metadata.name });
+  if (now === undefined || faultsOf(now).length > 0) return false;
+  view.readAgain(now);
+  return true;
+}
+
+export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): Promise<ObservedDeployment> {
+  const { namespace, name } = deployment.metadata;
+  const { api } = deployment.spec;
+  const isThere = (secret?: { name: string }) => secret && exists(eyes, namespace, secret.name);
+  const [license, keysSecretExists, databaseSecretExists] = await Promise.all([
+    observeLicense(eyes, deployment),
+    isThere(api.keys?.secretRef),
+    isThere(api.keys?.postgres?.secretRef),
+  ]);
+  return {
+    now: eyes.clock.nowMs(),
+    deployment,
+    license,
+    licenseAnswers: deployment.spec.license.endpoint === undefined ? [] : answersOf(eyes, deployment),
+    keysSecretExists,
+    databaseSecretExists,
+    telemetry: await observeTelemetry(eyes, deployment),
+    api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
+    apiReplicas: api.replicas,
+    pools: poolsOf(eyes.view, deployment),
+    unknownFields: sortFields(
+      TtsDeploymentSpecSchema,
+      eyes.view.get("TtsDeployment", keyOf(deployment))?.spec,
+    ).unknown,
+    clockAheadMs: eyes.client.clockAheadMs,
+  };
+}
+
+function answersOf({ view, scaler }: Eyes, deployment: TtsDeployment): string[] {
+  const { namespace, name } = deployment.metadata;
+  const kept = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
+  return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(keyOf(deployment))];
+}
+
+/** The signature is checked once for each license, not once for each who has it. */
+async function observeLicense(
+  { secrets, settings }: Eyes,
+  { metadata, spec }: TtsDeployment,
+): Promise<LicenseReading> {
+  const { name, key } = spec.license.secretRef;
+  const { fact } = await secrets.read(secretRef(metadata.namespace, name), `license ${key}`, (secret) =>
+    readLicense({ token: entryOf(secret, key), keys: settings.licenseKeys }),
+  );
+  return fact;
+}
+
+async function exists({ secrets }: Eyes, namespace: string, name: string): Promise<boolean> {
+  const { fact } = await secrets.read(secretRef(namespace, name), "exists", (secret) => secret !== undefined);
+  return fact;
+}
+
+async function observeTelemetry(eyes: Eyes, { metadata, spec }: TtsDeployment): Promise<ObservedTelemetry> {
+  const wanted = telemetrySecrets(spec.telemetry);
+  const found = await Promise.all(wanted.map((name) => exists(eyes, metadata.namespace, name)));
+  return {
+    missingSecrets: wanted.filter((_name, index) => !found[index]),
+    monitorsMissing:
+      spec.telemetry?.serviceMonitor.enabled === true && !(await eyes.view.isInstalled("ServiceMonitor")),
+  };
+}
+
+export function observePool(view: ClusterView, pool: TtsModelPool): ObservedPool {
+  const { namespace, name } = pool.metadata;
+  const { deployment, pool: label } = pool.spec;
+  const workload = workloadOf(view, pool, name, `${namespace}/${deployment}/${label}`);
+  const autoscaler = ["HorizontalPodAutoscaler", "ScaledObject"]
+    .map((kind) => view.get(kind, `${namespace}/${name}`))
+    .find((scaler) => scaler !== undefined && isOwnedBy(scaler, pool));
+  return { pool, workload, autoscaler };
+}
+
+/** The pool that tries a pool's new settings, and whether streams are sent to it. */
+export function observeCanary(
+  view: ClusterView,
+  { metadata, spec }: TtsModelPool,
+): Pick<RolloutFacts, "canary" | "routed"> {
+  const name = children.canary(spec.pool);
+  const key = `${metadata.namespace}/${children.pool(spec.deployment, name)}`;
+  const found = view.get("TtsModelPool", key) as TtsModelPool | undefined;
+  if (found === undefined || controllerOf(found)?.uid !== metadata.uid)
+    return { canary: undefined, routed: false };
+  const table = view.get("ConfigMap", `${metadata.namespace}/${children.routing(spec.deployment)}`);
+  return { canary: observePool(view, found), routed: isRouted(table, name) };
+}
+
+/** Whether a pool is the TtsDeployment's own, or the canary of one that is. */
+export function belongsTo(view: ClusterView, pool: TtsModelPool, deployment: TtsDeployment): boolean {
+  if (isOwnedBy(pool, deployment)) return true;
+  const parent = parentOf(view, pool);
+  return parent !== undefined && isOwnedBy(parent, deployment);
+}
+
+/** The pool whose canary this is. */
+export function parentOf(view: ClusterView, pool: TtsModelPool): TtsModelPool | undefined {
+  const owner = controllerOf(pool);
+  if (owner?.kind !== pool.kind) return undefined;
+  const parent = view.get(pool.kind, `${pool.metadata.namespace}/${owner.name}`);
+  return parent !== undefined && isOwnedBy(pool, parent) ? (parent as TtsModelPool) : undefined;
+}
+
+/** Every Secret of its users' that a TtsDeployment depends on. */
+export function secretsOf({ metadata, spec }: TtsDeployment): Ref[] {
+  const names = [spec.license.secretRef.name, ...keySecrets(spec.api), ...telemetrySecrets(spec.telemetry)];
+  return [...new Set(names)].map((name) => secretRef(metadata.namespace, name));
+}
+
+/** The internal token's, which the operator makes. */
+export function tokenRef({ namespace, name }: { namespace: string; name: string }): Ref {
+  return secretRef(namespace, children.token(name));
+}
+
+function secretRef(namespace: string, name: string): Ref {
+  return { apiVersion: "v1", kind: "Secret", namespace, name };
+}
+
+function poolsOf(view: ClusterView, deployment: TtsDeployment): ObservedPool[] {
+  return ownPools(view, deployment).map((pool) => observePool(view, pool));
+}
+
+function ownPools(view: ClusterView, deployment: TtsDeployment): TtsModelPool[] {
+  const { namespace, name } = deployment.metadata;
+  const found = view.group("TtsModelPool", `${namespace}/${name}`) as TtsModelPool[];
+  return found.filter((pool) => isOwnedBy(pool, deployment));
+}
+
+function workloadOf(
+  view: ClusterView,
+  owner: TtsDeployment | TtsModelPool,
+  name: string,
+  podGroup: string,
+): Workload {
+  return { deployment: deploymentOf(view, owner, name), pods: view.group("Pod", podGroup) as Pod[] };
+}
+
+/** A Deployment of that name that belongs to somebody else is not there, as far as its figures go. */
+function deploymentOf(
+  view: ClusterView,
+  owner: TtsDeployment | TtsModelPool,
+  name: string,
+): Deployment | undefined {
+  const found = view.get("Deployment", `${owner.metadata.namespace}/${name}`);
+  return found && isOwnedBy(found, owner) ? (found as Deployment) : undefined;
+}
+
+function entryOf(secret: Manifest | undefined, key: string): string | undefined {
+  const encoded = (secret?.data as Record<string, string> | undefined)?.[key];
+  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+}
+
+/** What stands now, for who begins to work: the passes to come tell of their own TtsDeployment, but need to know of all others. */
+export function seedShares(view: ClusterView, shares: LicenseShares): void {
+  for (const found of view.all("TtsDeployment")) {
+    const deployment = found as TtsDeployment;
+    const { id, lastValid } = deployment.status?.license ?? {};
+    const license = id ?? lastValid?.id;
+    if (license === undefined) continue;
+    const running = ownPools(view, deployment).map((pool) => ({
+      model: pool.spec,
+      replicas: deploymentOf(view, pool, pool.metadata.name)?.spec?.replicas ?? 0,
+    }));
+    shares.take(keyOf(deployment), { license, use: useOf(running), isShort: false });
+  }
+}

@@ -1,0 +1,69 @@
+import { children, requests } from "../../config/contract/names.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Finding, Secrets } from "../cluster/secrets.ts";
+import { firstToken, type Rotation, rotate } from "../desired/token-rotation.ts";
+import { type InternalToken, readTokenSecret } from "../desired/token-secret.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import { keyOf } from "../facts/object-key.ts";
+import type { TtsDeployment } from "../facts/observed.ts";
+import { isOwnedBy } from "../facts/ownership.ts";
+import { tokenRef } from "./observe.ts";
+
+export interface TokenKeeperOptions {
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly newToken: () => string;
+  /** Longest time that every kubelet takes to renew its pods' files. */
+  readonly overlapMs: number;
+}
+
+const dayMs = 86_400_000;
+
+/** `namespace/name` of the TtsDeployment whose token a Secret of this key is; undefined for other Secrets. */
+export function deploymentOfToken(key: string): string | undefined {
+  const suffix = children.token("");
+  return key.endsWith(suffix) ? key.slice(0, -suffix.length) : undefined;
+}
+
+/**
+ * The internal token of each TtsDeployment, as its Secret holds it, replaced step by step. A Secret that somebody deletes comes back
+ * with the same token, since pods would notice a new one at different times and refuse each other meanwhile.
+ */
+export class TokenKeeper {
+  readonly #options: TokenKeeperOptions;
+  /** By namespace and name of the TtsDeployment. */
+  readonly #known = new Map<string, { uid: string; internal: InternalToken }>();
+
+  constructor(options: TokenKeeperOptions) {
+    this.#options = options;
+  }
+
+  /** `read` is the Secret, where this had to read it. */
+  async tokenOf(owner: TtsDeployment): Promise<Rotation & Pick<Finding<unknown>, "read">> {
+    const { namespace, name, uid, annotations } = owner.metadata;
+    const { secrets, clock, newToken, overlapMs } = this.#options;
+    const key = `${namespace}/${name}`;
+    const terms = {
+      now: clock.nowMs(),
+      asked: annotations?.[requests.rotateToken],
+      everyMs: owner.spec.internalToken.rotateEveryDays * dayMs,
+      overlapMs,
+      newToken,
+    };
+    const ofOwner = (secret: Manifest | undefined) =>
+      secret && isOwnedBy(secret, owner) ? readTokenSecret(secret) : undefined;
+    const { fact: stored, read } = await secrets.read(tokenRef(owner.metadata), `token ${uid}`, ofOwner);
+    const known = this.#known.get(key);
+    const held = stored ?? (known?.uid === uid ? known.internal : firstToken(terms));
+    const rotation = rotate(held, terms);
+    this.#known.set(key, { uid, internal: rotation.internal });
+    return { ...rotation, read };
+  }
+
+  /** The TtsDeployment of this key is gone. */
+  forget(key: string): void {
+    this.#known.delete(key);
+    const [namespace = "", name = ""] = key.split("/");
+    this.#options.secrets.forget(keyOf(tokenRef({ namespace, name })));
+  }
+}

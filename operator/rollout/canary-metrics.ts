@@ -1,0 +1,112 @@
+import { poolMetrics } from "../../config/contract/pool-metrics.ts";
+import type { CanarySpec } from "../../crds/tts-model-pool.ts";
+import type { Diagnosis } from "../workload/diagnosis.ts";
+
+/** What API pods have counted of the streams of one pool and revision. */
+export interface Figures {
+  /** Ended by themselves, well or not. */
+  readonly streams: number;
+  readonly failed: number;
+  readonly firstAudio: Histogram;
+  readonly realTimeFactor: Histogram;
+}
+
+/** Cumulative counts by upper bound, as Prometheus has them. */
+export type Histogram = ReadonlyMap<number, number>;
+
+/** Sums what each API pod's `/metrics` says in the Prometheus text format; lines about other things are passed over. */
+export function readFigures(texts: readonly string[], of: { pool: string; revision: string }): Figures {
+  const counts = { streams: 0, failed: 0 };
+  const firstAudio = new Map<number, number>();
+  const realTimeFactor = new Map<number, number>();
+  for (const { name, labels, value } of texts.flatMap(samples)) {
+    if (labels.get("pool") !== of.pool || labels.get("revision") !== of.revision) continue;
+    const outcome = labels.get("outcome");
+    if (name === poolMetrics.spoken && (outcome === "ok" || outcome === "error")) counts.streams += value;
+    if (name === poolMetrics.spoken && outcome === "error") counts.failed += value;
+    if (name === `${poolMetrics.firstAudio}_bucket`) count(firstAudio, labels.get("le"), value);
+    if (name === `${poolMetrics.realTimeFactor}_bucket`) count(realTimeFactor, labels.get("le"), value);
+  }
+  return { ...counts, firstAudio, realTimeFactor };
+}
+
+interface Sample {
+  readonly name: string;
+  readonly labels: ReadonlyMap<string, string>;
+  readonly value: number;
+}
+
+const sampleLine = /^([a-zA-Z_:][\w:]*)\{(.*)\} +(\S+)/;
+
+function samples(text: string): Sample[] {
+  return text.split("\n").flatMap((line) => {
+    if (!line.startsWith("svc_tts_pool_")) return [];
+    const [, name, pairs, number] = sampleLine.exec(line) ?? [];
+    const value = Number(number);
+    if (name === undefined || Number.isNaN(value)) return [];
+    const found = [...(pairs ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)];
+    return [{ name, labels: new Map(found.map(([, key = "", text = ""]) => [key, text])), value }];
+  });
+}
+
+function count(histogram: Map<number, number>, bound: string | undefined, value: number): void {
+  const upTo = bound === "+Inf" ? Number.POSITIVE_INFINITY : Number(bound);
+  histogram.set(upTo, (histogram.get(upTo) ?? 0) + value);
+}
+
+/** What came since `earlier`; `undefined` where an API pod that had counted is gone. */
+export function since(earlier: Figures, later: Figures): Figures | undefined {
+  const figures = {
+    streams: later.streams - earlier.streams,
+    failed: later.failed - earlier.failed,
+    firstAudio: minus(later.firstAudio, earlier.firstAudio),
+    realTimeFactor: minus(later.realTimeFactor, earlier.realTimeFactor),
+  };
+  const all = [figures.streams, figures.failed, ...figures.firstAudio.values()];
+  return all.every((value) => value >= 0) ? figures : undefined;
+}
+
+function minus(later: Histogram, earlier: Histogram): Histogram {
+  return new Map([...later].map(([bound, value]) => [bound, value - (earlier.get(bound) ?? 0)]));
+}
+
+/** As `histogram_quantile`: linear inside a bucket; the highest finite bound for what lies beyond it. */
+export function quantile(histogram: Histogram, share: number): number | undefined {
+  const buckets = [...histogram].sort(([a], [b]) => a - b);
+  const total = buckets.at(-1)?.[1] ?? 0;
+  if (total === 0) return undefined;
+  const rank = share * total;
+  let [lower, below] = [0, 0];
+  for (const [bound, upTo] of buckets) {
+    if (upTo >= rank && Number.isFinite(bound))
+      return lower + ((bound - lower) * (rank - below)) / (upTo - below);
+    if (!Number.isFinite(bound)) return lower;
+    [lower, below] = [bound, upTo];
+  }
+  return lower;
+}
+
+type Analysis = CanarySpec["analysis"];
+
+/** Which bound the canary broke, or `undefined`; too few streams break none. */
+export function judgeFigures(analysis: Analysis, figures: Figures): Diagnosis | undefined {
+  const { minRequests, maxErrorPercent, maxFirstAudioMs, maxRealTimeFactorPercent } = analysis;
+  const { streams, failed } = figures;
+  if (streams === 0 || streams < minRequests) return undefined;
+  const percent = (100 * failed) / streams;
+  if (percent > maxErrorPercent) {
+    const message = `${failed} of its ${streams} streams failed, ${percent.toFixed(1)}%; ${maxErrorPercent}% is allowed`;
+    return { reason: "CanaryErrors", message };
+  }
+  const firstAudioMs = 1000 * (quantile(figures.firstAudio, 0.95) ?? 0);
+  if (maxFirstAudioMs !== undefined && firstAudioMs > maxFirstAudioMs) {
+    const message = `its first audio takes ${firstAudioMs.toFixed(0)} ms at the 95th percentile; ${maxFirstAudioMs} ms is allowed`;
+    return { reason: "CanaryFirstAudio", message };
+  }
+  const factor = 100 * (quantile(figures.realTimeFactor, 0.95) ?? 0);
+  if (maxRealTimeFactorPercent !== undefined && factor > maxRealTimeFactorPercent) {
+    const message = `its real-time factor is ${factor.toFixed(0)}% at the 95th percentile; ${maxRealTimeFactorPercent}% is allowed`;
+    return { reason: "CanaryRealTimeFactor", message };
+  }
+  return undefined;
+}

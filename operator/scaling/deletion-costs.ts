@@ -1,0 +1,37 @@
+import type { Pod } from "../facts/observed.ts";
+
+/** Kubernetes takes pods of a lower cost first when a ReplicaSet shrinks ("ReplicaSet", pod deletion cost). */
+export const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
+const victimsCost = "-1";
+
+export interface Mark {
+  readonly pod: Pod;
+  /** `undefined` takes the mark away. */
+  readonly cost: string | undefined;
+}
+
+/**
+ * What to write on pods before all but `keep` of them go: those with the fewest streams go first. Pods that are as they should be, and
+ * those that somebody else has marked, are left alone.
+ * @param streams by base URL of the replica.
+ */
+export function marksFor(pods: readonly Pod[], keep: number, streams: ReadonlyMap<string, number>): Mark[] {
+  const alive = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const onAddress = new Map([...streams].map(([url, count]) => [new URL(url).hostname, count]));
+  const streamsOn = (pod: Pod) => onAddress.get(hostOf(pod)) ?? 0;
+  const ranked = [...alive].sort(
+    (a, b) => streamsOn(a) - streamsOn(b) || (a.metadata.name < b.metadata.name ? -1 : 1),
+  );
+  const victims = new Set(ranked.slice(0, Math.max(0, alive.length - keep)));
+  return alive.flatMap((pod) => {
+    const cost = victims.has(pod) ? victimsCost : undefined;
+    const now = pod.metadata.annotations?.[deletionCost];
+    const isOthers = now !== undefined && now !== victimsCost;
+    return now === cost || isOthers ? [] : [{ pod, cost }];
+  });
+}
+
+function hostOf({ status }: Pod): string {
+  const address = status?.podIP ?? "";
+  return address.includes(":") ? `[${address}]` : address;
+}

@@ -1,0 +1,221 @@
+import { Agent, request } from "undici";
+import { longestAnswer } from "../../config/contract/license-check.ts";
+import { type ApiLoad, loadHeartbeatMs, loadPath, type PoolLoad } from "../../config/contract/load.ts";
+import { Backoff, type BackoffPolicy } from "../../lib/backoff.ts";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { linesOf } from "../../lib/lines.ts";
+
+/** An API pod that tells its load. */
+export interface Teller {
+  readonly pod: string;
+  /** As `http://10.0.0.7:8000`. */
+  readonly url: string;
+}
+
+/** What callers ask of one pool, over all API pods of its TtsDeployment. */
+export interface PoolFigures {
+  readonly streams: number;
+  readonly waiting: number;
+  readonly firstAudioMs: number | undefined;
+  /** By base URL of the replica. */
+  readonly replicas: ReadonlyMap<string, number>;
+}
+
+export interface LoadBoardOptions {
+  readonly clock: Clock;
+  /** Told the key of a TtsDeployment whose figures, or what is known of them, have changed. */
+  readonly onChange: (key: string) => void;
+  readonly onTrouble: (key: string, pod: string, error: unknown) => void;
+}
+
+/** A line not heard for so long was missed more than once. */
+const staleMs = 3 * loadHeartbeatMs;
+/** Eight pools with a thousand replicas each. */
+const maxLineBytes = 1024 * 1024;
+const retryPolicy: BackoffPolicy = { baseMs: 250, capMs: 10_000, jitter: 0.5 };
+
+interface Followed {
+  readonly url: string;
+  readonly stop: AbortController;
+  load: ApiLoad | undefined;
+  heardMs: number;
+  readonly sinceMs: number;
+}
+
+/** What API pods tell of the load on each pool: one open connection to each, on which they speak when it changes. */
+export class LoadBoard {
+  readonly #options: LoadBoardOptions;
+  /** Nobody hears of a pod for longer than this: its node is gone, or the network. */
+  readonly #agent = new Agent({ headersTimeout: 5_000, bodyTimeout: staleMs, connectTimeout: 3_000 });
+  /** By TtsDeployment, then by pod. */
+  readonly #followed = new Map<string, Map<string, Followed>>();
+  readonly #tokens = new Map<string, readonly string[]>();
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(options: LoadBoardOptions) {
+    this.#options = options;
+  }
+
+  /** From now on these pods, and no others, are listened to. `tokens` are those that API pods may take now. */
+  follow(key: string, tellers: readonly Teller[], tokens: readonly string[]): void {
+    const known = this.#followed.get(key) ?? new Map<string, Followed>();
+    this.#followed.set(key, known);
+    this.#tokens.set(key, tokens);
+    const gone = [...known].filter(
+      ([pod, { url }]) => !tellers.some((teller) => teller.pod === pod && teller.url === url),
+    );
+    for (const [pod, { stop }] of gone) {
+      stop.abort();
+      known.delete(pod);
+    }
+    for (const teller of tellers) if (!known.has(teller.pod)) known.set(teller.pod, this.#begin(key, teller));
+    if (gone.length > 0) this.#options.onChange(key);
+  }
+
+  forget(key: string): void {
+    for (const { stop } of this.#followed.get(key)?.values() ?? []) stop.abort();
+    this.#followed.delete(key);
+    this.#tokens.delete(key);
+  }
+
+  async stop(): Promise<void> {
+    for (const key of [...this.#followed.keys()]) this.forget(key);
+    await Promise.all(this.#running);
+    await this.#agent.destroy();
+  }
+
+  /** The last report of each pod, by TtsDeployment and pod; a pod that does not report is missing. */
+  loads(): Map<string, ApiLoad> {
+    const loads = new Map<string, ApiLoad>();
+    for (const [key, pods] of this.#followed)
+      for (const [pod, { load }] of pods) if (load !== undefined) loads.set(`${key}/${pod}`, load);
+    return loads;
+  }
+
+  /** Pods that do not tell now, and for how long; undefined where nobody is followed. */
+  silent(key: string): { pod: string; forMs: number }[] | undefined {
+    const known = this.#followed.get(key);
+    if (known === undefined || known.size === 0) return undefined;
+    const nowMs = this.#options.clock.monotonicMs();
+    return [...known]
+      .filter(([, followed]) => !this.#isFresh(followed))
+      .map(([pod, { heardMs, sinceMs }]) => ({ pod, forMs: nowMs - Math.max(heardMs, sinceMs) }));
+  }
+
+  /** Over the pods that tell. */
+  figures(key: string, pool: string): PoolFigures {
+    const loads = [...(this.#followed.get(key)?.values() ?? [])]
+      .filter((followed) => this.#isFresh(followed))
+      .map(({ load }) => load?.pools[pool])
+      .filter((load) => load !== undefined);
+    const latencies = loads.flatMap(({ firstAudioMs }) => firstAudioMs ?? []);
+    return {
+      streams: loads.reduce((sum, { streams }) => sum + streams, 0),
+      waiting: loads.reduce((sum, { waiting }) => sum + waiting, 0),
+      firstAudioMs: latencies.length === 0 ? undefined : Math.max(...latencies),
+      replicas: replicasOf(loads),
+    };
+  }
+
+  /** Streams on all pools, spoken or waiting, over the pods that tell. */
+  streams(key: string): number {
+    const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
+      this.#isFresh(followed),
+    );
+    return loads
+      .flatMap(({ load }) => Object.values(load?.pools ?? {}))
+      .reduce((sum, { streams, waiting }) => sum + streams + waiting, 0);
+  }
+
+  /** Of the pods that tell; each once. */
+  licenseAnswers(key: string): string[] {
+    const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
+      this.#isFresh(followed),
+    );
+    return [...new Set(loads.flatMap(({ load }) => load?.licenseAnswer ?? []))].sort();
+  }
+
+  #isFresh({ load, heardMs }: Followed): boolean {
+    return load !== undefined && this.#options.clock.monotonicMs() - heardMs < staleMs;
+  }
+
+  #begin(key: string, { pod, url }: Teller): Followed {
+    const sinceMs = this.#options.clock.monotonicMs();
+    const heardMs = Number.NEGATIVE_INFINITY;
+    const followed: Followed = { url, stop: new AbortController(), load: undefined, heardMs, sinceMs };
+    const running = this.#listen(key, pod, followed).finally(() => this.#running.delete(running));
+    this.#running.add(running);
+    return followed;
+  }
+
+  async #listen(key: string, pod: string, followed: Followed): Promise<void> {
+    const { clock, onChange, onTrouble } = this.#options;
+    const { signal } = followed.stop;
+    const backoff = new Backoff(retryPolicy);
+    while (!signal.aborted) {
+      try {
+        await this.#read(key, followed, backoff);
+      } catch (error) {
+        if (!signal.aborted) onTrouble(key, pod, error);
+      }
+      if (signal.aborted) return;
+      followed.load = undefined;
+      onChange(key);
+      await sleep(clock, backoff.nextMs(), signal);
+    }
+  }
+
+  async #read(key: string, followed: Followed, backoff: Backoff): Promise<void> {
+    const { clock, onChange } = this.#options;
+    const tokens = this.#tokens.get(key) ?? [];
+    // while a token is replaced pods may take the one before, or the one after
+    const token = tokens[backoff.failures % Math.max(1, tokens.length)] ?? "";
+    const { statusCode, body } = await request(followed.url + loadPath, {
+      dispatcher: this.#agent,
+      headers: { authorization: `Bearer ${token}` },
+      signal: followed.stop.signal,
+    });
+    if (statusCode !== 200) {
+      await body.dump();
+      throw new Error(`status ${statusCode}`);
+    }
+    for await (const line of linesOf(body, maxLineBytes)) {
+      const load = loadOf(line);
+      const isNews = JSON.stringify(load) !== JSON.stringify(followed.load);
+      followed.load = load;
+      followed.heardMs = clock.monotonicMs();
+      backoff.reset();
+      if (isNews) onChange(key);
+    }
+  }
+}
+
+function replicasOf(loads: readonly PoolLoad[]): Map<string, number> {
+  const sums = new Map<string, number>();
+  for (const { replicas } of loads) {
+    for (const [url, streams] of Object.entries(replicas)) sums.set(url, (sums.get(url) ?? 0) + streams);
+  }
+  return sums;
+}
+
+/** @throws Error when the line is not what an API pod of ours tells. */
+function loadOf(line: string): ApiLoad {
+  const load = JSON.parse(line) as Partial<ApiLoad> | null;
+  const pools = load?.pools;
+  if (typeof pools !== "object" || pools === null) throw new Error("a line of load has no pools");
+  for (const [pool, figures] of Object.entries(pools)) {
+    const { streams, waiting, replicas, firstAudioMs = 0 } = figures;
+    const counts = [streams, waiting, firstAudioMs, ...Object.values(replicas ?? { none: Number.NaN })];
+    if (!counts.every(isCount))
+      throw new Error(`the load of pool ${JSON.stringify(pool)} is no set of counts`);
+  }
+  const { licenseAnswer } = load ?? {};
+  if (licenseAnswer === undefined) return { pools };
+  if (typeof licenseAnswer !== "string" || licenseAnswer.length > longestAnswer)
+    throw new Error("a line of load has an answer of the license's issuer that is none");
+  return { pools, licenseAnswer };
+}
+
+function isCount(value: unknown): boolean {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}

@@ -1,0 +1,171 @@
+import { children, labels } from "../../config/contract/names.ts";
+import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
+import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
+import type { ClusterView, ViewChange } from "../cluster/cache.ts";
+import type { Secrets } from "../cluster/secrets.ts";
+import type { Held } from "../cluster/stored-object.ts";
+import type { Manifest } from "../facts/kubernetes-object.ts";
+import { keyOf } from "../facts/object-key.ts";
+import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { controllerOf } from "../facts/ownership.ts";
+import { deploymentOfToken } from "../reconcile/token-manager.ts";
+import type { Priority, Turn } from "./work-queue.ts";
+
+/** What was written, made or removed, as it is now or as it was last seen. */
+interface Change {
+  readonly kind: string;
+  readonly key: string;
+  readonly object: Manifest;
+  readonly gone?: boolean;
+  readonly before?: Held | undefined;
+}
+
+type Known = Pick<ClusterView, "ids">;
+
+/** Whose pass a change calls for. Who hangs on what an object's own pass makes of it is woken by the status that this one writes. */
+export function keysOf(view: Known, change: Change): string[] {
+  const { kind, key, object } = change;
+  if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
+  switch (kind) {
+    case "TtsDeployment":
+      return [deploymentKey(key), ...(isSettledBy(change) ? poolKeys(view, key) : [])];
+    case "TtsModelPool":
+      return isSettledBy(change)
+        ? withSiblings(view, object, poolKey(key))
+        : [poolKey(key), deploymentKey(deploymentOf(object))];
+    case "Pod":
+      return podKeys(object);
+    // A canary that no stream is sent to any more is its pool's to drop.
+    case "ConfigMap":
+      return withSiblings(view, object, ...ownerKeys(object));
+    default:
+      return ownerKeys(object);
+  }
+}
+
+/**
+ * Only the status of one of our own objects changed, which an operator wrote. It wakes no key whose pass failed: where each attempt writes
+ * another message, each would wake the next without a pause.
+ */
+export function isStatusChange({ kind, object, gone, before }: ViewChange): boolean {
+  if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
+    return false;
+  return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
+}
+
+/** Only the streams in use are others: the TtsDeployment sums them up, and nobody acts on them. */
+function isLoadAlone({ kind, object, gone = false, before }: Change): boolean {
+  if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
+    return false;
+  const earlier = before.object;
+  return (
+    JSON.stringify(earlier.status) !== JSON.stringify(object.status) &&
+    JSON.stringify([demandsOf(earlier), withoutLoad(earlier.status)]) ===
+      JSON.stringify([demandsOf(object), withoutLoad(object.status)])
+  );
+}
+
+type AnyStatus = Partial<TtsDeploymentStatus & TtsModelPoolStatus>;
+
+function withoutLoad(status: unknown): unknown {
+  const { capacity, models, summary, ...rest } = (status ?? {}) as AnyStatus;
+  const parts = models?.map(({ capacity: { used: _, ...figures }, ...model }) => ({ ...model, figures }));
+  return [rest, capacity?.streams, summary?.models, parts];
+}
+
+function demandsOf({ metadata }: Manifest): unknown[] {
+  const { generation, labels: found, annotations, finalizers, ownerReferences, deletionTimestamp } = metadata;
+  return [generation, found, annotations, finalizers, ownerReferences, deletionTimestamp];
+}
+
+/** The same for a Secret: of those who name it, and of the one whose own it is; its name tells where nothing of it is left. */
+export function keysOfSecret(
+  view: Known,
+  secrets: Pick<Secrets, "followersOf">,
+  key: string,
+  secret: Manifest | undefined,
+): string[] {
+  const owner = secret === undefined ? deploymentOfToken(key) : ownerOf(secret);
+  const concerned = [...secrets.followersOf(key), ...(owner === undefined ? [] : [owner])];
+  return concerned.flatMap((deployment) => [deploymentKey(deployment), ...poolKeys(view, deployment)]);
+}
+
+/** Its own pass has seen what it asks for, or can do no more about it. */
+function isSettledBy({ object, gone = false }: Pick<Change, "object" | "gone">): boolean {
+  const { observedGeneration } = (object as Partial<TtsDeployment | TtsModelPool>).status ?? {};
+  return gone || observedGeneration === object.metadata.generation;
+}
+
+/** The TtsDeployment of one of our own objects. Labels come last: anybody may have changed them, and the owner's pass has to restore them. */
+function ownerOf(object: Manifest): string | undefined {
+  const { namespace, labels: found } = object.metadata;
+  const controller = controllerOf(object);
+  const pool = object.kind === "TtsModelPool" ? (object as Partial<TtsModelPool>) : undefined;
+  const owner = controller?.kind === "TtsDeployment" ? controller.name : found?.[labels.deployment];
+  const name = pool?.spec?.deployment ?? owner;
+  return name === undefined ? undefined : `${namespace}/${name}`;
+}
+
+/**
+ * Passes over a TtsDeployment and those over its pools take turns until routes are written. A pass that is under way writes what it saw
+ * before, and beside another it could send streams to a canary that the other has just dropped. Pools write no routes, and their passes run side by
+ * side; but one that scales takes of the license what others must have seen taken before they judge.
+ */
+export function turnOf(view: Pick<ClusterView, "get">, key: string): Turn {
+  const [kind, namespace, name] = key.split("/");
+  if (kind === "TtsDeployment") return { group: key, alone: true };
+  const pool = view.get("TtsModelPool", `${namespace}/${name}`) as TtsModelPool | undefined;
+  if (pool === undefined) return { group: key, alone: true };
+  return {
+    group: deploymentKey(`${namespace}/${pool.spec.deployment}`),
+    alone: pool.spec.scaling !== undefined,
+  };
+}
+
+export function deploymentKey(key: string): string {
+  return `TtsDeployment/${key}`;
+}
+
+export function poolKey(key: string): string {
+  return `TtsModelPool/${key}`;
+}
+
+/** Ids are keys. */
+export function poolKeys(view: Known, deployment: string): string[] {
+  return view.ids("TtsModelPool", deployment);
+}
+
+/**
+ * Every key there is, for who begins to work: each TtsDeployment with its pools behind it, which read the same objects; what was made or
+ * changed while nobody was there to act upon it goes first.
+ */
+export function* everyKey(view: Pick<ClusterView, "all" | "ids">): Generator<[key: string, Priority]> {
+  for (const object of view.all("TtsDeployment")) {
+    const key = keyOf(object);
+    yield [deploymentKey(key), isSettledBy({ object }) ? "resync" : "change"];
+    for (const pool of poolKeys(view, key)) yield [pool, "resync"];
+  }
+  for (const object of view.all("TtsModelPool"))
+    yield [poolKey(keyOf(object)), isSettledBy({ object }) ? "resync" : "change"];
+}
+
+/** Pools share one license: what one gives back another may take. */
+function withSiblings(view: Known, object: Manifest, ...own: string[]): string[] {
+  const deployment = deploymentOf(object);
+  return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
+}
+
+function deploymentOf(object: Manifest): string {
+  return ownerOf(object) ?? `${object.metadata.namespace}/`;
+}
+
+function podKeys({ metadata }: Manifest): string[] {
+  const { [labels.deployment]: deployment = "", [labels.pool]: pool } = metadata.labels ?? {};
+  if (pool === undefined) return [deploymentKey(`${metadata.namespace}/${deployment}`)];
+  return [poolKey(`${metadata.namespace}/${children.pool(deployment, pool)}`)];
+}
+
+function ownerKeys(child: Manifest): string[] {
+  const owner = controllerOf(child);
+  return owner === undefined ? [] : [`${owner.kind}/${child.metadata.namespace}/${owner.name}`];
+}

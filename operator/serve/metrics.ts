@@ -1,0 +1,215 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
+import type { CallObserver } from "../cluster/client.ts";
+import type { Operator } from "./start.ts";
+import type { QueueObserver } from "./work-queue.ts";
+
+/** controller-runtime's own, so that dashboards and alerts made for it fit. */
+const passSeconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.35, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60];
+const queueSeconds = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1, 10, 100, 1000];
+
+/** How a pass ended, in controller-runtime's words. */
+const results = {
+  settled: "success",
+  stalled: "success",
+  waiting: "requeue_after",
+  failed: "error",
+} as const;
+
+/** Metrics of a queue and its passes under the names of controller-runtime and client-go (`workqueue_*`, `controller_runtime_*`). */
+export function queueMetrics(registry: Registry, controller: string): QueueObserver {
+  const registers = [registry];
+  const labelNames = ["controller"];
+  /** client-go's dashboards ask by `name`, controller-runtime's by `controller`. */
+  const named = ["name"];
+  const queue = { name: controller, controller };
+  const counter = (name: string, help: string, more: readonly string[] = []) =>
+    new Counter({ name, help, registers, labelNames: [...labelNames, ...more] });
+  const gauge = (name: string, help: string, more: readonly string[] = []) =>
+    new Gauge({ name, help, registers, labelNames: [...labelNames, ...more] });
+  const histogram = (name: string, help: string, buckets: number[], more: readonly string[] = []) =>
+    new Histogram({ name, help, registers, buckets, labelNames: [...labelNames, ...more] });
+  const adds = counter("workqueue_adds_total", "Keys added to the queue, waiting already or not", named);
+  const retries = counter("workqueue_retries_total", "Passes that are tried again after a failure", named);
+  const depth = gauge("workqueue_depth", "Keys that wait for a pass", named);
+  const waited = histogram(
+    "workqueue_queue_duration_seconds",
+    "How long keys waited for their pass",
+    queueSeconds,
+    named,
+  );
+  const worked = histogram("workqueue_work_duration_seconds", "How long passes took", queueSeconds, named);
+  const passes = counter("controller_runtime_reconcile_total", "Passes by how they ended", ["result"]);
+  const errors = counter("controller_runtime_reconcile_errors_total", "Passes that failed");
+  const active = gauge("controller_runtime_active_workers", "Passes that run now");
+  const took = histogram("controller_runtime_reconcile_time_seconds", "How long passes took", passSeconds);
+  for (const result of new Set(Object.values(results))) passes.inc({ controller, result }, 0);
+  errors.inc({ controller }, 0);
+  return {
+    added: () => adds.inc(queue),
+    depth(waiting, running) {
+      depth.set(queue, waiting);
+      active.set({ controller }, running);
+    },
+    started: (_key, waitedMs) => waited.observe(queue, waitedMs / 1000),
+    finished(_key, result, tookMs) {
+      passes.inc({ controller, result: results[result] });
+      worked.observe(queue, tookMs / 1000);
+      took.observe({ controller }, tookMs / 1000);
+    },
+    failed() {
+      errors.inc({ controller });
+      retries.inc(queue);
+    },
+  };
+}
+
+/** `rest_client_requests_total` of client-go; `code` is `<error>` when no answer came. */
+export function callMetrics(registry: Registry, host: string): CallObserver {
+  const requests = new Counter({
+    name: "rest_client_requests_total",
+    help: "Requests to the API server by status, method and host",
+    registers: [registry],
+    labelNames: ["code", "method", "host"],
+  });
+  return ({ method, status }) => {
+    requests.inc({ code: status === 0 ? "<error>" : String(status), method, host });
+  };
+}
+
+/** Of every process, leading or not: one that cannot see does not know that it should act. */
+export function watchMetrics(
+  registry: Registry,
+  operator: () => Pick<Operator, "failingWatches"> | undefined,
+): void {
+  new Gauge({
+    name: "svc_tts_operator_failing_watches",
+    help: "Watches whose last attempt failed, by kind and namespace; absent while all are well",
+    registers: [registry],
+    labelNames: ["kind", "namespace"],
+    collect() {
+      this.reset();
+      for (const { count, ...place } of operator()?.failingWatches() ?? []) this.set(place, count);
+    },
+  });
+}
+
+type Speaker = Pick<Operator, "leading" | "deployments">;
+
+/** `leader_election_master_status` of client-go. */
+export function leaderMetrics(registry: Registry, lease: string, operator: () => Speaker | undefined): void {
+  new Gauge({
+    name: "leader_election_master_status",
+    help: "1 while this process leads, else 0",
+    registers: [registry],
+    labelNames: ["name"],
+    collect() {
+      this.set({ name: lease }, operator()?.leading() === true ? 1 : 0);
+    },
+  });
+}
+
+const of = ["namespace", "name"] as const;
+const statuses = { True: 1, False: 0, Unknown: -1 } as const;
+
+interface Told {
+  readonly labels: { readonly namespace: string; readonly name: string };
+  readonly status: TtsDeploymentStatus;
+}
+
+function statusesOf(running: Speaker | undefined): Told[] {
+  const found: Told[] = [];
+  if (running?.leading() !== true) return found;
+  for (const { metadata, status } of running.deployments()) {
+    if (status !== undefined)
+      found.push({ labels: { namespace: metadata.namespace, name: metadata.name }, status });
+  }
+  return found;
+}
+
+/** Every gauge of a scrape asks in the same turn of the event loop; what they are told is not kept for the next. */
+function oncePerScrape<T>(ask: () => T): () => T {
+  let told: { readonly answer: T } | undefined;
+  return () => {
+    if (told === undefined) {
+      told = { answer: ask() };
+      queueMicrotask(() => {
+        told = undefined;
+      });
+    }
+    return told.answer;
+  };
+}
+
+/** What the statuses of the TtsDeployments say; of the process that leads alone, so that sums count each once. */
+export function resourceMetrics(
+  registry: Registry,
+  operator: () => Speaker | undefined,
+  nowMs: () => number,
+): void {
+  const all = oncePerScrape(() => statusesOf(operator()));
+  const each = (tell: (labels: Told["labels"], status: TtsDeploymentStatus) => void) => {
+    for (const { labels, status } of all()) tell(labels, status);
+  };
+  const gauge = (
+    name: string,
+    help: string,
+    more: readonly string[],
+    tell: (gauge: Gauge, ...of: Parameters<Parameters<typeof each>[0]>) => void,
+  ) =>
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      labelNames: [...of, ...more],
+      collect() {
+        this.reset();
+        each((labels, status) => tell(this, labels, status));
+      },
+    });
+  gauge(
+    "svc_tts_operator_condition",
+    "Each condition of each TtsDeployment: 1 True, 0 False, -1 Unknown",
+    ["condition"],
+    (metric, labels, { conditions }) => {
+      for (const { type, status } of conditions) metric.set({ ...labels, condition: type }, statuses[status]);
+    },
+  );
+  gauge(
+    "svc_tts_operator_not_ready_reason",
+    "1 with the reason of the condition Ready for each TtsDeployment that is not ready; absent for the others",
+    ["reason"],
+    (metric, labels, { conditions }) => {
+      const ready = conditions.find(({ type }) => type === "Ready");
+      if (ready?.status === "False") metric.set({ ...labels, reason: ready.reason }, 1);
+    },
+  );
+  gauge(
+    "svc_tts_operator_license_expiry_timestamp_seconds",
+    "When the license expires, in seconds since the epoch; absent without a license that can be read",
+    [],
+    (metric, labels, { license }) => {
+      if (license.expiresAt !== undefined) metric.set(labels, Date.parse(license.expiresAt) / 1000);
+    },
+  );
+  gauge(
+    "svc_tts_operator_license_grace_remaining_seconds",
+    "How long is served on with a license that is no longer good; absent outside the grace period",
+    [],
+    (metric, labels, { license }) => {
+      if (license.graceUntil === undefined) return;
+      metric.set(labels, Math.max(0, (Date.parse(license.graceUntil) - nowMs()) / 1000));
+    },
+  );
+  gauge(
+    "svc_tts_operator_pool_replicas",
+    "Pods of a pool by what they are: all there are, and those that take requests",
+    ["pool", "state"],
+    (metric, labels, { models }) => {
+      for (const { name: pool, replicas, readyReplicas } of models) {
+        metric.set({ ...labels, pool, state: "all" }, replicas);
+        metric.set({ ...labels, pool, state: "ready" }, readyReplicas);
+      }
+    },
+  );
+}

@@ -1,0 +1,272 @@
+import { randomBytes } from "node:crypto";
+import type { ApiLoad } from "../../config/contract/load.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { Writer } from "../apply/writer.ts";
+import { ClusterView } from "../cluster/cache.ts";
+import type { ClusterClient } from "../cluster/client.ts";
+import { EventRecorder } from "../cluster/events.ts";
+import { LeaderElection } from "../cluster/lease.ts";
+import type { Reflector, ReflectorObserver, WatchState } from "../cluster/reflector.ts";
+import { Secrets } from "../cluster/secrets.ts";
+import type { Pod, TtsDeployment } from "../facts/observed.ts";
+import type { Outcome } from "../facts/outcome.ts";
+import type { Settings } from "../facts/settings.ts";
+import { LicenseShares } from "../license/shares.ts";
+import { readApiMetrics } from "../reconcile/api-pod-metrics.ts";
+import { Analyst } from "../reconcile/canary-metrics-reader.ts";
+import { seedShares } from "../reconcile/observe.ts";
+import { Rivals } from "../reconcile/operator-conflicts.ts";
+import {
+  type Hands,
+  reconcileDeployment,
+  reconcilePool,
+  untilOwnerGoes,
+  untilReadable,
+} from "../reconcile/reconcile.ts";
+import { TokenKeeper } from "../reconcile/token-manager.ts";
+import { Scaler } from "../scaling/scaler.ts";
+import {
+  deploymentKey,
+  everyKey,
+  isStatusChange,
+  keysOf,
+  keysOfSecret,
+  poolKey,
+  poolKeys,
+  turnOf,
+} from "./affected-keys.ts";
+import { type QueueActivity, type QueueObserver, WorkQueue } from "./work-queue.ts";
+
+/** Fields first, sentence second, as pino has it. Never a Secret's content. */
+export interface Log {
+  debug(fields: object, message: string): void;
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+export interface OperatorOptions {
+  readonly client: ClusterClient;
+  readonly settings: Settings;
+  /** Where TtsDeployments are served; empty is everywhere. */
+  readonly namespaces: readonly string[];
+  /** Name of this process, as in events. */
+  readonly instance: string;
+  /** Namespace and name of the Lease, which tells this release from others; without it nobody can. */
+  readonly release?: string;
+  /** Where the Lease is; without it this process works alone. */
+  readonly election?: { readonly namespace: string; readonly name: string };
+  readonly log: Log;
+  /** Another leads now: this process must not write any more. */
+  readonly onLost: (reason: string) => void;
+  readonly workers?: number;
+  readonly clock?: Clock;
+  readonly queueObserver?: QueueObserver;
+  /** How long each step of a rotation of internal tokens waits for pods to follow; 5 minutes unless given. */
+  readonly tokenOverlapMs?: number;
+  /** `/metrics` of an API pod, which canaries are judged by; asked of the pod itself unless given. */
+  readonly readMetrics?: (pod: Pod) => Promise<string>;
+}
+
+/** What the operator has to do at this moment, and what it has seen. It is at rest when nothing is left and nothing new is to be seen. */
+export interface Activity {
+  readonly queue: QueueActivity;
+  /** Requests without their answer yet; open watches are none. */
+  readonly requests: number;
+  /** Events that are not written yet. */
+  readonly events: number;
+  readonly watches: readonly WatchState[];
+  /** What each API pod told last of its load, by TtsDeployment and pod. */
+  readonly loads: ReadonlyMap<string, ApiLoad>;
+}
+
+export interface FailingWatches {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly count: number;
+}
+
+/** A running operator. */
+export interface Operator {
+  leading(): boolean;
+  /** All that are served, as last seen, one by one. */
+  deployments(): Iterable<TtsDeployment>;
+  activity(): Activity;
+  /** How many watches fail now, by kind and namespace; the namespace is empty where all are watched at once. */
+  failingWatches(): readonly FailingWatches[];
+  /** Ends passes, watches and the lead, in this order. */
+  stop(): Promise<void>;
+}
+
+/** Passes at once: they wait for the API server most of their time. */
+const defaultWorkers = 8;
+const tokenBytes = 32;
+/** A kubelet renews the files of its pods in up to a minute and a half; a busy one is given thrice that and more. */
+const defaultTokenOverlapMs = 300_000;
+
+/** Builds an operator and starts it; resolves when it knows the cluster. */
+export async function startOperator(options: OperatorOptions): Promise<Operator> {
+  const { client, log, settings, clock = systemClock } = options;
+  const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
+  const view = new ClusterView({
+    ...watching,
+    clock,
+    onForbidden: (namespace) =>
+      log.error(
+        { namespace },
+        "the namespace may not be read (403) and counts as empty until it may: was it deleted? Remove it from watchNamespaces, or restore the operator's role in it",
+      ),
+  });
+  const secrets = new Secrets(watching);
+  // made before the queue that it wakes
+  const scaler = new Scaler({
+    clock,
+    wake: (key) => queue.add(poolKey(key)),
+    wakeDeployment: (key) => queue.add(deploymentKey(key)),
+    onTrouble: (deployment, pod, error) =>
+      log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
+  });
+  const hands: Hands = {
+    scaler,
+    client,
+    clock,
+    view,
+    secrets,
+    settings,
+    rivals: new Rivals(options.release, clock, (key, { names }) =>
+      log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
+    ),
+    writer: new Writer(client, view, secrets, clock),
+    shares: new LicenseShares((keys) => {
+      for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);
+    }),
+    tokens: new TokenKeeper({
+      secrets,
+      clock,
+      newToken: () => randomBytes(tokenBytes).toString("base64url"),
+      overlapMs: options.tokenOverlapMs ?? defaultTokenOverlapMs,
+    }),
+    analyst: new Analyst({
+      clock,
+      readMetrics: options.readMetrics ?? readApiMetrics,
+      onUnread: (pod, error) =>
+        log.warn({ pod, error: String(error) }, "the metrics of an API pod cannot be read"),
+    }),
+    events: new EventRecorder({
+      client,
+      clock,
+      instance: options.instance,
+      onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "an event was dropped"),
+    }),
+  };
+  const queue: WorkQueue = new WorkQueue({
+    clock,
+    workers: options.workers ?? defaultWorkers,
+    turnOf: (key) => turnOf(view, key),
+    pass: (key, _signal, share) => untilOwnerGoes(passOver(hands, key, share)),
+    observer: queueLog(log, options.queueObserver),
+  });
+  secrets.onChange((key, secret) => {
+    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one);
+  });
+  secrets.start();
+  const stopEarly = async (error: unknown) => {
+    await Promise.all([view.stop(), secrets.stop()]);
+    throw error;
+  };
+  await view.start().catch(stopEarly);
+  let isWorking = false;
+  const work = () => {
+    if (isWorking) return;
+    isWorking = true;
+    seedShares(view, hands.shares);
+    view.onChange((change) => {
+      const isStatus = isStatusChange(change);
+      for (const key of keysOf(view, change)) isStatus ? queue.addUnlessFailed(key) : queue.add(key);
+    });
+    for (const [key, priority] of everyKey(view)) queue.add(key, priority);
+    queue.start();
+  };
+  const election = lead(options, work, clock);
+  return {
+    deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
+    leading: () => election?.leading ?? true,
+    failingWatches: () => countWatches([...view.failing(), ...secrets.failing()]),
+    activity: () => ({
+      queue: queue.activity,
+      requests: client.inFlight,
+      events: hands.events.waiting,
+      watches: [...view.watches(), ...secrets.watches()],
+      loads: scaler.loads(),
+    }),
+    async stop() {
+      await queue.stop();
+      await scaler.stop();
+      await hands.events.flush();
+      await election?.stop();
+      await Promise.all([view.stop(), secrets.stop()]);
+    },
+  };
+}
+
+function countWatches(failing: readonly Reflector[]): FailingWatches[] {
+  const byPlace = Map.groupBy(failing, ({ kind, selection }) => `${kind}/${selection.namespace ?? ""}`);
+  return [...byPlace].map(([place, { length: count }]) => {
+    const [kind = "", namespace = ""] = place.split("/");
+    return { kind, namespace, count };
+  });
+}
+
+function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderElection | undefined {
+  const { client, election, log, instance, onLost } = options;
+  if (election === undefined) {
+    work();
+    return undefined;
+  }
+  return new LeaderElection({
+    client,
+    clock,
+    ...election,
+    identity: `${instance}_${randomBytes(6).toString("hex")}`,
+    onLeading: () => {
+      log.info({ lease: election.name }, "leading");
+      work();
+    },
+    onLost,
+    onError: (error) => log.warn({ error: String(error) }, "the lease could not be read or written"),
+  }).start();
+}
+
+function passOver(hands: Hands, key: string, share: () => void): Promise<Outcome> {
+  const [kind = "", ...rest] = key.split("/");
+  const pass =
+    kind === "TtsModelPool"
+      ? reconcilePool(hands, rest.join("/"))
+      : reconcileDeployment(hands, rest.join("/"), share);
+  return untilReadable(hands, kind, pass);
+}
+
+function watchLog(log: Log): ReflectorObserver {
+  return {
+    listed: (kind, objects) => log.debug({ kind, objects }, "listed"),
+    interrupted: (kind, error, retryMs) => {
+      if (error !== undefined) log.warn({ kind, error: String(error), retryMs }, "a watch was interrupted");
+    },
+    listenerFailed: (kind, key, error) =>
+      log.error({ kind, key, error: String(error) }, "a change was not understood"),
+  };
+}
+
+function queueLog(log: Log, more: QueueObserver = {}): QueueObserver {
+  return {
+    ...more,
+    finished(key, result, tookMs) {
+      log.debug({ key, result, tookMs }, "pass");
+      more.finished?.(key, result, tookMs);
+    },
+    failed(key, error, failures, retryMs) {
+      log.warn({ key, error: String(error), failures, retryMs }, "a pass failed and is tried again");
+      more.failed?.(key, error, failures, retryMs);
+    },
+  };
+}

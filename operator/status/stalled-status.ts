@@ -1,0 +1,25 @@
+import type { Problem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { type Finding, settleConditions } from "./conditions.ts";
+
+type Owner = TtsDeployment | TtsModelPool;
+type Status = NonNullable<Owner["status"]>;
+
+/** The status of what nothing can be done for before a person changes something; all else of it stays as it was last told. */
+export function standstill(owner: Owner, { reason, message }: Omit<Problem, "stalled">, now: number): Status {
+  const waiting = "Waiting for a person; see Stalled.";
+  const findings: Finding[] = [
+    { type: "Ready", status: "False", reason, message },
+    { type: "Reconciling", status: "False", reason: "Stalled", message: waiting },
+    { type: "Stalled", status: "True", reason, message },
+  ];
+  const observedGeneration = owner.metadata.generation;
+  const found = new Set(findings.map((finding) => finding.type));
+  const { conditions = [], ...before } = owner.status ?? {};
+  const kept = conditions.filter((condition) => !found.has(condition.type));
+  const about = { observedGeneration, now };
+  return {
+    ...before,
+    observedGeneration,
+    conditions: [...settleConditions(conditions, findings, about), ...kept],
+  } as Status;
+}

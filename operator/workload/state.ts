@@ -1,0 +1,130 @@
+import { isRenderedFrom } from "../desired/pods/pinned-template.ts";
+import type { Deployment, Grant, Workload } from "../facts/observed.ts";
+import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./diagnosis.ts";
+import { admissionProblem } from "./external-problems.ts";
+
+/** Where the pods of one Deployment stand. `problem` says why they are not all serving the current template. */
+export type WorkloadState =
+  | { readonly kind: "ready" }
+  | { readonly kind: "progressing"; readonly problem: Diagnosis }
+  | { readonly kind: "failing"; readonly problem: Diagnosis }
+  /** Nothing will get better by itself. */
+  | { readonly kind: "stalled"; readonly problem: Diagnosis };
+
+/** What the user wants: so many replicas, of pods made from the settings that hash to `settings`. */
+export interface Wish {
+  readonly replicas: number;
+  readonly settings: string;
+  /** Of a pool that is scaled: replicas that must serve; more may be on their way. */
+  readonly floor?: number;
+  /** The pods' template has rolled out in full before: what is new is their number. */
+  readonly rolledOut?: boolean;
+}
+
+/** The grant is what the license lets run. */
+export function workloadState({ deployment, pods }: Workload, grant: Grant, wish: Wish): WorkloadState {
+  if (deployment === undefined) return missing(grant);
+  const diagnosis = diagnosePods(pods);
+  const expired = condition(deployment, "Progressing");
+  if (expired?.status === "False" && expired.reason === "ProgressDeadlineExceeded") {
+    return { kind: "stalled", problem: diagnosis ?? withClaim(deadline(deployment), pods) };
+  }
+  const refused = condition(deployment, "ReplicaFailure");
+  if (refused?.status === "True") return { kind: "failing", problem: replicaFailure(refused.message) };
+  const unfinished = rolloutStep(deployment, leastOf(wish, diagnosis), wish.rolledOut === true);
+  if (unfinished !== undefined && diagnosis !== undefined) return { kind: "failing", problem: diagnosis };
+  if (unfinished !== undefined) {
+    return { kind: "progressing", problem: fetchingPod(pods) ?? withClaim(unfinished, pods) };
+  }
+  const held = heldBack(deployment, grant, wish);
+  return held === undefined ? { kind: "ready" } : { kind: "stalled", problem: held };
+}
+
+/** A sentence more, and no other reason: every pod waits for its claim, mostly for a moment. */
+function withClaim({ reason, message }: Diagnosis, pods: Workload["pods"]): Diagnosis {
+  return { reason, message: [message, unclaimedPod(pods)].filter((words) => words !== undefined).join(" ") };
+}
+
+function missing(grant: Grant): WorkloadState {
+  if (grant.held) {
+    const problem = {
+      reason: "LicenseHold",
+      message: "Not started: the license does not allow it, see LicenseValid.",
+    };
+    return { kind: "stalled", problem };
+  }
+  return { kind: "progressing", problem: { reason: "Creating", message: "The Deployment is being made." } };
+}
+
+function heldBack(deployment: Deployment, grant: Grant, wish: Wish): Diagnosis | undefined {
+  if (grant.replicas < wish.replicas) {
+    const message = `${grant.replicas} of ${wish.replicas} replicas run: the license holds back the rest, see LicenseValid.`;
+    return { reason: "LicenseHold", message };
+  }
+  if (grant.held && !isRenderedFrom(deployment, wish.settings)) {
+    const message = "Pods run with earlier settings: the license holds back the rollout, see LicenseValid.";
+    return { reason: "LicenseHold", message };
+  }
+  return undefined;
+}
+
+function condition({ status }: Deployment, type: string) {
+  return status?.conditions?.find((candidate) => candidate.type === type);
+}
+
+/** Where something keeps pods from starting, a pool that may sleep is not well without any. */
+function leastOf({ floor }: Wish, diagnosis: Diagnosis | undefined): number {
+  if (floor === undefined) return Number.POSITIVE_INFINITY;
+  return diagnosis === undefined ? floor : Math.max(1, floor);
+}
+
+/** As `kubectl rollout status` judges; `undefined` when every pod is of the current template and available. */
+function rolloutStep(
+  { metadata, spec, status = {} }: Deployment,
+  least: number,
+  rolledOut: boolean,
+): Diagnosis | undefined {
+  const wanted = Math.min(spec?.replicas ?? 1, least);
+  const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, observedGeneration = 0 } = status;
+  if (!rolledOut && observedGeneration < (metadata.generation ?? 0))
+    return step("the new template is being taken up");
+  if (updatedReplicas < wanted) return step(`${updatedReplicas} of ${wanted} pods have the current settings`);
+  if (replicas > updatedReplicas)
+    return step(`${replicas - updatedReplicas} pods of earlier settings are draining`);
+  if (availableReplicas < wanted) {
+    return { reason: "PodsNotReady", message: `${availableReplicas} of ${wanted} pods are ready.` };
+  }
+  return undefined;
+}
+
+function step(what: string): Diagnosis {
+  return { reason: "RollingOut", message: `Rolling out: ${what}.` };
+}
+
+function deadline({ spec, metadata }: Deployment): Diagnosis {
+  return {
+    reason: "ProgressDeadlineExceeded",
+    message: `Deployment ${metadata.name} made no progress for ${spec?.progressDeadlineSeconds} seconds. See kubectl describe pods and their logs.`,
+  };
+}
+
+function replicaFailure(message = "no further details"): Diagnosis {
+  const admission = admissionProblem("A pod", message);
+  if (admission !== undefined) return { reason: admission.reason, message: admission.message };
+  const quota = /exceeded quota/i.test(message);
+  return {
+    reason: quota ? "QuotaExceeded" : "PodsRefused",
+    message: `Pods cannot be made: ${message.replace(/\.$/, "")}. ${
+      quota ? "Raise the namespace's ResourceQuota or ask for less." : "Check the policies of the namespace."
+    }`,
+  };
+}
+
+/** Every pod is of the current template and available. */
+export function isRolledOut(deployment: Deployment): boolean {
+  return rolloutStep(deployment, Number.POSITIVE_INFINITY, false) === undefined;
+}
+
+export function readyReplicas({ deployment }: Workload): number {
+  return deployment?.status?.readyReplicas ?? 0;
+}

@@ -1,0 +1,139 @@
+import type { JSONWebKeySet } from "jose";
+import {
+  type LicenseAnswer,
+  newestAnswer,
+  type OnlineCheck,
+  readAnswer,
+} from "../../../config/contract/license-check.ts";
+import type { RoutingTable } from "../../../config/contract/routing.ts";
+import { type Clock, every } from "../../../lib/clock.ts";
+import type { Log } from "../../../lib/log.ts";
+import type { Issuer } from "./issuer-client.ts";
+
+export type CheckResult = "good" | "revoked" | "failed";
+
+/** Asks the license's issuer again and again. */
+export interface LicenseCheck {
+  /** What the license is judged by. */
+  facts(): OnlineCheck;
+  /** What counts now, as it was signed. */
+  answer(): string | undefined;
+  /** Takes over what the routing table has, then asks whenever it is time. */
+  start(): Promise<void>;
+  /** Reads what the routing table has, which another pod may have heard. */
+  adopt(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface CheckOptions {
+  readonly issuer: Issuer;
+  /** An answer counts for so long. */
+  readonly intervalSeconds: number;
+  /** Of the license as it is now; undefined while there is none that can be read. */
+  readonly licenseId: () => string | undefined;
+  readonly keys: () => JSONWebKeySet | undefined;
+  /** What the operator keeps of earlier answers; undefined without an operator. */
+  readonly kept: () => RoutingTable["licenseCheck"];
+  /** There is something new to judge by. */
+  readonly onNews: () => void;
+  readonly onResult: (result: CheckResult) => void;
+  readonly clock: Clock;
+  /** 0 to 1: pods that started together ask one after the other. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+/** Of the interval: asked again after so much of it. */
+const askAfter = { least: 0.8, most: 0.9 };
+/** How often it looks whether it is time to ask. */
+const lookMs = 1000;
+/** The wait after a first failure, which doubles. */
+const firstRetryMs = 30_000;
+const longestRetryMs = 3_600_000;
+
+export function createLicenseCheck(options: CheckOptions): LicenseCheck {
+  const { issuer, intervalSeconds, licenseId, keys, kept, onNews, onResult, clock, random, log } = options;
+  const now = () => clock.nowMs();
+  const startedAt = now();
+  const share = askAfter.least + (askAfter.most - askAfter.least) * random();
+  const intervalMs = intervalSeconds * 1000;
+  let known: LicenseAnswer | undefined;
+  let failures = 0;
+  let retryAt = 0;
+  let complaint: string | undefined;
+  let asking: Promise<void> | undefined;
+
+  const read = (text: string) => readAnswer(text, keys() ?? { keys: [] }, now());
+
+  const take = (answer: LicenseAnswer): void => {
+    const best = known?.jti === answer.jti ? newestAnswer([known, answer], answer.jti) : answer;
+    if (best === known) return;
+    known = best;
+    onNews();
+  };
+
+  const adopt = async () => {
+    const text = kept()?.answer;
+    if (text === undefined || text === known?.text) return;
+    const answer = await read(text).catch((error: Error) => {
+      log.warn({ err: error }, "the routing table's answer of the license's issuer is not good");
+      return undefined;
+    });
+    if (answer !== undefined && (known === undefined || answer.jti === licenseId())) take(answer);
+  };
+
+  const ask = async (id: string) => {
+    try {
+      const answer = await read(await issuer.ask(id));
+      if (answer.jti !== id) throw new Error("the answer is about another license");
+      failures = 0;
+      retryAt = now() + Math.min(intervalMs / 10, longestRetryMs);
+      if (complaint !== undefined) log.info({}, "the license's issuer answers again");
+      complaint = undefined;
+      onResult(answer.status);
+      take(answer);
+    } catch (error) {
+      failures += 1;
+      const most = Math.min(intervalMs / 4, longestRetryMs);
+      retryAt = now() + Math.min(firstRetryMs * 2 ** (failures - 1), most) * (0.5 + random() / 2);
+      const { message } = error as Error;
+      if (message !== complaint) log.warn({ err: error }, "the license's issuer gave no good answer");
+      complaint = message;
+      onResult("failed");
+    }
+  };
+
+  const look = () => {
+    const id = licenseId();
+    if (asking !== undefined || id === undefined || now() < Math.max(retryAt, dueAt(id))) return;
+    asking = ask(id).finally(() => {
+      asking = undefined;
+    });
+  };
+  const dueAt = (id: string) => (known?.jti === id ? known.iat * 1000 + intervalMs * share : 0);
+  let stop: (() => void) | undefined;
+
+  return {
+    facts: () => ({
+      intervalSeconds,
+      since: sinceOf(kept()?.since) ?? startedAt,
+      answers: known ? [known] : [],
+    }),
+    answer: () => known?.text,
+    async start() {
+      await adopt();
+      stop = every(clock, lookMs, look);
+    },
+    adopt,
+    async close() {
+      stop?.();
+      await issuer.close();
+      await asking;
+    },
+  };
+}
+
+function sinceOf(text: string | undefined): number | undefined {
+  const time = Date.parse(text ?? "");
+  return Number.isNaN(time) ? undefined : time;
+}

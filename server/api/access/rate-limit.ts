@@ -1,0 +1,27 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Failure } from "../../contract/errors.ts";
+import type { Quotas } from "./quotas.ts";
+
+/**
+ * A hook that counts the request against its key's rate, and tells how much is left. Runs after the key was read.
+ *
+ * The three headers are those that clients read today (drafts 3 to 6 of the IETF's RateLimit header fields, as gateways and their
+ * clients have them); the structured `RateLimit` of later drafts is still changing its form.
+ */
+export function limitRate(quotas: Quotas) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const state = request.apiKey && (await quotas.count(request.apiKey));
+    if (!state) return;
+    void reply.headers({
+      "ratelimit-limit": String(state.limit),
+      "ratelimit-remaining": String(state.remaining),
+      "ratelimit-reset": String(state.resetSeconds),
+    });
+    if (!state.isExceeded) return;
+    throw new Failure(
+      "rate_limited",
+      `This key may send ${state.limit} requests a minute; try again in ${state.resetSeconds} s.`,
+      { retryAfterSeconds: state.resetSeconds },
+    );
+  };
+}

@@ -1,0 +1,98 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { endOf, isProbe } from "../../metrics/http.ts";
+import type { ApiKey } from "../../store/keys/key.ts";
+import type { NotedSpeech, Usage, UsageRecorder } from "../../store/usage.ts";
+import { beginSpan } from "../../tracing/request-span.ts";
+import { noSpan, type Tracing } from "../../tracing/span.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Spoken } from "./synthesis-record.ts";
+
+/** Where requests are reported, beside the log. */
+interface ReportTargets {
+  readonly metrics: Metrics;
+  readonly tracing: Tracing;
+  /** Undefined without a database. */
+  readonly usage: UsageRecorder | undefined;
+}
+
+/**
+ * Tells log, metrics and traces of each request once it is over, however it ended: one line and one span a request, without its text
+ * or key.
+ */
+export function reportRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
+  app.decorateRequest("span"); // the hook below gives each request its own
+  app.addHook("onRequest", async (request, reply) => {
+    request.span = beginSpan(tracing, request);
+    reply.raw.once("close", () => {
+      report(metrics, request, reply);
+      noteUse(usage, request);
+    });
+  });
+}
+
+/** After the report, which closes what was spoken. */
+function noteUse(usage: ReportTargets["usage"], request: FastifyRequest): void {
+  const { apiKey, failure, spoken } = request;
+  if (!apiKey) return;
+  const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
+  usage?.note(apiKey.id, use, spoken && speechOf(apiKey, use, spoken));
+}
+
+/**
+ * The first audio of an answer in one piece is the whole of it, and is not timed. Characters count once there is audio: callers
+ * send a text again that was refused or failed before.
+ */
+function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: Spoken): NotedSpeech {
+  const { facts, firstAudioMs, audioSeconds } = spoken;
+  const { model, voice, form } = facts;
+  const isHeard = audioSeconds > 0 && (form !== "json" || use.failed === 0);
+  const characters = isHeard ? spoken.characters : 0;
+  const waited = form === "json" ? undefined : firstAudioMs;
+  return {
+    ...{ key: name, team, model, voice, characters },
+    ...use,
+    timed: waited === undefined ? 0 : 1,
+    firstAudioMs: waited ?? 0,
+    longestFirstAudioMs: waited ?? 0,
+  };
+}
+
+/** Requests whose caller's address is written down: those that were not let in, and changes of keys, people and words. */
+function isForSecurity(method: string, endpoint: string | undefined, status: number): boolean {
+  if (status === 401 || status === 403 || status === 429) return true;
+  return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");
+}
+
+export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
+  request.span = noSpan;
+  reply.raw.once("close", () => report(metrics, request, reply));
+}
+
+function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
+  const { isWhole, status } = endOf(reply);
+  const code = request.failure?.code;
+  const endpoint = request.routeOptions.url;
+  const { method, spoken, span } = request;
+  metrics.answered({ endpoint, method, status, code, seconds: reply.elapsedTime / 1000 });
+  spoken?.over(isWhole, code);
+  span.set({ "http.response.status_code": status, "svc.caller_gone": !isWhole && !code });
+  span.end(code);
+  const facts = {
+    method,
+    endpoint: endpoint ?? "other",
+    status,
+    durationMs: Math.round(reply.elapsedTime),
+    ...(span.traceId && { traceId: span.traceId }),
+    ...(code && { code }),
+    ...(!isWhole && !code && { clientGone: true }),
+    ...(request.apiKey && { keyId: request.apiKey.id, key: request.apiKey.name }),
+    ...(request.visit && { person: request.visit.person.name }),
+    ...(isForSecurity(method, endpoint, status) && { source: request.ip }),
+    ...(spoken && {
+      ...spoken.facts,
+      audioSeconds: Number(spoken.audioSeconds.toFixed(3)),
+      ...(spoken.firstAudioMs !== undefined && { firstAudioMs: Math.round(spoken.firstAudioMs) }),
+    }),
+  };
+  request.log[isProbe(method, status) ? "debug" : "info"](facts, "request");
+}

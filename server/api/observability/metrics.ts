@@ -1,0 +1,331 @@
+import { Counter, Gauge, Histogram } from "prom-client";
+import { licenseStates } from "../../../config/contract/license.ts";
+import type { PoolLoad } from "../../../config/contract/load.ts";
+import { type ModelId, modelIds } from "../../../config/contract/models.ts";
+import { poolMetrics, poolOutcomes } from "../../../config/contract/pool-metrics.ts";
+import type { ErrorCode } from "../../contract/errors.ts";
+import { BoundedLabel } from "../../metrics/bounded-label.ts";
+import { type Answered, HttpMetrics } from "../../metrics/http.ts";
+import {
+  createRegistry,
+  type Exposition,
+  expose,
+  firstAudioBuckets,
+  realTimeBuckets,
+  type TierRegistry,
+  waitBuckets,
+  watchedGauge,
+} from "../../metrics/registry.ts";
+import type { CheckResult } from "../access/license-check.ts";
+import type { LicenseGate } from "../access/license-gate.ts";
+import type { AudioFormat } from "../request/variants.ts";
+import type { LoadBook } from "../upstream/load-tracker.ts";
+import type { PoolStreamFacts } from "../upstream/pool-stream.ts";
+import type { Prober } from "../upstream/prober.ts";
+
+export type Outcome = "ok" | "error" | "gone";
+
+/** What one API process counts; `docs/reference/metrics.md` lists it. Every label has a bounded set of values. */
+export interface Metrics {
+  readonly registry: TierRegistry;
+  /** An HTTP request is over. */
+  answered(facts: Answered): void;
+  /** A request to speak is over. */
+  spoken(facts: { model: ModelId; voice: string; outcome: Outcome; ranDry: boolean }): void;
+  admitted(facts: { model: ModelId; waitedSeconds: number }): void;
+  /** @param facts `traceId` is shown beside the observation, where there is one. */
+  firstAudio(facts: { model: ModelId; variant: string; seconds: number; traceId: string | undefined }): void;
+  audioEncoded(facts: {
+    model: ModelId;
+    format: AudioFormat;
+    audioSeconds: number;
+    workSeconds: number;
+  }): void;
+  retried(facts: { model: ModelId; code: ErrorCode }): void;
+  /** A stream that a replica was asked for is over. */
+  poolStream(facts: PoolStreamFacts): void;
+  streamStarted(model: ModelId): void;
+  streamEnded(model: ModelId): void;
+  sharedLimitsAway(isAway: boolean): void;
+  oovsDropped(words: number): void;
+  /** The license's issuer was asked. */
+  licenseChecked(result: CheckResult): void;
+  exposition(accept: string | undefined): Promise<Exposition>;
+}
+
+/** What is looked up when the metrics are read. */
+export interface MetricsSources {
+  readonly capacity: number;
+  readonly license: Pick<LicenseGate, "verdict">;
+  /** Its issuer is asked. */
+  readonly checksLicense?: boolean;
+  readonly prober: Pick<Prober, "configured" | "isReachable">;
+  readonly load: Pick<LoadBook, "read">;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** Far above our own catalogue. */
+const maxVoices = 500;
+
+export function createMetrics(sources: MetricsSources): Metrics {
+  const registry = createRegistry("api");
+  const http = new HttpMetrics(registry);
+  watchLicense(registry, sources);
+  const checks = countChecks(registry, sources);
+  watchModels(registry, sources);
+  watchPools(registry, sources);
+  watchedGauge(
+    registry,
+    "svc_tts_stream_capacity",
+    "Requests that this process speaks at once",
+    () => sources.capacity,
+  );
+  const speech = speechMetrics(registry);
+  const voices = new BoundedLabel(maxVoices);
+  for (const model of modelIds) {
+    speech.underruns.inc({ model }, 0); // an alert needs to see it at rest
+    speech.streams.set({ model }, 0);
+  }
+  return {
+    registry,
+    answered: (facts) => http.answered(facts),
+    spoken({ model, voice, outcome, ranDry }) {
+      speech.requests.inc({ model, voice: voices.of(voice), outcome });
+      if (ranDry) speech.underruns.inc({ model });
+    },
+    admitted: ({ model, waitedSeconds }) => speech.wait.observe({ model }, waitedSeconds),
+    firstAudio: ({ model, variant, seconds, traceId }) =>
+      speech.firstAudio.observe({
+        labels: { model, variant },
+        value: seconds,
+        ...(traceId !== undefined && { exemplarLabels: { trace_id: traceId } }),
+      }),
+    audioEncoded({ model, format, audioSeconds, workSeconds }) {
+      speech.audio.inc({ model, format }, audioSeconds);
+      speech.encoding.inc({ format }, workSeconds);
+    },
+    retried: ({ model, code }) => speech.retries.inc({ model, error_message: code }),
+    poolStream: poolCounter(registry),
+    streamStarted: (model) => speech.streams.inc({ model }),
+    streamEnded: (model) => speech.streams.dec({ model }),
+    sharedLimitsAway: (isAway) => speech.sharedLimitsAway.set(isAway ? 1 : 0),
+    oovsDropped: (words) => speech.oovsDropped.inc(words),
+    licenseChecked: (result) => checks?.inc({ result }),
+    exposition: (accept) => expose(registry, accept),
+  };
+}
+
+function speechMetrics(registry: TierRegistry) {
+  const registers = [registry];
+  return {
+    requests: new Counter({
+      name: "svc_tts_requests_total",
+      help: "Requests to speak with a valid body, by how they ended: ok, error, or gone (the caller hung up)",
+      labelNames: ["model", "voice", "outcome"],
+      registers,
+    }),
+    firstAudio: new Histogram<string>({
+      name: "svc_tts_first_audio_seconds",
+      help: "From the arrival of a request to its first encoded audio; to the whole answer where that is JSON",
+      labelNames: ["model", "variant"],
+      buckets: firstAudioBuckets,
+      enableExemplars: true,
+      registers,
+    }),
+    underruns: new Counter({
+      name: "svc_tts_underruns_total",
+      help: "Streams whose audio, as their socket took it, fell more than 100 ms behind a listener who plays it as it comes",
+      labelNames: ["model"],
+      registers,
+    }),
+    audio: new Counter({
+      name: "svc_tts_audio_seconds_total",
+      help: "Speech encoded, in seconds of sound",
+      labelNames: ["model", "format"],
+      registers,
+    }),
+    encoding: new Counter({
+      name: "svc_tts_encode_seconds_total",
+      help: "Time spent on resampling and encoding; divide by svc_tts_audio_seconds_total for the work per second of sound",
+      labelNames: ["format"],
+      registers,
+    }),
+    wait: new Histogram({
+      name: "svc_tts_admission_wait_seconds",
+      help: "How long admitted requests waited for their place in this process",
+      labelNames: ["model"],
+      buckets: waitBuckets,
+      registers,
+    }),
+    retries: new Counter({
+      name: "svc_tts_retries_total",
+      help: "Requests asked of another replica, by the code of what the one before answered",
+      labelNames: ["model", "error_message"],
+      registers,
+    }),
+    sharedLimitsAway: new Gauge({
+      name: "svc_tts_shared_limits_away",
+      help: "1 while Valkey does not answer and limits of keys hold for this process alone",
+      registers,
+    }),
+    oovsDropped: new Counter({
+      name: "svc_tts_oovs_dropped_total",
+      help: "Out-of-vocabulary words that were not kept: too many waited for the database, or a line of the spool was cut off",
+      registers,
+    }),
+    streams: new Gauge({
+      name: "svc_tts_streams",
+      help: "Requests that are spoken now",
+      labelNames: ["model"],
+      registers,
+    }),
+  };
+}
+
+/** Pools and revisions that are shown; of one more, the pair not heard of for longest is shown no more. */
+const mostRevisions = 32;
+
+/** Pools are few, but revisions come and go. */
+function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
+  const registers = [registry];
+  const labelNames = ["pool", "revision"];
+  const spoken = new Counter({
+    name: poolMetrics.spoken,
+    help: "Streams that replicas of a pool were asked for, by how they ended: ok, error, refused (full, leaving, or not asked well), or gone (the caller hung up); revision is that of a canary and its attempt",
+    labelNames: [...labelNames, "outcome"],
+    registers,
+  });
+  const firstAudio = new Histogram({
+    name: poolMetrics.firstAudio,
+    help: "From the request to a replica of a pool to its first audio, queueing there included",
+    labelNames,
+    buckets: firstAudioBuckets,
+    registers,
+  });
+  const realTimeFactor = new Histogram({
+    name: poolMetrics.realTimeFactor,
+    help: "Of each stream of a pool: seconds spent on making its audio, for each second of audio",
+    labelNames,
+    buckets: realTimeBuckets,
+    registers,
+  });
+  const forget = (labels: { pool: string; revision: string }) => {
+    for (const outcome of poolOutcomes) spoken.remove({ ...labels, outcome });
+    firstAudio.remove(labels);
+    realTimeFactor.remove(labels);
+  };
+  const shown = new Map<string, { pool: string; revision: string }>();
+  return ({ pool, revision, outcome, ...figures }) => {
+    const labels = { pool, revision };
+    const key = JSON.stringify(labels);
+    shown.delete(key);
+    shown.set(key, labels);
+    const [oldest] = shown;
+    if (shown.size > mostRevisions && oldest !== undefined) {
+      shown.delete(oldest[0]);
+      forget(oldest[1]);
+    }
+    spoken.inc({ ...labels, outcome });
+    if (figures.firstAudioSeconds !== undefined) firstAudio.observe(labels, figures.firstAudioSeconds);
+    if (figures.realTimeFactor !== undefined) realTimeFactor.observe(labels, figures.realTimeFactor);
+  };
+}
+
+function watchLicense(registry: TierRegistry, { license, now }: MetricsSources): void {
+  new Gauge({
+    name: "svc_tts_license_state",
+    help: "1 for the state that the license is in, 0 for the others",
+    labelNames: ["state"],
+    registers: [registry],
+    collect() {
+      for (const state of licenseStates) this.set({ state }, state === license.verdict().state ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: "svc_tts_license_expiry_timestamp_seconds",
+    help: "When the license expires, in seconds since the epoch; absent without a license that can be read",
+    registers: [registry],
+    collect() {
+      this.remove();
+      const expires = license.verdict().claims?.exp;
+      if (expires !== undefined) this.set(expires);
+    },
+  });
+  new Gauge({
+    name: "svc_tts_license_grace_remaining_seconds",
+    help: "How long this process serves on with a license that is no longer good; absent outside the grace period",
+    registers: [registry],
+    collect() {
+      this.remove();
+      const until = license.verdict().graceUntil;
+      if (until !== undefined) this.set(Math.max(0, (until - now()) / 1000));
+    },
+  });
+}
+
+/** Only where the issuer is asked, so that nobody waits for figures that never come. */
+function countChecks(
+  registry: TierRegistry,
+  { license, checksLicense = false }: MetricsSources,
+): Counter | undefined {
+  if (!checksLicense) return undefined;
+  new Gauge({
+    name: "svc_tts_license_check_timestamp_seconds",
+    help: "When the license's issuer last spoke, in seconds since the epoch; absent before, and where it is not asked",
+    registers: [registry],
+    collect() {
+      this.remove();
+      const checkedAt = license.verdict().checkedAt;
+      if (checkedAt !== undefined) this.set(checkedAt / 1000);
+    },
+  });
+  const checks = new Counter({
+    name: "svc_tts_license_checks_total",
+    help: "Times that this process asked the license's issuer; failed: there was no good answer",
+    labelNames: ["result"],
+    registers: [registry],
+  });
+  for (const result of ["good", "revoked", "failed"]) checks.inc({ result }, 0);
+  return checks;
+}
+
+function watchModels(registry: TierRegistry, { prober }: MetricsSources): void {
+  new Gauge({
+    name: "svc_tts_model_reachable",
+    help: "1 for a model of the routing table with a replica that answers or a pool meant to be idle, else 0",
+    labelNames: ["model"],
+    registers: [registry],
+    collect() {
+      for (const model of modelIds) {
+        if (prober.configured().includes(model)) this.set({ model }, prober.isReachable(model) ? 1 : 0);
+        else this.remove({ model });
+      }
+    },
+  });
+}
+
+/** Pools are few and named by the routing table. */
+function watchPools(registry: TierRegistry, { load }: MetricsSources): void {
+  const gauge = (name: string, help: string, figure: (pool: PoolLoad) => number) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ["pool"],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const [pool, figures] of Object.entries(load.read().pools)) this.set({ pool }, figure(figures));
+      },
+    });
+  gauge(
+    "svc_tts_pool_streams",
+    "Requests that callers ask of a pool by way of this process: spoken, queued, or held until it has a replica",
+    ({ streams, waiting }) => streams + waiting,
+  );
+  gauge(
+    "svc_tts_pool_waiting",
+    "Requests that this process holds until the pool has a replica",
+    ({ waiting }) => waiting,
+  );
+}

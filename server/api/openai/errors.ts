@@ -1,0 +1,22 @@
+import type { Failure } from "../../contract/errors.ts";
+
+/** An error as OpenAI's clients read it, beside or instead of the problem document. */
+export interface OpenaiError {
+  readonly message: string;
+  readonly type: string;
+  readonly code: string;
+  /** The first wrong field. */
+  readonly param: string | null;
+}
+
+const types: Readonly<Record<number, string>> = {
+  401: "authentication_error",
+  403: "permission_error",
+  404: "not_found_error",
+  429: "rate_limit_error",
+};
+
+export function toOpenaiError({ message, status, code, fields }: Failure): OpenaiError {
+  const type = types[status] ?? (status >= 500 ? "server_error" : "invalid_request_error");
+  return { message, type, code, param: fields[0]?.pointer.slice(1) || null };
+}

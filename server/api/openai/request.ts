@@ -1,0 +1,111 @@
+import Type from "typebox";
+import { type ModelId, modelIds, type Profile } from "../../../config/contract/models.ts";
+import type { ListedVoice } from "../../../config/contract/voices.ts";
+import { FieldReader, shown } from "../request/field-reader.ts";
+import { fields } from "../request/fields.ts";
+import {
+  plainMarkup,
+  readText,
+  type SpeechRequest,
+  samplingDefaults,
+  someVoices,
+} from "../request/speech-request.ts";
+import type { AudioFormat } from "../request/variants.ts";
+import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./names.ts";
+
+/** The fields of OpenAI's `POST /v1/audio/speech` that mean something here; others are ignored. */
+export const openaiFields = {
+  model: Type.Enum([...modelIds, ...Object.keys(openaiModels)], {
+    description: `A model of ours, or OpenAI's name for one: ${Object.keys(openaiModels).join(", ")} are arcana.`,
+  }),
+  input: fields.text,
+  voice: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "A voice of the model, or with arcana one of OpenAI's names.",
+  }),
+  speed: Type.Number({ minimum: 0.25, maximum: 4, description: "Above 1 is faster. 1 unless given." }),
+  response_format: Type.Enum([...openaiFormats], { description: "`mp3` unless given; all at 24 kHz." }),
+  stream_format: Type.Enum(["audio", "sse"], { description: "`audio` unless given." }),
+} as const;
+
+/** Hz of everything that OpenAI's service speaks; its clients play raw PCM at this rate unasked. */
+const openaiRate = 24_000;
+
+export interface OpenaiRequest extends SpeechRequest {
+  readonly form: "stream" | "events";
+  readonly mediaType: string;
+}
+
+const answers: Readonly<Record<OpenaiFormat, { format: AudioFormat; mediaType: string }>> = {
+  mp3: { format: "mp3", mediaType: "audio/mpeg" },
+  opus: { format: "ogg", mediaType: "audio/ogg" },
+  wav: { format: "wav", mediaType: "audio/wav" },
+  pcm: { format: "pcm", mediaType: "audio/pcm" },
+};
+
+/**
+ * Judges a body in OpenAI's shape by the same rules as our own.
+ * @throws Failure `invalid_request` with JSON pointers.
+ */
+export function readOpenaiRequest(
+  body: unknown,
+  { profile, voices }: { readonly profile: Profile; readonly voices: readonly ListedVoice[] },
+): OpenaiRequest {
+  const reader = new FieldReader(body, ["input"]);
+  const model = reader.readRequired<string>("model", openaiFields.model) ?? "";
+  const format = reader.read<OpenaiFormat>("response_format", openaiFields.response_format) ?? "mp3";
+  const form = reader.read<"audio" | "sse">("stream_format", openaiFields.stream_format);
+  reader.finish(); // the rules of the other fields depend on the model
+  const modelId = modelOf(model);
+  const voice = readVoice(reader, modelId, voices);
+  const request: OpenaiRequest = {
+    invocation: {
+      modelId,
+      speaker: voice?.id ?? "",
+      lang: voice?.language ?? "",
+      text: readText(reader, "input", modelId),
+      stretch: 1 / readSpeed(reader, modelId, profile),
+      ...plainMarkup,
+      sampling: samplingDefaults,
+    },
+    rate: openaiRate,
+    form: form === "sse" ? "events" : "stream",
+    ...answers[format],
+  };
+  reader.finish();
+  return request;
+}
+
+function modelOf(name: string): ModelId {
+  return Object.hasOwn(openaiModels, name)
+    ? openaiModels[name as keyof typeof openaiModels]
+    : (name as ModelId);
+}
+
+function readVoice(
+  reader: FieldReader,
+  modelId: ModelId,
+  voices: readonly ListedVoice[],
+): ListedVoice | undefined {
+  const name = reader.readRequired<string>("voice", openaiFields.voice);
+  if (name === undefined) return undefined;
+  const isAlias = modelId === "arcana" && Object.hasOwn(openaiVoices, name);
+  const id: string = isAlias ? openaiVoices[name as keyof typeof openaiVoices] : name;
+  const voice = voices.find((known) => known.id === id && known.models.includes(modelId));
+  if (!voice) {
+    reader.refuse(
+      "voice",
+      `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${shown(name)} is none. GET /v1/voices lists them`,
+    );
+  }
+  return voice;
+}
+
+function readSpeed(reader: FieldReader, modelId: ModelId, profile: Profile): number {
+  const speed = reader.read<number>("speed", openaiFields.speed) ?? 1;
+  if (speed !== 1 && modelId === "arcana" && profile === "cloud") {
+    reader.refuse("speed", "is for self-hosted arcana only; leave it out on the cloud profile");
+  }
+  return speed;
+}

@@ -1,0 +1,99 @@
+import Type, { type TSchema } from "typebox";
+import { modelIds } from "../../../config/contract/models.ts";
+import { audioFormats, eventFormats, type RateRule } from "./variants.ts";
+
+/**
+ * The fields of a synthesis request (specification 2.1): the same schemas judge requests and describe the interface.
+ * Those that depend on model, form or profile are functions.
+ */
+
+/** Limits of both `speedAlpha` and `inlineSpeedAlpha`; past them no engine speaks words. */
+export const slowest = 10;
+export const quickest = 0.1;
+
+export const fields = {
+  speaker: Type.String({
+    minLength: 1,
+    maxLength: 200,
+    description: "A voice of the model; `GET /v1/voices` lists them.",
+  }),
+  text: Type.String({
+    minLength: 1,
+    description: "What to speak: at most 500 characters with `mist` and `mistv2`, any length with `arcana`.",
+  }),
+  modelId: Type.Enum([...modelIds], {
+    description: "`arcana` where it is absent and `Accept` is `audio/wav`, `mist` elsewhere.",
+  }),
+  audioFormat: Type.Enum([...audioFormats], {
+    description:
+      "Required with `Accept: application/json`. An event stream takes `mp3` (its default), `mulaw` and `pcm`. Ignored where `Accept` fixes the format.",
+  }),
+  lang: Type.String({
+    minLength: 2,
+    maxLength: 35,
+    description: "The language of the voice (ISO 639-1, ISO 639-3 or a tag): a check, not a choice.",
+  }),
+  speedAlpha: Type.Number({
+    minimum: quickest,
+    maximum: slowest,
+    description: "`mist`, `mistv2`: below 1 is faster. `arcana`, self-hosted only: above 1 is faster.",
+  }),
+  noTextNormalization: Type.Boolean({ description: "`mist`, `mistv2`: speak the text as it is written." }),
+  reduceLatency: Type.Boolean({ description: "The same as `noTextNormalization`, which wins." }),
+  pauseBetweenBrackets: Type.Boolean({
+    description:
+      "`mist`, `mistv2`: `<N>` in the text is N milliseconds of silence, 60000 at most, and 600000 in a text.",
+  }),
+  phonemizeBetweenBrackets: Type.Boolean({
+    description: "`mist`, `mistv2`: a word in curly brackets is read as phonemes.",
+  }),
+  inlineSpeedAlpha: Type.String({
+    maxLength: 10_000,
+    description:
+      "`mist`, `mistv2`: numbers with commas between, one for each word in square brackets; below 1 is faster.",
+  }),
+  saveOovs: Type.Boolean({
+    description:
+      "`mist`, `mistv2`: keep words that the dictionary lacks for review. Ignored on an event stream.",
+  }),
+  repetition_penalty: Type.Number({
+    exclusiveMinimum: 0,
+    description: "`arcana`: above 1 encourages new tokens. 1.5 unless given.",
+  }),
+  temperature: Type.Number({ minimum: 0, description: "`arcana`: 0 is greedy. 0.5 unless given." }),
+  top_p: Type.Number({
+    exclusiveMinimum: 0,
+    maximum: 1,
+    description: "`arcana`: share of the probability that is sampled from. 1 unless given.",
+  }),
+  max_tokens: Type.Integer({ minimum: 200, maximum: 5000, description: "`arcana`: 1200 unless given." }),
+} as const;
+
+/** `audioFormat` of an event stream (specification 4.1). */
+export const eventFormatField = Type.Enum([...eventFormats]);
+
+export function rateField(rule: RateRule): TSchema {
+  return rule.kind === "list"
+    ? Type.Enum([...rule.rates])
+    : Type.Integer({ minimum: rule.from, maximum: rule.to });
+}
+
+/** What a schema allows, for people. */
+export function describe(schema: TSchema): string {
+  const facts: Partial<Record<string, unknown>> = { ...schema };
+  if (Array.isArray(facts.enum)) return `one of ${facts.enum.join(", ")}`;
+  if (facts.type === "boolean") return "true or false";
+  if (facts.type === "string") return "a text that is not empty";
+  const noun = facts.type === "integer" ? "an integer" : "a number";
+  return [noun, lowerBound(facts), upperBound(facts)].filter((part) => part !== "").join(" ");
+}
+
+function lowerBound(facts: Partial<Record<string, unknown>>): string {
+  if (facts.exclusiveMinimum !== undefined) return `above ${facts.exclusiveMinimum}`;
+  return facts.minimum === undefined ? "" : `from ${facts.minimum}`;
+}
+
+function upperBound(facts: Partial<Record<string, unknown>>): string {
+  if (facts.maximum === undefined) return "";
+  return facts.exclusiveMinimum === undefined ? `to ${facts.maximum}` : `and at most ${facts.maximum}`;
+}

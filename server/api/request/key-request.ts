@@ -1,0 +1,110 @@
+import Type from "typebox";
+import { type KeyFacts, type KeyLimits, type Scope, scopes } from "../../store/keys/key.ts";
+import type { Rotation } from "../../store/keys/key-manager.ts";
+import { FieldReader, shown } from "./field-reader.ts";
+
+/** The fields of a request for a key: the same schemas judge requests and describe the interface. */
+export const keyFields = {
+  name: Type.String({ minLength: 1, maxLength: 64, description: "Who or what uses the key." }),
+  scopes: Type.Array(Type.Enum([...scopes]), {
+    minItems: 1,
+    maxItems: scopes.length,
+    description: "What it may do; `tts:write` unless given.",
+  }),
+  team: Type.String({ minLength: 1, maxLength: 64, description: "Whose words it shares." }),
+  expiresAt: Type.String({ maxLength: 64, description: "When it ends (RFC 3339); never unless given." }),
+  requestsPerMinute: Type.Integer({ minimum: 1, maximum: 1_000_000 }),
+  streams: Type.Integer({ minimum: 1, maximum: 1_000_000, description: "At once." }),
+} as const;
+
+export const rotationFields = {
+  overlapHours: Type.Integer({
+    minimum: 0,
+    maximum: 8784,
+    description: "How long the secrets so far are still good; 24 unless given.",
+  }),
+  expiresAt: Type.String({
+    maxLength: 64,
+    description: "When the new secret ends (RFC 3339); as the key so far unless given.",
+  }),
+} as const;
+
+const usualOverlapHours = 24;
+const hourMs = 3_600_000;
+/** One line that a URL, a table and a log can hold. */
+const plainName = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
+
+/**
+ * @param body as a caller sends it. @param now milliseconds since the epoch.
+ * @param team whose keys the caller may make; undefined: anybody's. A team's own people and keys grant neither `admin` nor more
+ * than the server's limits.
+ * @param serverLimits of keys that have none of their own.
+ * @throws Failure `invalid_request` naming every field that is wrong.
+ */
+export function readKeyFacts(
+  body: unknown,
+  now: number,
+  team: string | undefined,
+  serverLimits: KeyLimits,
+): KeyFacts {
+  const reader = new FieldReader(body, []);
+  const name = readName(reader, "name", reader.readRequired<string>("name", keyFields.name)) ?? "";
+  const wanted = reader.read<readonly Scope[]>("scopes", keyFields.scopes) ?? ["tts:write"];
+  const named = readName(reader, "team", reader.read<string>("team", keyFields.team));
+  if (team !== undefined && named !== undefined && named !== team) {
+    reader.refuse("team", `must be ${team}, or be left out; it is ${shown(named)}`);
+  }
+  if (team !== undefined && wanted.includes("admin")) {
+    reader.refuse("scopes", "may hold admin only where an owner, or a key without a team, makes the key");
+  }
+  const expiresAt = readExpiry(reader, now);
+  const readLimit = (name: keyof KeyLimits): number | undefined => {
+    const value = reader.read<number>(name, keyFields[name]);
+    const most = team === undefined ? undefined : serverLimits[name];
+    if (value === undefined || most === undefined || value <= most) return value;
+    reader.refuse(name, `may be ${most} at most, as the server's own limit; an owner may give more`);
+    return undefined;
+  };
+  const requestsPerMinute = readLimit("requestsPerMinute");
+  const streams = readLimit("streams");
+  reader.finish();
+  const owner = team ?? named;
+  return {
+    name,
+    scopes: scopes.filter((scope) => wanted.includes(scope)),
+    ...(owner !== undefined && { team: owner }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    limits: {
+      ...(requestsPerMinute !== undefined && { requestsPerMinute }),
+      ...(streams !== undefined && { streams }),
+    },
+  };
+}
+
+/** @throws Failure `invalid_request`. */
+export function readRotation(body: unknown, now: number): Rotation {
+  const reader = new FieldReader(body, []);
+  const hours = reader.read<number>("overlapHours", rotationFields.overlapHours) ?? usualOverlapHours;
+  const expiresAt = readExpiry(reader, now);
+  reader.finish();
+  return { endOfOthers: now + hours * hourMs, ...(expiresAt !== undefined && { expiresAt }) };
+}
+
+/** A name of a key or a team. */
+function readName(reader: FieldReader, field: string, value: string | undefined): string | undefined {
+  if (value === undefined || plainName.test(value)) return value;
+  reader.refuse(
+    field,
+    `must be 1 to 64 letters, digits, spaces and ._@:+-, a letter or digit first; it is ${shown(value)}`,
+  );
+  return undefined;
+}
+
+function readExpiry(reader: FieldReader, now: number): number | undefined {
+  const given = reader.read<string>("expiresAt", keyFields.expiresAt);
+  if (given === undefined) return undefined;
+  const time = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(given) ? Date.parse(given) : Number.NaN;
+  if (time > now) return time;
+  reader.refuse("expiresAt", `must be a time to come, as 2027-01-31T00:00:00Z; it is ${shown(given)}`);
+  return undefined;
+}

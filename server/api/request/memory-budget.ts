@@ -1,0 +1,123 @@
+import { type Clock, systemClock } from "../../../lib/clock.ts";
+import { Failure } from "../../contract/errors.ts";
+
+/**
+ * Bounds what all requests of this process hold in memory at once, as whole bodies and whole answers: whoever needs more
+ * waits in line for a bounded time. Of those that hold something and need more, the last to come does not wait but gives up what
+ * it holds, or all would wait for each other.
+ */
+export interface ByteBudget {
+  /** What one request holds; nothing yet. */
+  open(): Allotment;
+  heldBytes(): number;
+}
+
+export interface Allotment {
+  /**
+   * Holds so many more bytes, when others have freed enough.
+   * @throws Failure `overloaded` when that takes too long or the request is over already; it then holds nothing.
+   */
+  take(bytes: number): Promise<void>;
+  /** Gives so much of it back, as it turned out not to be needed. */
+  giveBack(bytes: number): void;
+  /** Gives everything back; may be called more than once. */
+  free(): void;
+}
+
+interface Waiting {
+  readonly bytes: number;
+  readonly grant: () => void;
+}
+
+export function createByteBudget(totalBytes: number, waitMs: number, clock: Clock = systemClock): ByteBudget {
+  let held = 0;
+  const line: Waiting[] = [];
+  /** In the order of their coming. */
+  const holders = new Set<Allotment>();
+
+  /** In order, so that a large one is not passed for ever by small ones. */
+  const serve = () => {
+    for (let first = line[0]; first && held + first.bytes <= totalBytes; first = line[0]) {
+      line.shift();
+      first.grant();
+    }
+  };
+  const leave = (waiting: Waiting) => {
+    const place = line.indexOf(waiting);
+    if (place >= 0) line.splice(place, 1);
+    serve(); // whoever stood behind it may fit
+  };
+
+  const wait = (bytes: number, hold: () => void, abandoned: AbortSignal) =>
+    new Promise<void>((resolve, reject) => {
+      const end = (settle: () => void) => {
+        cancelTimer();
+        abandoned.removeEventListener("abort", giveUp);
+        settle();
+      };
+      const giveUp = () => {
+        leave(waiting);
+        end(() => reject(overloaded()));
+      };
+      const grant = () => {
+        hold();
+        end(resolve);
+      };
+      const waiting = { bytes, grant };
+      const cancelTimer = clock.after(waitMs, giveUp);
+      abandoned.addEventListener("abort", giveUp);
+      line.push(waiting);
+    });
+
+  return {
+    heldBytes: () => held,
+    open() {
+      let own = 0;
+      const over = new AbortController();
+      const isLastToCome = () => own > 0 && [...holders].at(-1) === allotment;
+      const get = async (bytes: number) => {
+        const hold = () => {
+          held += bytes;
+          own += bytes;
+          holders.add(allotment);
+        };
+        if (over.signal.aborted || own + bytes > totalBytes) throw overloaded();
+        if (line.length === 0 && held + bytes <= totalBytes) return hold();
+        if (isLastToCome()) throw overloaded();
+        await wait(bytes, hold, over.signal);
+      };
+      const allotment: Allotment = {
+        async take(bytes) {
+          try {
+            await get(bytes);
+          } catch (error) {
+            allotment.free();
+            throw error;
+          }
+        },
+        giveBack(bytes) {
+          const unneeded = Math.min(bytes, own);
+          held -= unneeded;
+          own -= unneeded;
+          serve();
+        },
+        free() {
+          over.abort();
+          holders.delete(allotment);
+          held -= own;
+          own = 0;
+          serve();
+        },
+      };
+      return allotment;
+    },
+  };
+}
+
+function overloaded(): Failure {
+  return new Failure(
+    "overloaded",
+    "This server holds as many large requests as it may; try again in a moment, or send and ask for less at once.",
+    { retryAfterSeconds: 2 },
+  );
+}

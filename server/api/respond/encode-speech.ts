@@ -1,0 +1,60 @@
+import { type Encoder, joinBytes } from "../../audio/encoder.ts";
+import { createRateConverter } from "../../audio/resample.ts";
+import type { WordTime } from "../../contract/speech.ts";
+import type { Speech } from "../upstream/model-client.ts";
+
+/** What is told of speech on its way out. */
+export interface Listener {
+  /** So many samples, at the answer's rate, became so many bytes (none, where the encoder holds back) in so many milliseconds of work. */
+  onEncoded(samples: number, bytes: number, workMs: number): void;
+  /** Word times are seconds, which no change of rate moves. */
+  onWords?(words: readonly WordTime[]): void;
+}
+
+/** Speech that has begun, and what it is written with. */
+export interface Speaking {
+  readonly speech: Speech;
+  /** For this answer alone, at its rate. */
+  readonly encoder: Encoder;
+}
+
+/**
+ * Speech as the bytes of its answer: resampled, encoded, pulled piece by piece.
+ * @param rate Hz of the answer.
+ * @throws Failure when the model fails on the way.
+ */
+export async function* encodeSpeech(
+  speaking: Speaking,
+  rate: number,
+  listener: Listener,
+): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    yield* encodeAll(speaking, rate, listener);
+  } finally {
+    speaking.encoder.close?.();
+  }
+}
+
+async function* encodeAll(
+  { speech, encoder }: Speaking,
+  rate: number,
+  listener: Listener,
+): AsyncGenerator<Uint8Array, void, void> {
+  const converter = createRateConverter(speech.rate, rate);
+  for await (const frame of speech.frames) {
+    if (frame.kind === "words") {
+      listener.onWords?.(frame.words);
+      continue;
+    }
+    const startedAt = performance.now();
+    const samples = converter.push(frame.samples);
+    const bytes = encoder.encode(samples);
+    listener.onEncoded(samples.length, bytes.length, performance.now() - startedAt);
+    if (bytes.length > 0) yield bytes;
+  }
+  const startedAt = performance.now();
+  const rest = converter.finish();
+  const last = joinBytes([encoder.encode(rest), encoder.finish()].filter(({ length }) => length > 0));
+  listener.onEncoded(rest.length, last.length, performance.now() - startedAt);
+  if (last.length > 0) yield last;
+}

@@ -1,0 +1,159 @@
+import type { ServerResponse } from "node:http";
+import type { Readable } from "node:stream";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Profile } from "../../../config/contract/models.ts";
+import { Failure } from "../../contract/errors.ts";
+import { requireScope } from "../access/authenticate.ts";
+import { limitRate } from "../access/rate-limit.ts";
+import { refuseWhileDraining } from "../lifecycle/drain.ts";
+import { type Outlet, Spoken } from "../observability/synthesis-record.ts";
+import { countCodePoints } from "../request/code-points.ts";
+import type { SpeechRequest } from "../request/speech-request.ts";
+import type { Variant } from "../request/variants.ts";
+import type { Listener, Speaking } from "../respond/encode-speech.ts";
+import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from "../respond/events.ts";
+import { bodyOf, respondStream } from "../respond/stream.ts";
+import type { ApiParts } from "../services/api-context.ts";
+import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../services/synthesis.ts";
+
+/** What every route that speaks has in hand. */
+export interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly wanted: SpeechRequest;
+  readonly form: Variant["form"];
+}
+
+/** Hooks of every route that speaks: a key that may, within its rate. */
+export function maySpeak({ keys, lifecycle, quotas, now }: ApiParts) {
+  return [refuseWhileDraining(lifecycle), requireScope(keys, "tts:write", now), limitRate(quotas)];
+}
+
+export function profileOf({ directory }: ApiParts): Profile {
+  return directory.table()?.profile ?? "self-hosted";
+}
+
+/**
+ * Admits the request and has it spoken; resolves once the first audio is there, and its headers are set.
+ * @throws Failure before the first byte, which may still become a problem document.
+ */
+export async function startSpeaking(parts: ApiParts, exchange: Exchange): Promise<Speaking> {
+  exchange.request.spoken = spokenBy(parts, exchange);
+  const speaking = await startSynthesis(parts, orderOf(exchange));
+  setFirstAudioHeaders(exchange);
+  return speaking;
+}
+
+/**
+ * Has another replica speak all of it, for an answer of which no byte is out yet.
+ * @param failure of the first one.
+ * @throws Failure of that one where no other takes the request.
+ */
+export async function speakAgain(
+  parts: ApiParts,
+  exchange: Exchange,
+  { speech }: Speaking,
+  failure: Failure,
+): Promise<Speaking> {
+  speech.close();
+  exchange.request.spoken?.startAgain();
+  const speaking = await repeatSynthesis(parts, orderOf(exchange), { replica: speech.replica, failure });
+  setFirstAudioHeaders(exchange);
+  return speaking;
+}
+
+function orderOf({ request, reply, wanted, form }: Exchange): SynthesisOrder {
+  const { id: requestId, apiKey, span } = request;
+  return { wanted, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
+}
+
+function spokenBy(parts: ApiParts, { request, reply, wanted, form }: Exchange): Spoken {
+  const { invocation, format, rate } = wanted;
+  return new Spoken(
+    {
+      ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
+      characters: countCodePoints(invocation.text),
+    },
+    parts,
+    outletOf(reply),
+    request.span,
+  );
+}
+
+function outletOf(reply: FastifyReply): Outlet {
+  const { raw } = reply;
+  const { socket } = raw;
+  return {
+    elapsedMs: () => reply.elapsedTime,
+    written: () => socket?.bytesWritten ?? 0,
+    pending: () => raw.writableLength,
+  };
+}
+
+/** Aborts once the answer is over, whether it was sent or the caller hung up. */
+function whenClosed(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  const close = () => controller.abort(new Failure("request_timeout", "The caller hung up."));
+  if (response.destroyed) close();
+  else response.once("close", close);
+  return controller.signal;
+}
+
+function setFirstAudioHeaders({ reply, wanted }: Exchange): void {
+  const { invocation, rate } = wanted;
+  void reply.headers({
+    "x-sampling-rate": String(rate),
+    "x-model": invocation.modelId,
+    "x-voice": invocation.speaker,
+    "server-timing": `first-audio;dur=${reply.elapsedTime.toFixed(1)}`,
+    "cache-control": "no-store",
+  });
+}
+
+/** Counts what is sent. */
+export function listenerTo({ spoken }: FastifyRequest): Listener {
+  return { onEncoded: (samples, bytes, workMs) => spoken?.encoded(samples, bytes, workMs) };
+}
+
+/** The answer as a stream of audio; a failure on the way aborts it. */
+export function sendStream(
+  { request, reply, wanted }: Exchange,
+  speaking: Speaking,
+  mediaType: string,
+): FastifyReply {
+  const body = respondStream(speaking, wanted, listenerTo(request));
+  return passedOn(reply).type(mediaType).send(noting(request, body));
+}
+
+/** The answer as server-sent events of a caller's shape; a failure on the way is an event of its own. */
+export function sendEvents(
+  parts: ApiParts,
+  { request, reply, wanted }: Exchange,
+  speaking: Speaking,
+  shape: EventShape,
+): FastifyReply {
+  const events = respondEvents(speaking, wanted, {
+    shape,
+    listener: listenerTo(request),
+    onFailure: (failure) => {
+      request.failure = failure;
+    },
+  });
+  const body = bodyOf(withHeartbeats(events, parts.limits.heartbeatMs, parts.clock));
+  return passedOn(reply).type(eventStreamType).send(noting(request, body));
+}
+
+/** nginx would gather an answer before it passes it on. */
+function passedOn(reply: FastifyReply): FastifyReply {
+  return reply.header("x-accel-buffering", "no");
+}
+
+/** What fails a stream is told to logs and metrics, as its status cannot tell it. */
+function noting(request: FastifyRequest, body: Readable): Readable {
+  request.spoken?.follow(body);
+  return body.once("error", (error) => {
+    if (error instanceof Failure) request.failure = error;
+    // in HTTP/1.0 a body ends with the connection: this one must not look as if it did
+    if (request.raw.httpVersion === "1.0") request.raw.socket.resetAndDestroy();
+  });
+}

@@ -1,0 +1,132 @@
+import { modelIds } from "../../../../config/contract/models.ts";
+import { routingKey } from "../../../../config/contract/names.ts";
+import type { Route, RoutingTable } from "../../../../config/contract/routing.ts";
+import type { Clock } from "../../../../lib/clock.ts";
+import type { Log } from "../../../../lib/log.ts";
+import type { Directory } from "../replicas.ts";
+import { parseRoutingTable } from "../routing-table.ts";
+import type { ClusterAccess } from "./connection.ts";
+import { type EndpointSlice, replicaUrls, serviceNameLabel } from "./endpoints.ts";
+import { type FollowTiming, follow, type Item } from "./follow.ts";
+
+interface ConfigMap extends Item {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+export interface ClusterDirectoryOptions {
+  readonly access: ClusterAccess;
+  readonly namespace: string;
+  /** The ConfigMap that holds the routing table. */
+  readonly configMap: string;
+  readonly log: Log;
+  readonly random: () => number;
+  readonly clock: Clock;
+  readonly timing?: Partial<FollowTiming>;
+}
+
+/** The routing table and its services' endpoints, watched through the API server; changes arrive at once. */
+export function createClusterDirectory(options: ClusterDirectoryOptions): Directory {
+  return new ClusterDirectory(options);
+}
+
+class ClusterDirectory implements Directory {
+  readonly #options: ClusterDirectoryOptions;
+  readonly #listeners = new Set<() => void>();
+  readonly #stopTable: () => void;
+  #stopSlices: () => void = () => undefined;
+  #table: RoutingTable | undefined;
+  #services = "";
+  /** Replicas by service name. */
+  #replicas: ReadonlyMap<string, readonly string[]> = new Map();
+
+  constructor(options: ClusterDirectoryOptions) {
+    this.#options = options;
+    this.#stopTable = this.#follow<ConfigMap>(
+      {
+        path: `/api/v1/namespaces/${options.namespace}/configmaps`,
+        fieldSelector: `metadata.name=${options.configMap}`,
+      },
+      (items) => this.#takeTable(items),
+    );
+  }
+
+  table(): RoutingTable | undefined {
+    return this.#table;
+  }
+
+  replicas(route: Route): readonly string[] {
+    return route.idle ? [] : (this.#replicas.get(serviceName(route)) ?? []);
+  }
+
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  close(): void {
+    this.#stopTable();
+    this.#stopSlices();
+  }
+
+  #follow<Kind extends Item>(
+    query: { path: string; fieldSelector?: string; labelSelector?: string },
+    onItems: (items: readonly Kind[]) => void,
+  ): () => void {
+    const { access, log, random, clock, timing } = this.#options;
+    return follow<Kind>({ access, query, log, random, clock, onItems, ...(timing && { timing }) });
+  }
+
+  /** A table that is gone or wrong leaves the last good one. */
+  #takeTable(items: readonly ConfigMap[]): void {
+    const text = items[0]?.data?.[routingKey];
+    const { log, configMap } = this.#options;
+    if (text === undefined) {
+      log.warn(
+        { configMap },
+        `there is no ConfigMap ${configMap} with the key ${routingKey}; waiting for it`,
+      );
+      return;
+    }
+    try {
+      this.#table = parseRoutingTable(text);
+    } catch (error) {
+      log.error({ err: error, configMap }, "the routing table is wrong; the last good one stays");
+      return;
+    }
+    this.#followServices(this.#table);
+    this.#tell();
+  }
+
+  /** Watches the endpoints of just the services that the table names. */
+  #followServices(table: RoutingTable): void {
+    const routes = modelIds.flatMap((id) => table.models[id] ?? []);
+    const services = [...new Set(routes.map(serviceName))].sort().join(",");
+    if (services === this.#services) return;
+    this.#services = services;
+    this.#stopSlices();
+    this.#stopSlices =
+      services === ""
+        ? () => undefined
+        : this.#follow<EndpointSlice>(
+            {
+              path: `/apis/discovery.k8s.io/v1/namespaces/${this.#options.namespace}/endpointslices`,
+              labelSelector: `${serviceNameLabel} in (${services})`,
+            },
+            (items) => this.#takeSlices(items),
+          );
+  }
+
+  #takeSlices(slices: readonly EndpointSlice[]): void {
+    const byService = Map.groupBy(slices, (slice) => slice.metadata.labels?.[serviceNameLabel] ?? "");
+    this.#replicas = new Map([...byService].map(([name, group]) => [name, replicaUrls(group)]));
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** The first label of the host: `http://demo-mist.speech.svc:8080` is the service `demo-mist`. */
+function serviceName({ service }: Route): string {
+  return new URL(service).hostname.split(".", 1)[0] ?? "";
+}

@@ -1,0 +1,211 @@
+import type { Dispatcher } from "undici";
+import { type Clock, sleep } from "../../../../lib/clock.ts";
+import type { Log } from "../../../../lib/log.ts";
+import {
+  ApiServerError,
+  authorize,
+  type ClusterAccess,
+  createClusterAgent,
+  requireOk,
+} from "./connection.ts";
+
+/** As much of a Kubernetes object as following it needs. */
+export interface Item {
+  readonly metadata: { readonly name: string; readonly resourceVersion?: string };
+}
+
+export interface Query {
+  /** As `/api/v1/namespaces/speech/configmaps`. */
+  readonly path: string;
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
+}
+
+export interface FollowOptions<Kind extends Item> {
+  readonly access: ClusterAccess;
+  readonly query: Query;
+  readonly log: Log;
+  /** Told the whole state after every change; never told less because the API server is away. */
+  readonly onItems: (items: readonly Kind[]) => void;
+  /** 0 to below 1. */
+  readonly random: () => number;
+  readonly clock: Clock;
+  readonly timing?: Partial<FollowTiming>;
+}
+
+export interface FollowTiming {
+  readonly firstBackoffMs: number;
+  readonly longestBackoffMs: number;
+  /** The API server ends a watch after this long. */
+  readonly watchSeconds: number;
+}
+
+const usualTiming: FollowTiming = { firstBackoffMs: 250, longestBackoffMs: 10_000, watchSeconds: 240 };
+/** How much longer than agreed a watch may live before it is taken for dead. */
+const watchSlackMs = 10_000;
+const pageSize = 500;
+/** One watch event; the largest object that the API server keeps is 1.5 MB. */
+const maxLineBytes = 8 * 1024 * 1024;
+
+/**
+ * Follows objects by list and watch until stopped. Whatever goes wrong (an expired version, a broken connection, an
+ * error status) ends in another list after a jittered, growing wait; the last state holds meanwhile.
+ * @returns a function that stops following.
+ */
+export function follow<Kind extends Item>(options: FollowOptions<Kind>): () => void {
+  const stop = new AbortController();
+  const follower = new Follower(options, stop.signal);
+  void follower.run();
+  return () => stop.abort();
+}
+
+class Follower<Kind extends Item> {
+  readonly #options: FollowOptions<Kind>;
+  readonly #timing: FollowTiming;
+  readonly #signal: AbortSignal;
+  readonly #items = new Map<string, Kind>();
+  #version = "";
+  #backoffMs: number;
+
+  constructor(options: FollowOptions<Kind>, signal: AbortSignal) {
+    this.#options = options;
+    this.#timing = { ...usualTiming, ...options.timing };
+    this.#signal = signal;
+    this.#backoffMs = this.#timing.firstBackoffMs;
+  }
+
+  /** Never throws: what goes wrong is logged and tried again. */
+  async run(): Promise<void> {
+    while (!this.#signal.aborted) {
+      try {
+        await this.#listAndWatch();
+      } catch (error) {
+        if (this.#signal.aborted) return;
+        this.#options.log.warn(
+          { err: error, path: this.#options.query.path },
+          "following the cluster broke off; listing again",
+        );
+        await this.#wait();
+      }
+    }
+  }
+
+  async #listAndWatch(): Promise<void> {
+    const agent = createClusterAgent(this.#options.access);
+    try {
+      await this.#list(agent);
+      while (!this.#signal.aborted) await this.#watch(agent);
+    } finally {
+      await agent.destroy();
+    }
+  }
+
+  async #wait(): Promise<void> {
+    const ms = this.#backoffMs * (0.5 + this.#options.random());
+    this.#backoffMs = Math.min(this.#backoffMs * 2, this.#timing.longestBackoffMs);
+    await sleep(this.#options.clock, ms, this.#signal);
+  }
+
+  async #list(agent: Dispatcher): Promise<void> {
+    const found = new Map<string, Kind>();
+    let page: string | undefined;
+    do {
+      const list = await this.#getPage(agent, page);
+      for (const item of list.items ?? []) found.set(item.metadata.name, item);
+      this.#version = list.metadata.resourceVersion;
+      page = list.metadata.continue || undefined;
+    } while (page !== undefined);
+    this.#items.clear();
+    for (const [name, item] of found) this.#items.set(name, item);
+    this.#tell();
+  }
+
+  async #getPage(agent: Dispatcher, page: string | undefined): Promise<ItemList<Kind>> {
+    const path = this.#path({ limit: String(pageSize), ...(page !== undefined && { continue: page }) });
+    const answer = await this.#get(agent, path);
+    return (await answer.body.json()) as ItemList<Kind>;
+  }
+
+  async #watch(agent: Dispatcher): Promise<void> {
+    const { watchSeconds } = this.#timing;
+    const overdue = AbortSignal.timeout(watchSeconds * 1000 + watchSlackMs);
+    const path = this.#path({
+      watch: "1",
+      allowWatchBookmarks: "true",
+      timeoutSeconds: String(watchSeconds),
+      resourceVersion: this.#version,
+    });
+    const startedAt = this.#options.clock.monotonicMs();
+    const { body } = await this.#get(agent, path, overdue);
+    let events = 0;
+    for await (const line of lines(body)) {
+      events += 1;
+      this.#take(JSON.parse(line) as WatchEvent<Kind>);
+      this.#backoffMs = this.#timing.firstBackoffMs;
+    }
+    const wasBrief = this.#options.clock.monotonicMs() - startedAt < 1000;
+    if (events === 0 && wasBrief) throw new Error("the API server ended a watch at once");
+  }
+
+  async #get(agent: Dispatcher, path: string, also?: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const { access } = this.#options;
+    const signal = also ? AbortSignal.any([this.#signal, also]) : this.#signal;
+    const answer = await agent.request({
+      origin: access.url,
+      path,
+      method: "GET",
+      headers: authorize(access),
+      signal,
+    });
+    await requireOk(answer, path);
+    return answer;
+  }
+
+  #take({ type, object }: WatchEvent<Kind>): void {
+    if (type === "ERROR") {
+      const status = object as unknown as { code?: number; message?: string };
+      throw new ApiServerError(status.code ?? 500, status.message ?? "the watch failed");
+    }
+    this.#version = object.metadata.resourceVersion ?? this.#version;
+    if (type === "BOOKMARK") return;
+    if (type === "DELETED") this.#items.delete(object.metadata.name);
+    else this.#items.set(object.metadata.name, object);
+    this.#tell();
+  }
+
+  #tell(): void {
+    this.#options.onItems([...this.#items.values()]);
+  }
+
+  #path(more: Record<string, string>): string {
+    const { path, fieldSelector, labelSelector } = this.#options.query;
+    const query = new URLSearchParams({
+      ...(fieldSelector !== undefined && { fieldSelector }),
+      ...(labelSelector !== undefined && { labelSelector }),
+      ...more,
+    });
+    return `${path}?${query}`;
+  }
+}
+
+interface ItemList<Kind> {
+  readonly items?: readonly Kind[];
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+}
+
+interface WatchEvent<Kind> {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
+  readonly object: Kind;
+}
+
+async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of body) {
+    rest += decoder.decode(piece, { stream: true });
+    if (rest.length > maxLineBytes) throw new Error(`a watch event is longer than ${maxLineBytes} bytes`);
+    const parts = rest.split("\n");
+    rest = parts.pop() ?? "";
+    for (const part of parts) if (part !== "") yield part;
+  }
+}

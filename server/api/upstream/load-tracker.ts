@@ -1,0 +1,104 @@
+import type { ApiLoad, PoolLoad } from "../../../config/contract/load.ts";
+import { modelIds } from "../../../config/contract/models.ts";
+import type { Directory, Replica } from "./replicas.ts";
+
+/** The work that callers ask of each pool by way of this process: what pools are scaled by. */
+export interface LoadBook {
+  /** A request was sent to a replica; until the returned function is called. */
+  occupy(replica: Replica): () => void;
+  /** A request is held until the pool has a replica; until the returned function is called. */
+  hold(pool: string): () => void;
+  /** @param latencyMs from the request to the model to its first audio, queueing included. */
+  firstAudio(pool: string, latencyMs: number): void;
+  read(): ApiLoad;
+}
+
+/** Latencies older than this say nothing about now. */
+const recentMs = 30_000;
+const mostLatencies = 256;
+/** Share of requests that the latency told of holds for. */
+const quantile = 0.9;
+
+interface Heard {
+  readonly atMs: number;
+  readonly latencyMs: number;
+}
+
+/** @param now milliseconds, never going back. */
+export function createLoadBook(directory: Pick<Directory, "table">, now: () => number): LoadBook {
+  const streams = new Map<string, Counts>();
+  const waiting = new Counts();
+  const heard = new Map<string, Heard[]>();
+
+  const latencyOf = (pool: string): number | undefined => {
+    const recent = (heard.get(pool) ?? []).filter(({ atMs }) => now() - atMs <= recentMs);
+    if (recent.length === 0) heard.delete(pool);
+    else heard.set(pool, recent);
+    const sorted = recent.map(({ latencyMs }) => latencyMs).sort((a, b) => a - b);
+    return sorted[Math.ceil(quantile * sorted.length) - 1];
+  };
+  const poolLoad = (pool: string): PoolLoad => {
+    const counts = streams.get(pool);
+    const latencyMs = latencyOf(pool);
+    return {
+      streams: counts?.total ?? 0,
+      waiting: waiting.of(pool),
+      ...(latencyMs !== undefined && { firstAudioMs: Math.round(latencyMs) }),
+      replicas: counts?.all() ?? {},
+    };
+  };
+
+  return {
+    occupy({ pool, url }) {
+      const counts = streams.get(pool) ?? new Counts();
+      streams.set(pool, counts);
+      return counts.add(url);
+    },
+    hold: (pool) => waiting.add(pool),
+    firstAudio(pool, latencyMs) {
+      const list = heard.get(pool) ?? [];
+      list.push({ atMs: now(), latencyMs });
+      if (list.length > mostLatencies) list.shift();
+      heard.set(pool, list);
+    },
+    read() {
+      const routed = modelIds.flatMap((id) => (directory.table()?.models[id] ?? []).map(({ pool }) => pool));
+      for (const pool of heard.keys()) if (!routed.includes(pool)) heard.delete(pool);
+      for (const [pool, { total }] of streams) {
+        if (total === 0 && !routed.includes(pool)) streams.delete(pool);
+      }
+      const pools = new Set([...routed, ...streams.keys()]);
+      return { pools: Object.fromEntries([...pools].sort().map((pool) => [pool, poolLoad(pool)])) };
+    },
+  };
+}
+
+/** How many there are of each name; names without any are forgotten. */
+class Counts {
+  readonly #counts = new Map<string, number>();
+
+  get total(): number {
+    return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
+  }
+
+  of(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  all(): Record<string, number> {
+    return Object.fromEntries(this.#counts);
+  }
+
+  /** Counts one until the returned function is called. */
+  add(name: string): () => void {
+    this.#counts.set(name, this.of(name) + 1);
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      const left = this.of(name) - 1;
+      if (left > 0) this.#counts.set(name, left);
+      else this.#counts.delete(name);
+    };
+  }
+}

@@ -1,0 +1,307 @@
+import { Agent, type Dispatcher } from "undici";
+import type { Clock } from "../../../lib/clock.ts";
+import { type ErrorCode, Failure } from "../../contract/errors.ts";
+import type { Invocation } from "../../contract/speech.ts";
+import type { Attributes, Span } from "../../tracing/span.ts";
+import { invoke } from "./invoke.ts";
+import type { LoadReport } from "./load-report.ts";
+import type { LoadBook } from "./load-tracker.ts";
+import { PoolStream, type PoolStreamFacts } from "./pool-stream.ts";
+import type { Replica, ReplicaChooser } from "./replicas.ts";
+import type { WaitingRoom } from "./request-hold.ts";
+import { awaitFirstAudio, type BegunSpeech } from "./speech-frames.ts";
+
+/** Speech on its way from a model tier: pulled, never pushed. */
+export interface Speech extends BegunSpeech {
+  /** Base URL of the replica that speaks. */
+  readonly replica: string;
+  /** Stops the model and frees its replica; may be called at any time and more than once. */
+  close(): void;
+}
+
+export interface CallContext {
+  readonly requestId: string;
+  /** The id of the caller's key: model tiers serve callers in turn. */
+  readonly caller: string;
+  /** Aborts when the caller hangs up. */
+  readonly signal: AbortSignal;
+  /** Of the request; each replica that is asked is a part of it. */
+  readonly span: Span;
+  /** Told words of the text that no dictionary has. */
+  readonly onOovs?: (words: readonly string[]) => void;
+  /** Where this was spoken before, and how it failed after its first audio: that replica is not asked again. */
+  readonly after?: { readonly replica: string; readonly failure: Failure };
+  /** Told of each replica that is asked, and how the one before failed, if there was one. */
+  readonly onAttempt: (failed: ErrorCode | undefined) => void;
+}
+
+export interface ModelsOptions {
+  readonly chooser: ReplicaChooser;
+  readonly load: Pick<LoadBook, "occupy" | "firstAudio">;
+  readonly waitingRoom: WaitingRoom;
+  /** Told of each stream that a replica was asked for, once it is over. */
+  readonly onPoolStream: (facts: PoolStreamFacts) => void;
+  /** Base URLs of the replicas that do not have a voice. */
+  readonly replicasWithout: (voiceId: string) => ReadonlySet<string>;
+  /** The internal token as it is now; undefined while there is none. */
+  readonly token: () => string | undefined;
+  /** Longest wait for the first audio. */
+  readonly firstAudioTimeoutMs: number;
+  /** Longest silence of a model between two pieces of its stream. */
+  readonly stallTimeoutMs: number;
+  readonly clock: Clock;
+}
+
+export interface Models {
+  /**
+   * Speaks, once the first audio is there. Failures before it are tried on another replica.
+   * @throws Failure as the caller shall see it.
+   */
+  speak(invocation: Invocation, context: CallContext): Promise<Speech>;
+  close(): Promise<void>;
+}
+
+/** Replicas asked for one request. */
+const maxAttempts = 3;
+/** Replicas that may break over one request: a text that crashes engines would take down one after the other. */
+const mostBroken = 2;
+/** Replicas that may say that they are full before the request waits at one. */
+const mostFull = 8;
+
+export function createModels(options: ModelsOptions): Models {
+  const agent = new Agent({
+    keepAliveTimeout: 30_000,
+    headersTimeout: options.firstAudioTimeoutMs,
+    bodyTimeout: options.stallTimeoutMs,
+    connectTimeout: 2000,
+    pipelining: 1,
+  });
+  return {
+    speak: (invocation, context) => speakSomewhere({ ...options, agent }, invocation, context),
+    close: () => agent.destroy(),
+  };
+}
+
+type Caller = ModelsOptions & { readonly agent: Dispatcher };
+
+async function speakSomewhere(caller: Caller, invocation: Invocation, context: CallContext): Promise<Speech> {
+  const { signal } = context;
+  const search = new Search(caller, invocation, context.after);
+  for (let found = await search.next(signal); found; found = await search.next(signal)) {
+    const { replica } = found;
+    context.onAttempt(search.failure?.code);
+    const stream = new PoolStream(replica, signal, {
+      ...caller,
+      onPoolStream: (facts) => {
+        if (facts.outcome === "error") caller.chooser.failed(replica);
+        caller.onPoolStream(facts);
+      },
+    });
+    try {
+      return await speakOn(caller, { ...found, stream }, invocation, context);
+    } catch (error) {
+      const { failure, isStale } = search.failed(found, error, signal);
+      if (isStale) stream.left();
+      else stream.failed(failure);
+      if (signal.aborted || !search.mayGoOn) throw failure;
+    }
+  }
+  throw search.failure ?? unreachable(invocation);
+}
+
+interface FoundReplica {
+  readonly replica: Replica;
+  /** Nobody else may have room: the request waits there for its turn. */
+  readonly mayQueue: boolean;
+}
+
+/** For a replica that can speak one invocation and was not tried. */
+class Search {
+  readonly #caller: Caller;
+  readonly #modelId: Invocation["modelId"];
+  readonly #tried: Set<string>;
+  readonly #without: ReadonlySet<string>;
+  /** Replicas that had no place for this request. */
+  readonly #full = new Set<string>();
+  #failure: Failure | undefined;
+  #broken = 0;
+  #mayBeStale = true;
+  /** Its connection was stale. */
+  #again: FoundReplica | undefined;
+  #deadlineMs: number | undefined;
+
+  constructor(caller: Caller, { modelId, speaker }: Invocation, after: CallContext["after"]) {
+    this.#caller = caller;
+    this.#modelId = modelId;
+    this.#tried = new Set(after && [after.replica]);
+    this.#without = caller.replicasWithout(speaker);
+    this.#failure = after?.failure;
+    if (after?.failure.code === "model_failed") this.#broken++;
+  }
+
+  /** Of the replica that was asked last. */
+  get failure(): Failure | undefined {
+    return this.#failure;
+  }
+
+  /** Whether another replica may do better, and may be asked. */
+  get mayGoOn(): boolean {
+    return this.#broken < mostBroken && (!this.#failure || isWorthAnotherReplica(this.#failure));
+  }
+
+  /** Waits for one where the model sleeps and is woken; undefined when none is left. */
+  async next(signal: AbortSignal): Promise<FoundReplica | undefined> {
+    if (this.#tried.size >= maxAttempts) return undefined;
+    const found = this.#again ?? this.#find();
+    if (found || (this.#failure && !mayBeGone(this.#failure))) return found;
+    const { waitingRoom } = this.#caller;
+    this.#deadlineMs ??= waitingRoom.deadline();
+    const until = { deadlineMs: this.#deadlineMs, signal };
+    const came = await waitingRoom.wait(this.#modelId, () => this.#choose() !== undefined, until);
+    return came ? this.#find() : undefined;
+  }
+
+  /** A replica failed before its first audio. A stale connection says nothing of it: it is asked once more. */
+  failed(found: FoundReplica, error: unknown, signal: AbortSignal) {
+    const { replica, mayQueue } = found;
+    const failure = asFailure(error, signal);
+    const isStale = this.#mayBeStale && isStaleConnection(error);
+    if (!isStale) {
+      const isFull = !mayQueue && failure.code === "saturated";
+      (isFull ? this.#full : this.#tried).add(replica.url);
+      if (failure.code === "model_failed") this.#broken++;
+    }
+    this.#again = isStale ? found : undefined;
+    this.#mayBeStale = false;
+    this.#failure = failure;
+    return { failure, isStale };
+  }
+
+  /** One that may have a place, else one to wait at. */
+  #find(): FoundReplica | undefined {
+    return this.#withRoom() ?? this.#toQueueAt();
+  }
+
+  /** One that may have a place, where there is another to ask if it has none. */
+  #withRoom(): FoundReplica | undefined {
+    if (this.#full.size >= mostFull) return undefined;
+    const replica = this.#choose(this.#full);
+    const isOnly = this.#full.size === 0 && replica && !this.#choose(new Set([replica.url]));
+    return replica && { replica, mayQueue: isOnly === true };
+  }
+
+  #toQueueAt(): FoundReplica | undefined {
+    const replica = this.#choose();
+    return replica && { replica, mayQueue: true };
+  }
+
+  #choose(without: ReadonlySet<string> = new Set()): Replica | undefined {
+    const { chooser } = this.#caller;
+    return chooser.choose(this.#modelId, new Set([...this.#tried, ...this.#without, ...without]));
+  }
+}
+
+/** The replica that was asked is stopping: another may be started in its place. */
+function mayBeGone({ code }: Failure): boolean {
+  return code === "draining" || code === "model_unreachable";
+}
+
+function unreachable({ modelId }: Invocation): Failure {
+  return new Failure(
+    "model_unreachable",
+    `No replica of ${modelId} takes requests now; try again in a moment.`,
+    { retryAfterSeconds: 2 },
+  );
+}
+
+/** A kept-alive connection that the other side closed as we wrote: says nothing about the replica, so ask it once more. */
+function isStaleConnection(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
+}
+
+/** What another replica may do better; an invalid request stays invalid. */
+export function isWorthAnotherReplica({ code }: Failure): boolean {
+  return ["model_failed", "model_unreachable", "saturated", "draining"].includes(code);
+}
+
+function asFailure(error: unknown, signal: AbortSignal): Failure {
+  if (error instanceof Failure) return error;
+  const code = (error as { code?: unknown }).code;
+  if (!signal.aborted && isTimeout(error, code)) {
+    return new Failure("deadline_exceeded", "The model gave no audio in time; try again.", { cause: error });
+  }
+  const isUnreachable = code === "ECONNREFUSED" || code === "UND_ERR_CONNECT_TIMEOUT" || code === "ENOTFOUND";
+  return isUnreachable
+    ? new Failure("model_unreachable", "The model does not answer now; try again in a moment.", {
+        retryAfterSeconds: 2,
+        cause: error,
+      })
+    : new Failure("model_failed", "The model failed before it spoke; send the request again.", {
+        cause: error,
+      });
+}
+
+function isTimeout(error: unknown, code: unknown): boolean {
+  return (
+    code === "UND_ERR_HEADERS_TIMEOUT" ||
+    code === "UND_ERR_BODY_TIMEOUT" ||
+    (error instanceof DOMException && error.name === "TimeoutError")
+  );
+}
+
+/** One for all: the default reason of an abort takes the stack's trace each time, and every stream ends with one. */
+const overOrUnwanted = new Error("the stream is over, or nobody listens any more");
+
+async function speakOn(
+  caller: Caller,
+  { replica, mayQueue, stream }: FoundReplica & { readonly stream: PoolStream },
+  invocation: Invocation,
+  context: CallContext,
+): Promise<Speech> {
+  const places = [caller.chooser.occupy(replica), caller.load.occupy(replica)];
+  const stop = new AbortController();
+  const span = context.span.child("POST /invocations", replicaAttributes(replica), "client");
+  const close = () => {
+    stop.abort(overOrUnwanted);
+    span.end();
+    context.signal.removeEventListener("abort", close);
+    for (const free of places) free();
+  };
+  context.signal.addEventListener("abort", close, { once: true });
+  const cancelDeadline = caller.clock.after(caller.firstAudioTimeoutMs, () =>
+    stop.abort(new DOMException("no audio in time", "TimeoutError")),
+  );
+  try {
+    context.signal.throwIfAborted();
+    const { requestId, caller: callerId, onOovs } = context;
+    const onLoad = (report: LoadReport) => caller.chooser.reported(replica, report);
+    const call = {
+      requestId,
+      caller: callerId,
+      signal: stop.signal,
+      mayQueue,
+      onLoad,
+      traceHeaders: span.headers,
+    };
+    const target = { agent: caller.agent, url: replica.url, secret: caller.token() };
+    const body = await invoke({ ...target, ...call }, invocation);
+    const speech = await awaitFirstAudio(body, onOovs, stream);
+    caller.load.firstAudio(replica.pool, stream.firstAudio());
+    const leave = () => {
+      stream.left();
+      close();
+    };
+    return { ...speech, replica: replica.url, close: leave };
+  } catch (error) {
+    span.end(asFailure(error, context.signal).code);
+    close();
+    throw error;
+  } finally {
+    cancelDeadline();
+  }
+}
+
+function replicaAttributes({ url, pool }: Replica): Attributes {
+  return { "url.full": `${url}/invocations`, "svc.pool": pool, "http.request.method": "POST" };
+}

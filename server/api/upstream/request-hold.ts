@@ -1,0 +1,118 @@
+import type { ModelId } from "../../../config/contract/models.ts";
+import type { Route } from "../../../config/contract/routing.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import { Failure } from "../../contract/errors.ts";
+import type { LoadBook } from "./load-tracker.ts";
+import type { Directory } from "./replicas.ts";
+
+/** Where requests wait for the first replica of a pool that slept at zero. */
+export interface WaitingRoom {
+  /**
+   * Resolves when `isThere` says so, at once where there is nothing to wait for.
+   * @param deadlineMs by the monotonic clock, see {@link deadline}.
+   * @returns false when no pool of the model wakes: waiting would be in vain.
+   * @throws Failure `model_starting` when too many wait already, or the deadline passes.
+   */
+  wait(
+    modelId: ModelId,
+    isThere: () => boolean,
+    until: { deadlineMs: number; signal: AbortSignal },
+  ): Promise<boolean>;
+  /** For a request that begins to wait now. */
+  deadline(): number;
+}
+
+export interface WaitingLimits {
+  /** Requests that wait at once in this process. */
+  readonly places: number;
+  readonly longestMs: number;
+}
+
+export const usualWaiting: WaitingLimits = { places: 256, longestMs: 60_000 };
+
+/** Whoever was sent away may come back in this time. */
+const retryAfterSeconds = 5;
+
+export function createWaitingRoom(
+  directory: Directory,
+  load: Pick<LoadBook, "hold">,
+  { places, longestMs }: WaitingLimits,
+  clock: Clock,
+): WaitingRoom {
+  const waiting = new Set<() => void>();
+  directory.onChange(() => {
+    for (const look of waiting) look();
+  });
+
+  return {
+    deadline: () => clock.monotonicMs() + longestMs,
+    async wait(modelId, isThere, { deadlineMs, signal }) {
+      const route = wakingRoute(directory.table()?.models[modelId] ?? []);
+      if (route === undefined || places === 0 || longestMs === 0) return false;
+      if (isThere()) return true;
+      if (waiting.size >= places) throw tooMany(modelId, places);
+      const leave = load.hold(route.pool);
+      try {
+        const within = { clock, withinMs: deadlineMs - clock.monotonicMs() };
+        const came = await untilThere(waiting, isThere, within, signal);
+        if (!came) throw tooLate(modelId, longestMs);
+        return true;
+      } finally {
+        leave();
+      }
+    },
+  };
+}
+
+/** Of several that sleep, the first of the spec is woken. */
+function wakingRoute(routes: readonly Route[]): Route | undefined {
+  return routes.find(({ wakes, weight }) => wakes && weight > 0);
+}
+
+/** False when the time is up. @throws the signal's reason when the caller hangs up. */
+function untilThere(
+  waiting: Set<() => void>,
+  isThere: () => boolean,
+  { clock, withinMs }: { clock: Clock; withinMs: number },
+  signal: AbortSignal,
+): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      cancel();
+      waiting.delete(look);
+      signal.removeEventListener("abort", gone);
+    };
+    const look = () => {
+      if (!isThere()) return;
+      end();
+      resolve(true);
+    };
+    const gone = () => {
+      end();
+      reject(signal.reason as Error);
+    };
+    const cancel = clock.after(withinMs, () => {
+      end();
+      resolve(false);
+    });
+    waiting.add(look);
+    signal.addEventListener("abort", gone, { once: true });
+    if (signal.aborted) gone();
+  });
+}
+
+function tooMany(modelId: ModelId, places: number): Failure {
+  return new Failure(
+    "model_starting",
+    `${modelId} is being started and ${places} requests wait for it already; try again in a moment.`,
+    { retryAfterSeconds },
+  );
+}
+
+function tooLate(modelId: ModelId, longestMs: number): Failure {
+  return new Failure(
+    "model_starting",
+    `${modelId} is being started and was not ready within ${longestMs / 1000} s; try again in a moment.`,
+    { retryAfterSeconds },
+  );
+}

@@ -1,0 +1,45 @@
+import { type ModelId, modelIds, profiles } from "../../../config/contract/models.ts";
+import type { Route, RoutingTable } from "../../../config/contract/routing.ts";
+
+/** @throws Error naming what is wrong, for whoever wrote the table. */
+export function parseRoutingTable(text: string): RoutingTable {
+  const table = JSON.parse(text) as Partial<RoutingTable> | null;
+  if (table?.version !== 1) {
+    throw new Error(`a routing table has version 1, this one ${JSON.stringify(table?.version)}`);
+  }
+  if (table.profile === undefined || !profiles.includes(table.profile)) {
+    throw new Error(`profile must be one of ${profiles.join(", ")}, not ${JSON.stringify(table.profile)}`);
+  }
+  if (!isAbsentOrMapping(table.models)) {
+    throw new Error(`models must map each model to its routes, as {"mist": [...]}`);
+  }
+  for (const [modelId, routes] of Object.entries(table.models ?? {})) {
+    if (!modelIds.includes(modelId as ModelId))
+      throw new Error(`models.${modelId} is none of ${modelIds.join(", ")}`);
+    if (!Array.isArray(routes)) throw new Error(`models.${modelId} must be a list of routes`);
+    for (const [index, route] of routes.entries()) checkRoute(route, `models.${modelId}[${index}]`);
+  }
+  return { ...table, models: table.models ?? {} } as RoutingTable;
+}
+
+function isAbsentOrMapping(value: unknown): boolean {
+  return value === undefined || (typeof value === "object" && value !== null && !Array.isArray(value));
+}
+
+function checkRoute(route: Partial<Route> | null, where: string): void {
+  if (typeof route !== "object" || route === null)
+    throw new Error(`${where} must be a route, with pool and service`);
+  if (typeof route.pool !== "string") throw new Error(`${where}.pool must be a text`);
+  if (typeof route.service !== "string" || !/^https?:$/.test(URL.parse(route.service)?.protocol ?? "")) {
+    throw new Error(`${where}.service must be a URL as http://demo-mist:8080`);
+  }
+  if (typeof route.weight !== "number" || !(route.weight >= 0 && route.weight <= 100)) {
+    throw new Error(`${where}.weight must be a number from 0 to 100`);
+  }
+  if (route.revision !== undefined && typeof route.revision !== "string")
+    throw new Error(`${where}.revision must be a text`);
+  if (typeof route.idle !== "boolean") throw new Error(`${where}.idle must be true or false`);
+  if (route.wakes !== undefined && typeof route.wakes !== "boolean") {
+    throw new Error(`${where}.wakes must be true, false or absent`);
+  }
+}

@@ -1,0 +1,127 @@
+import { Failure } from "../../contract/errors.ts";
+import { decodeFrames, type WireFrame } from "../../contract/wire.ts";
+import type { PoolStream } from "./pool-stream.ts";
+
+/** What speech is made of on its way through this tier. */
+export type SpeechFrame = Extract<WireFrame, { kind: "audio" | "words" }>;
+
+type SpokenFrame = Exclude<WireFrame, { kind: "oovs" }>;
+
+export interface BegunSpeech {
+  /** Hz of the audio as the engine made it. */
+  readonly rate: number;
+  readonly engine: string;
+  /**
+   * Audio and word times in order, beginning with the first audio, which has arrived already. Ends when the speech is complete.
+   * @throws Failure when the model fails or its stream is cut.
+   */
+  readonly frames: AsyncIterable<SpeechFrame>;
+}
+
+/**
+ * Reads a model tier's stream up to its first audio.
+ * @param stream told how it ends.
+ * @param onOovs told words of the text that no dictionary has.
+ * @throws Failure when the model fails before it.
+ */
+export async function awaitFirstAudio(
+  body: AsyncIterable<Uint8Array>,
+  onOovs: OnOovs | undefined,
+  stream: PoolStream,
+): Promise<BegunSpeech> {
+  const wire = withoutOovs(decodeFrames(body), onOovs);
+  const before: SpeechFrame[] = [];
+  let head: Extract<SpokenFrame, { kind: "head" }> | undefined;
+  let end: Extract<SpokenFrame, { kind: "end" }> | undefined;
+  while (!end && !before.some((frame) => frame.kind === "audio")) {
+    const { value, done } = await wire.next();
+    if (done) break;
+    if (value.kind === "error") throw value.failure;
+    if (value.kind === "head") head = value;
+    else if (value.kind === "end") end = value;
+    else before.push(value);
+  }
+  if (!head)
+    throw new Failure("model_failed", "The model sent no head; its version may not fit this API tier's.");
+  const { rate, engine } = head;
+  return { rate, engine, frames: end ? endedEarly(before, stream) : frames(before, wire, { stream, rate }) };
+}
+
+type OnOovs = (words: readonly string[]) => void;
+
+/** Words go beside the speech. */
+async function* withoutOovs(
+  wire: AsyncIterable<WireFrame>,
+  onOovs: OnOovs | undefined,
+): AsyncGenerator<SpokenFrame, void, void> {
+  for await (const frame of wire) {
+    if (frame.kind === "oovs") onOovs?.(frame.words);
+    else yield frame;
+  }
+}
+
+/** There was nothing to say. */
+async function* endedEarly(
+  before: readonly SpeechFrame[],
+  stream: PoolStream,
+): AsyncGenerator<SpeechFrame, void, void> {
+  stream.ended(0, undefined);
+  yield* before;
+}
+
+interface Heard {
+  readonly stream: PoolStream;
+  /** Hz. */
+  readonly rate: number;
+}
+
+async function* frames(
+  before: readonly SpeechFrame[],
+  wire: AsyncGenerator<SpokenFrame, void, void>,
+  heard: Heard,
+): AsyncGenerator<SpeechFrame, void, void> {
+  try {
+    yield* whole(before, wire, heard);
+  } catch (error) {
+    heard.stream.failed(error);
+    throw error;
+  }
+}
+
+async function* whole(
+  before: readonly SpeechFrame[],
+  wire: AsyncGenerator<SpokenFrame, void, void>,
+  { stream, rate }: Heard,
+): AsyncGenerator<SpeechFrame, void, void> {
+  let received = 0;
+  const counted = (frame: SpeechFrame) => {
+    if (frame.kind === "audio") received += frame.samples.length;
+    return frame;
+  };
+  for (const frame of before) yield counted(frame);
+  for await (const frame of told(wire)) {
+    if (frame.kind === "error") throw frame.failure;
+    if (frame.kind === "end" && frame.samples !== received) throw incomplete(frame.samples, received);
+    if (frame.kind === "end") stream.ended((1000 * received) / rate, frame.workMs);
+    if (frame.kind === "audio" || frame.kind === "words") yield counted(frame);
+  }
+}
+
+/** The same frames; what the socket throws becomes a failure that a caller understands. */
+async function* told(wire: AsyncIterable<SpokenFrame>): AsyncGenerator<SpokenFrame, void, void> {
+  try {
+    yield* wire;
+  } catch (error) {
+    if (error instanceof Failure) throw error;
+    throw new Failure("model_failed", "The model's stream broke off; send the request again.", {
+      cause: error,
+    });
+  }
+}
+
+function incomplete(sent: number, received: number): Failure {
+  return new Failure(
+    "model_failed",
+    `Of the model's ${sent} samples ${received} arrived; send the request again.`,
+  );
+}

@@ -1,0 +1,66 @@
+import { randomUUID } from "node:crypto";
+import {
+  CompactSign,
+  calculateJwkThumbprint,
+  exportJWK,
+  generateKeyPair,
+  importJWK,
+  type JSONWebKeySet,
+  type JWK,
+} from "jose";
+import type { LicenseClaims } from "../../config/contract/license.ts";
+
+export interface LicenseKeys {
+  /** Signs licenses; to be kept secret. */
+  readonly privateKey: JWK;
+  /** What operators and servers trust. */
+  readonly publicKeys: JSONWebKeySet;
+}
+
+/** What a license grants. Times are milliseconds since the epoch. */
+export interface LicenseTerms {
+  readonly licensee: string;
+  readonly models: readonly string[];
+  readonly maxGpus: number;
+  readonly maxStreams: number;
+  readonly graceDays: number;
+  readonly notBefore: number;
+  readonly expires: number;
+}
+
+const algorithm = "EdDSA";
+const issuer = "svc-tts";
+
+/** A new Ed25519 pair, named by its thumbprint (RFC 7638). */
+export async function createLicenseKeys(): Promise<LicenseKeys> {
+  const pair = await generateKeyPair(algorithm, { crv: "Ed25519", extractable: true });
+  const publicKey = await exportJWK(pair.publicKey);
+  const facts = { kid: await calculateJwkThumbprint(publicKey), alg: algorithm, use: "sig" };
+  return {
+    privateKey: { ...(await exportJWK(pair.privateKey)), ...facts },
+    publicKeys: { keys: [{ ...publicKey, ...facts }] },
+  };
+}
+
+/** A license as a compact JWS (RFC 7515), which `judgeLicense` reads. */
+export async function issueLicense(terms: LicenseTerms, privateKey: JWK): Promise<string> {
+  const claims: LicenseClaims = {
+    iss: issuer,
+    sub: terms.licensee,
+    jti: randomUUID(),
+    nbf: Math.floor(terms.notBefore / 1000),
+    exp: Math.floor(terms.expires / 1000),
+    models: terms.models,
+    maxGpus: terms.maxGpus,
+    maxStreams: terms.maxStreams,
+    graceDays: terms.graceDays,
+  };
+  const header = {
+    alg: algorithm,
+    typ: "license+jws",
+    ...(privateKey.kid !== undefined && { kid: privateKey.kid }),
+  };
+  return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+    .setProtectedHeader(header)
+    .sign(await importJWK(privateKey, algorithm));
+}

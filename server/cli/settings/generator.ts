@@ -1,0 +1,54 @@
+import { generatorEnv, paths } from "../../../config/contract/names.ts";
+import { UsageError } from "../../../lib/usage-error.ts";
+import type { GeneratorSettings, ServerSettings } from "../../engine/vllm/settings.ts";
+import { type Environment, readers } from "./environment.ts";
+import { readProviders } from "./providers.ts";
+
+/**
+ * Not for vLLM: our own settings, with what is secret in them, and what Kubernetes sets where a Service is named `vllm`, which vLLM would
+ * take for settings of its own.
+ */
+const notForVllm = /^(SVC_TTS_|GENERATOR_|VLLM_(PORT|SERVICE_))/u;
+
+/** @throws UsageError naming the variable, its value and what is allowed. */
+export function readGeneratorSettings(environment: Environment): GeneratorSettings {
+  const { text, integer, optionalInteger } = readers(environment);
+  return {
+    folder: text(generatorEnv.modelDir) ?? paths.models,
+    server: readServer(environment),
+    startSeconds: integer(generatorEnv.startSeconds, 900, 10, 86_400),
+    hangSeconds: integer(generatorEnv.hangSeconds, 10, 1, 3600),
+    capacity: optionalInteger(generatorEnv.capacity, 1, 10_000),
+    seed: optionalInteger(generatorEnv.seed, 0, 2 ** 31 - 1),
+    codec: {
+      providers: readProviders(environment, generatorEnv.codecProviders),
+      processes: optionalInteger(generatorEnv.codecProcesses, 1, 256),
+    },
+  };
+}
+
+function readServer(environment: Environment): ServerSettings {
+  const { text, optionalInteger } = readers(environment);
+  const url = text(generatorEnv.generatorUrl);
+  const apiKey = text(generatorEnv.generatorApiKey);
+  if (url !== undefined) {
+    if (!["http:", "https:"].includes(URL.parse(url)?.protocol ?? "")) {
+      throw new UsageError(
+        `${generatorEnv.generatorUrl} must be an address as http://vllm:8000; it is ${JSON.stringify(url)}.`,
+      );
+    }
+    return { kind: "elsewhere", url: url.replace(/\/+$/u, ""), apiKey };
+  }
+  const passed = Object.entries(environment).filter(([name]) => !notForVllm.test(name));
+  return {
+    kind: "here",
+    program: text(generatorEnv.vllmProgram) ?? "vllm",
+    args: (text(generatorEnv.vllmArgs) ?? "").split(/\s+/u).filter((argument) => argument !== ""),
+    environment: Object.fromEntries(
+      passed.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    ),
+    port: undefined,
+    metricsPort: optionalInteger(generatorEnv.vllmPort, 1, 65_535),
+    apiKey,
+  };
+}

@@ -1,0 +1,24 @@
+import { otelEnv as names } from "../../../config/contract/names.ts";
+import { UsageError } from "../../../lib/usage-error.ts";
+
+/**
+ * `OTEL_RESOURCE_ATTRIBUTES`: `name=value,name=value`, values percent-encoded (W3C Baggage, without its properties).
+ * @throws UsageError with the pair that is none.
+ */
+export function readAttributes(text: string): Record<string, string> {
+  const pairs = text.split(",").filter((pair) => pair.trim() !== "");
+  return Object.fromEntries(pairs.map(readAttribute));
+}
+
+function readAttribute(pair: string): [name: string, value: string] {
+  const [name = "", ...value] = pair.split("=");
+  try {
+    if (name.trim() === "" || value.length === 0) throw new Error("no name or no value");
+    return [name.trim(), decodeURIComponent(value.join("=").trim())];
+  } catch (cause) {
+    throw new UsageError(
+      `${names.resourceAttributes} must be name=value pairs with commas between; ${JSON.stringify(pair)} is none.`,
+      { cause },
+    );
+  }
+}

@@ -1,0 +1,57 @@
+import { otelEnv as names } from "../../../config/contract/names.ts";
+import { UsageError } from "../../../lib/usage-error.ts";
+import { otlpProtocols, samplerNames, type TracingSettings } from "../../tracing/settings.ts";
+import { type Environment, readers } from "./environment.ts";
+import { readAttributes } from "./resource-attributes.ts";
+
+const defaultEndpoint = "http://localhost:4318";
+/** What OpenTelemetry appends to the endpoint of all signals for traces. */
+const tracesPath = "v1/traces";
+
+/**
+ * Traces as OpenTelemetry's standard variables ask for them; undefined while they are off, which they are unless
+ * `OTEL_TRACES_EXPORTER` says `otlp`.
+ * @throws UsageError naming the variable, its value and what is allowed.
+ */
+export function readTracing(environment: Environment, tier: string): TracingSettings | undefined {
+  const { text, oneOf } = readers(environment);
+  const exporter = oneOf(names.tracesExporter, ["none", "otlp"], "none");
+  if (exporter === "none" || text(names.sdkDisabled)?.toLowerCase() === "true") return undefined;
+  const protocolName = text(names.tracesProtocol) === undefined ? names.protocol : names.tracesProtocol;
+  const resourceAttributes = readAttributes(text(names.resourceAttributes) ?? "");
+  return {
+    url: readUrl(environment),
+    protocol: oneOf(protocolName, otlpProtocols, "http/protobuf"),
+    serviceName: text(names.serviceName) ?? resourceAttributes["service.name"] ?? `svc-tts-${tier}`,
+    resourceAttributes,
+    sampler: {
+      name: oneOf(names.tracesSampler, samplerNames, "parentbased_always_on"),
+      ratio: readRatio(text(names.tracesSamplerArg)),
+    },
+  };
+}
+
+/** The endpoint of traces is taken as it is, the one of all signals gets their path. */
+function readUrl(environment: Environment): string {
+  const { text } = readers(environment);
+  const own = text(names.tracesEndpoint);
+  if (own !== undefined) return httpUrl(names.tracesEndpoint, own).href;
+  const base = httpUrl(names.endpoint, text(names.endpoint) ?? defaultEndpoint);
+  base.pathname = `${base.pathname.replace(/\/$/, "")}/${tracesPath}`;
+  return base.href;
+}
+
+/** The value may hold a password, so it is not repeated. */
+function httpUrl(name: string, value: string): URL {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  if (url && /^https?:$/.test(url.protocol)) return url;
+  throw new UsageError(`${name} must be a URL as http://collector:4318 (OTLP over HTTP).`);
+}
+
+function readRatio(given: string | undefined): number {
+  const ratio = Number(given ?? 1);
+  if (ratio >= 0 && ratio <= 1) return ratio;
+  throw new UsageError(
+    `${names.tracesSamplerArg} must be a number from 0 to 1; it is ${JSON.stringify(given)}.`,
+  );
+}

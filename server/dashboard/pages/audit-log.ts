@@ -1,0 +1,90 @@
+import type { FastifyInstance } from "fastify";
+import { isRole } from "../../store/accounts/accounts.ts";
+import type { AuditPlace, ListedEntry } from "../../store/audit.ts";
+import { type Content, html } from "../html/html.ts";
+import { type Locale, localeOf } from "../languages/locale.ts";
+import type { DashboardParts } from "./dashboard-context.ts";
+import { base, sendPage, time } from "./layout.ts";
+import { requireVisit } from "./session.ts";
+
+const place = `${base}/changes`;
+const changesOfPage = 200;
+/** A place in the record, as the link to older changes names it. */
+const placeForm = /^(\d{1,16})-([0-9a-f-]{36})$/;
+
+/** Who changed what, for owners. */
+export function addChangesPage(scope: FastifyInstance, parts: DashboardParts): void {
+  scope.get("/changes", { onRequest: requireVisit(parts, "owner") }, async (request, reply) => {
+    // one more than is shown tells whether there are older ones
+    const found = await parts.changes(changesOfPage + 1, readPlace(request.query));
+    const entries = found.slice(0, changesOfPage);
+    const last = found.length > changesOfPage ? entries.at(-1) : undefined;
+    const locale = localeOf(request);
+    const { changes } = locale.words;
+    const rows = entries.map(
+      (entry) =>
+        html`<tr><td>${time(entry.at, locale)}</td><td>${actorOf(entry, locale)}</td><td>${changes.actions[entry.action] ?? entry.action}</td><td>${subjectOf(entry, locale)}</td><td>${detailOf(entry, locale)}</td></tr>`,
+    );
+    const content = html`<div class="scroll" tabindex="0" role="region" aria-label="${changes.title}"><table>
+<caption>${changes.caption(locale.whole(changesOfPage))}</caption>
+<thead><tr><th scope="col">${changes.when}</th><th scope="col">${changes.who}</th><th scope="col">${changes.what}</th><th scope="col">${changes.of}</th><th scope="col">${changes.more}</th></tr></thead>
+<tbody>${rows}</tbody>
+</table></div>
+${last && html`<p><a href="${place}?older=${last.at}-${last.id}">${changes.older}</a></p>`}`;
+    return sendPage(reply, { title: changes.title, place, content });
+  });
+}
+
+function readPlace(query: unknown): AuditPlace | undefined {
+  const { older } = query as { readonly older?: unknown };
+  const [, at, id] = placeForm.exec(typeof older === "string" ? older : "") ?? [];
+  return at === undefined || id === undefined ? undefined : { at: Number(at), id };
+}
+
+/** What the stores write down is English; the forms of it that are theirs are said in the reader's language. */
+function actorOf({ actor }: ListedEntry, { words }: Locale): string {
+  if (actor === "the command line") return words.changes.commandLine;
+  if (actor === "somebody") return words.changes.somebody;
+  const [, key] = /^the key (.+)$/s.exec(actor) ?? [];
+  return key === undefined ? actor : words.changes.key(key);
+}
+
+function subjectOf({ subject }: ListedEntry, { words }: Locale): string {
+  if (subject === "keys without a team") return words.words.noTeam;
+  return subject === "somebody" ? words.changes.somebody : subject;
+}
+
+function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
+  const { changes } = locale.words;
+  switch (action) {
+    case "person added":
+    case "person changed":
+      return detail === "the first owner" ? changes.firstOwner : roleIn(detail, locale);
+    case "words imported": {
+      const count = Number.parseInt(detail, 10);
+      return changes.wordCount(count, locale.whole(count));
+    }
+    case "key created": {
+      const [, scopes, team] = /^([a-z: ]+?) of (.+)$/s.exec(detail) ?? [];
+      return scopes === undefined || team === undefined ? detail : changes.scopesOf(scopes, team);
+    }
+    case "signed in":
+    case "sign-in refused": {
+      // the reason stays in the words that it was written down in
+      const [, provider, reason = ""] = /^by (.*?)(: .*)?$/s.exec(detail) ?? [];
+      const [, address] = /^from (\S+)$/.exec(detail) ?? [];
+      if (address !== undefined) return changes.from(address);
+      const told = locale.language === "en" ? reason : html`<span lang="en">${reason}</span>`;
+      return provider === undefined ? detail : changes.by(provider, told);
+    }
+    default:
+      return detail;
+  }
+}
+
+function roleIn(detail: string, { words }: Locale): string {
+  const [, role, team, byGroup] = /^(\w+)(?: of (.*?))?(, by a group)?$/s.exec(detail) ?? [];
+  if (!isRole(role)) return detail;
+  const said = words.frame.role(role, team);
+  return byGroup === undefined ? said : words.changes.byGroup(said);
+}

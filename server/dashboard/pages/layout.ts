@@ -1,0 +1,118 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Person } from "../../store/accounts/accounts.ts";
+import { type Content, type Html, html } from "../html/html.ts";
+import type { Words } from "../languages/english.ts";
+import { type Language, type Locale, languages, localeOf } from "../languages/locale.ts";
+
+export interface Page {
+  readonly title: string;
+  /** Path of its place in the navigation. */
+  readonly place?: string;
+  readonly content: Content;
+  /** A module of the assets, which finds its words at the content. */
+  readonly script?: string;
+}
+
+export interface Visitor {
+  readonly person: Person;
+  /** What every form of this session sends along. */
+  readonly csrf: string;
+}
+
+export const base = "/dashboard";
+
+interface Place {
+  readonly path: string;
+  readonly name: (words: Words) => string;
+  readonly roles: readonly Person["role"][];
+}
+
+const places: readonly Place[] = [
+  { path: `${base}/keys`, name: ({ frame }) => frame.keys, roles: ["owner", "member", "viewer"] },
+  { path: `${base}/playground`, name: ({ frame }) => frame.playground, roles: ["owner", "member"] },
+  { path: `${base}/words`, name: ({ frame }) => frame.words, roles: ["owner", "member"] },
+  { path: `${base}/usage`, name: ({ frame }) => frame.usage, roles: ["owner", "member", "viewer"] },
+  { path: `${base}/people`, name: ({ frame }) => frame.people, roles: ["owner"] },
+  { path: `${base}/changes`, name: ({ frame }) => frame.changes, roles: ["owner"] },
+];
+
+/** A whole page in the reader's language, with the navigation of who is signed in. */
+export function sendPage(reply: FastifyReply, { title, place, content, script }: Page): FastifyReply {
+  const { request } = reply;
+  const { visit: visitor } = request;
+  const locale = localeOf(request);
+  const { frame } = locale.words;
+  const page = html`<html lang="${locale.tag}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} · svc-tts</title>
+<link rel="stylesheet" href="${base}/assets/style.css">
+<link rel="icon" href="${base}/assets/icon.svg" type="image/svg+xml">
+${script !== undefined && html`<script type="module" src="${base}/assets/${script}"></script>`}
+</head>
+<body>
+<a class="skip" href="#content">${frame.skip}</a>
+<header>
+<p class="brand">svc-tts</p>
+${visitor && navigation(visitor, place, locale)}
+${languageSwitch(request, place, locale.language)}
+</header>
+<main id="content" tabindex="-1"${script !== undefined && html` data-words="${JSON.stringify(locale.words.client)}"`}>
+<h1>${title}</h1>
+${content}
+</main>
+</body>
+</html>`;
+  return reply
+    .type("text/html; charset=utf-8")
+    .header("content-language", locale.tag)
+    .send(`<!doctype html>${page.text}`);
+}
+
+function navigation({ person, csrf }: Visitor, current: string | undefined, { words }: Locale): Html {
+  const { frame } = words;
+  const links = places
+    .filter(({ roles }) => roles.includes(person.role))
+    .map(
+      ({ path, name }) =>
+        html`<li><a href="${path}"${path === current && html` aria-current="page"`}>${name(words)}</a></li>`,
+    );
+  return html`<nav aria-label="${frame.pages}"><ul>${links}</ul></nav>
+<form method="post" action="${base}/logout" class="who">
+${csrfField(csrf)}
+<span>${person.name} <span class="quiet">(${frame.role(person.role, person.team)})</span></span>
+<a href="${base}/account"${current === `${base}/account` && html` aria-current="page"`}>${frame.account}</a>
+<button class="plain">${frame.signOut}</button>
+</form>`;
+}
+
+/** Each other language by its own name, which those who look for it can read. */
+function languageSwitch(request: FastifyRequest, place: string | undefined, current: Language): Html {
+  const others = Object.entries(languages).filter(([code]) => code !== current);
+  return html`<form method="post" action="${base}/language" class="languages">
+<input type="hidden" name="back" value="${addressOf(request, place)}">
+${others.map(([code, { name }]) => html`<button class="plain" name="language" value="${code}" lang="${code}">${name}</button>`)}
+</form>`;
+}
+
+/** Where this page is found again: not by the answer of a provider, which counts once, nor by what a form sent. */
+function addressOf({ method, url }: FastifyRequest, place: string | undefined): string {
+  return method === "GET" && !url.startsWith(`${base}/oidc/`) ? url : (place ?? base);
+}
+
+export function csrfField(csrf: string): Html {
+  return html`<input type="hidden" name="csrf" value="${csrf}">`;
+}
+
+/** What went wrong, where a screen reader says it at once. */
+export function alert(message: string | undefined): Content {
+  return message !== undefined && html`<p class="alert" role="alert">${message}</p>`;
+}
+
+/** To the minute, in UTC; a dash where there is none. */
+export function time(timeMs: number | undefined, locale: Locale): Html {
+  if (timeMs === undefined) return html`–`;
+  return html`<time datetime="${new Date(timeMs).toISOString()}">${locale.time(timeMs)}</time>`;
+}

@@ -1,0 +1,42 @@
+import { type Html, html } from "../html/html.ts";
+import type { Words } from "../languages/english.ts";
+import { Refusal } from "../languages/refusal.ts";
+import type { Passwords } from "./passwords.ts";
+
+const shortest = 12;
+const longest = 256;
+const plainName = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,63}$/u;
+
+/** @returns in lower case. @throws Refusal */
+export function readPersonName(given: string): string {
+  const name = findPersonName(given);
+  if (name !== undefined) return name;
+  throw new Refusal("invalid_request", ({ people }) => people.nameRule);
+}
+
+/** @returns in lower case; undefined where it is no name. */
+export function findPersonName(given: string): string | undefined {
+  const name = given.normalize("NFC").toLowerCase();
+  return plainName.test(name) ? name : undefined;
+}
+
+/** @returns what is kept of it. @throws Refusal when it may not be used. */
+export async function choosePassword(passwords: Passwords, name: string, given: string): Promise<string> {
+  const length = [...given].length;
+  if (length < shortest || length > longest) {
+    throw new Refusal("invalid_request", ({ signIn }) => signIn.passwordLength(shortest, longest, length));
+  }
+  if (given.toLowerCase().includes(name) && length < name.length + shortest) {
+    throw new Refusal("invalid_request", ({ signIn }) => signIn.passwordIsName);
+  }
+  if (new Set(given).size < 5) {
+    throw new Refusal("invalid_request", ({ signIn }) => signIn.passwordRepeats);
+  }
+  return passwords.hash(given);
+}
+
+export function newPasswordField({ signIn }: Words, label = signIn.password): Html {
+  return html`<label for="password">${label}</label>
+<input id="password" name="password" type="password" required minlength="${shortest}" maxlength="${longest}" autocomplete="new-password" aria-describedby="password-help">
+<p class="help" id="password-help">${signIn.passwordHelp(shortest)}</p>`;
+}

@@ -1,0 +1,74 @@
+import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
+import { Refusal } from "../languages/refusal.ts";
+
+/** Turns passwords into what may be kept, as PHC strings of Argon2id, in Node's own threads. */
+export interface Passwords {
+  hash(password: string): Promise<string>;
+  /** @param kept undefined where there is nobody of that name, which takes as long. */
+  verify(password: string, kept: string | undefined): Promise<boolean>;
+}
+
+const derive = promisify(argon2);
+
+/** What OWASP's cheat sheet asks of Argon2id at least; a try takes 19 MiB. */
+const cost = { memory: 19_456, passes: 2, parallelism: 1 };
+const saltBytes = 16;
+const hashBytes = 32;
+/** Tries at once: the memory of 76 MiB is what anybody who knocks can take. */
+const atOnce = 4;
+
+export function createPasswords(): Passwords {
+  let running = 0;
+  const derived = async (password: string, { memory, passes, parallelism, nonce }: Kept) => {
+    if (running >= atOnce) {
+      throw new Refusal("overloaded", ({ signIn }) => signIn.manySignIns, { retryAfterSeconds: 1 });
+    }
+    running += 1;
+    try {
+      const message = password.normalize("NFKC");
+      return await derive("argon2id", { message, nonce, parallelism, tagLength: hashBytes, memory, passes });
+    } finally {
+      running -= 1;
+    }
+  };
+  const nobody = { ...cost, nonce: randomBytes(saltBytes), hash: randomBytes(hashBytes) };
+  return {
+    async hash(password) {
+      const nonce = randomBytes(saltBytes);
+      return write({ ...cost, nonce, hash: await derived(password, { ...cost, nonce, hash: nonce }) });
+    },
+    async verify(password, kept) {
+      const wanted = kept === undefined ? nobody : read(kept);
+      const found = await derived(password, wanted);
+      return timingSafeEqual(found, wanted.hash) && kept !== undefined;
+    },
+  };
+}
+
+interface Kept {
+  /** KiB. */
+  readonly memory: number;
+  readonly passes: number;
+  readonly parallelism: number;
+  readonly nonce: Buffer;
+  readonly hash: Buffer;
+}
+
+function write({ memory, passes, parallelism, nonce, hash }: Kept): string {
+  const [salt, digest] = [nonce, hash].map((bytes) => bytes.toString("base64").replaceAll("=", ""));
+  return `$argon2id$v=19$m=${memory},t=${passes},p=${parallelism}$${salt}$${digest}`;
+}
+
+const phc = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/;
+
+function read(kept: string): Kept {
+  const [, memory, passes, parallelism, nonce = "", hash = ""] = phc.exec(kept) ?? [];
+  return {
+    memory: Number(memory),
+    passes: Number(passes),
+    parallelism: Number(parallelism),
+    nonce: Buffer.from(nonce, "base64"),
+    hash: Buffer.from(hash, "base64"),
+  };
+}

@@ -1,0 +1,51 @@
+import type { FrameCodes } from "./code-generator.ts";
+import type { CodecTables } from "./model-files.ts";
+import { Vocoder } from "./vocoder.ts";
+
+interface DecodedVoice {
+  /** Place among the codec's speakers. */
+  readonly speaker: number;
+  /** Resonances against the speaker's own. */
+  readonly formants: number;
+}
+
+/** Turns the codes of one utterance into sound. */
+export class CodecDecoder {
+  readonly #tables: CodecTables;
+  readonly #mean: readonly number[];
+  readonly #vocoder: Vocoder;
+
+  constructor(tables: CodecTables, { speaker, formants }: DecodedVoice) {
+    const { rate, coefficients, warp } = tables;
+    this.#tables = tables;
+    this.#mean = tables.means[speaker] ?? [];
+    this.#vocoder = new Vocoder({ rate, coefficients, warp, formants });
+  }
+
+  /** @param samples how long the frame lasts. @returns what is final by now, -1 to 1. */
+  push(codes: FrameCodes, pitchHz: number, samples: number): Float32Array {
+    const { books, coefficients, noiseDb } = this.#tables;
+    const cepstrum = Float32Array.from(this.#mean);
+    let at = 0;
+    for (const [i, book] of books.entries()) {
+      const width = widthOf(book, this.#tables.heads.codes[i]);
+      const from = (codes[i] ?? 0) * width;
+      for (let k = 0; k < width; k++, at++) cepstrum[at] = (cepstrum[at] ?? 0) + (book[from + k] ?? 0);
+    }
+    if (at !== coefficients) throw new Error("the codec's books do not make a cepstrum");
+    return this.#vocoder.push({
+      cepstrum,
+      aperiodicityDb: noiseDb[codes[books.length] ?? 0] ?? 0,
+      pitchHz,
+      samples,
+    });
+  }
+
+  finish(): Float32Array {
+    return this.#vocoder.finish();
+  }
+}
+
+function widthOf(book: readonly number[], codes = 1): number {
+  return book.length / codes;
+}

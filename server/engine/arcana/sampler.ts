@@ -1,0 +1,73 @@
+import type { Sampling } from "../../contract/speech.ts";
+
+/** Codes of one kind that were written lately; of those the penalty makes a repetition less likely. */
+export class RecentCodes {
+  readonly #codes: number[] = [];
+  readonly #most: number;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(code: number): void {
+    this.#codes.push(code);
+    if (this.#codes.length > this.#most) this.#codes.shift();
+  }
+
+  distinct(): ReadonlySet<number> {
+    return new Set(this.#codes);
+  }
+}
+
+/** Chooses codes by a model's scores, as vLLM does: penalty first, then temperature, then top_p. Temperature 0 takes the best. */
+export class Sampler {
+  readonly #sampling: Sampling;
+  readonly #random: () => number;
+
+  constructor(sampling: Sampling, random: () => number) {
+    this.#sampling = sampling;
+    this.#random = random;
+  }
+
+  /** @param scores changed in place. */
+  pick(scores: Float32Array, recent: ReadonlySet<number>): number {
+    const { repetitionPenalty, temperature, topP } = this.#sampling;
+    for (const code of recent) {
+      const score = scores[code] ?? 0;
+      scores[code] = score > 0 ? score / repetitionPenalty : score * repetitionPenalty;
+    }
+    const best = indexOfHighest(scores);
+    if (temperature === 0) return best;
+    const highest = scores[best] ?? 0;
+    let total = 0;
+    for (let i = 0; i < scores.length; i++) {
+      const weight = Math.exp(((scores[i] ?? highest) - highest) / temperature);
+      scores[i] = weight;
+      total += weight;
+    }
+    const kept = topP < 1 ? keepLikeliest(scores, topP * total) : total;
+    let left = this.#random() * kept;
+    for (let i = 0; i < scores.length; i++) {
+      left -= scores[i] ?? 0;
+      if (left < 0) return i;
+    }
+    return best;
+  }
+}
+
+function indexOfHighest(scores: Float32Array): number {
+  let best = 0;
+  for (let i = 1; i < scores.length; i++) if ((scores[i] as number) > (scores[best] as number)) best = i;
+  return best;
+}
+
+/** Sets all but the fewest likeliest weights to 0 whose sum reaches `share`. @returns their sum. */
+function keepLikeliest(weights: Float32Array, share: number): number {
+  const order = Array.from(weights.keys()).sort((a, b) => (weights[b] as number) - (weights[a] as number));
+  let sum = 0;
+  for (const place of order) {
+    if (sum >= share) weights[place] = 0;
+    else sum += weights[place] as number;
+  }
+  return sum;
+}

@@ -1,0 +1,303 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { smallNursery } from "../../../lib/child-processes.ts";
+import type { Message } from "../../contract/framing.ts";
+import type { EngineFrame, Sounds, TokenTime, Utterance } from "../../contract/speech.ts";
+import { EngineMissing } from "./engine.ts";
+import {
+  engineSocket,
+  idMessage,
+  jsonMessage,
+  messageSplitter,
+  messageTypes,
+  readAudio,
+} from "./protocol.ts";
+
+/** The process died, hung or broke the protocol; another one may do the job. */
+export class EngineDied extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "EngineDied";
+  }
+}
+
+/** The engine refused this utterance; another process would refuse it too. */
+export class EngineRefused extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "EngineRefused";
+  }
+}
+
+const usualStartLimitMs = 30_000;
+/** An engine makes its first audio in tens of milliseconds; this long without a word means that it hangs. */
+const usualSilenceLimitMs = 20_000;
+const closeLimitMs = 2_000;
+const stderrTailChars = 2_000;
+
+/** What to run as an engine process. */
+export interface EngineCommand {
+  readonly file: string;
+  readonly args?: readonly string[];
+  /** Limits of an engine that makes a whole phrase before its first sample, and reads a large file before that. */
+  readonly startLimitMs?: number;
+  readonly silenceLimitMs?: number;
+}
+
+interface Job {
+  readonly id: number;
+  readonly frames: EngineFrame[];
+  times: TokenTime[];
+  rate: number;
+  sounds: readonly Sounds[];
+  finished: boolean;
+  error: Error | undefined;
+  wake: () => void;
+  readonly settled: PromiseWithResolvers<void>;
+}
+
+/** An utterance that is being spoken. */
+export interface Running {
+  /** At most the utterance waits here in memory for whoever pulls it. After an abort there are no more. */
+  readonly frames: AsyncIterable<EngineFrame>;
+  /** Resolves when the process can take the next utterance, or is dead; no listener is waited for. */
+  readonly settled: Promise<void>;
+}
+
+/** One engine process: started, ready, speaking one job at a time, dead. */
+export class EngineProcess {
+  readonly #child: ChildProcess;
+  /** Undefined where this process has no file descriptor left for it: the engine is not started then. */
+  readonly #socket: Socket | undefined;
+  readonly #splitter = messageSplitter();
+  readonly #silenceLimitMs: number;
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #exited = Promise.withResolvers<string>();
+  #job: Job | undefined;
+  #lastId = 0;
+  #dead = false;
+  #silence: NodeJS.Timeout | undefined;
+  #stderr = "";
+  #variant = "";
+
+  private constructor({ file, args = [], silenceLimitMs = usualSilenceLimitMs }: EngineCommand) {
+    this.#silenceLimitMs = silenceLimitMs;
+    this.#child = spawn(
+      process.execPath,
+      ["--max-old-space-size=256", smallNursery, "--disable-warning=ExperimentalWarning", file, ...args],
+      {
+        stdio: ["ignore", "ignore", "pipe", "pipe"],
+        env: {},
+        detached: true, // its own process group: Ctrl-C is for its owner, which lets running speech finish
+      },
+    );
+    this.#child.on("error", (error) => this.#end(`could not be started: ${error.message}`));
+    // without file descriptors Node gives no `stdio`, whatever its type says, and tells the error a moment later
+    const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
+    this.#socket = stdio?.[engineSocket] as Socket | undefined;
+    this.#watch();
+  }
+
+  /** @throws EngineMissing when the process says that it cannot speak here; EngineDied when it does not start. */
+  static async start(command: EngineCommand): Promise<EngineProcess> {
+    const started = new EngineProcess(command);
+    const limitMs = command.startLimitMs ?? usualStartLimitMs;
+    const timer = setTimeout(() => started.#die("did not start in time"), limitMs);
+    try {
+      await started.#ready.promise;
+      return started;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Which of its ways the engine speaks in; empty where it has one. */
+  get variant(): string {
+    return this.#variant;
+  }
+
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  /** Resolves with the reason once the process is gone. */
+  get exited(): Promise<string> {
+    return this.#exited.promise;
+  }
+
+  /**
+   * Speaks one utterance.
+   * @throws EngineDied when the process is gone.
+   */
+  run(utterance: Utterance, signal: AbortSignal): Running {
+    const job = this.#begin(messageTypes.speak, utterance);
+    const stop = () => this.#stop(job);
+    signal.addEventListener("abort", stop);
+    const settled = job.settled.promise.then(() => signal.removeEventListener("abort", stop));
+    return { frames: this.#frames(job, signal), settled };
+  }
+
+  /**
+   * Reads one utterance without speaking it: the sounds of each token.
+   * @throws EngineDied when the process is gone, EngineRefused when it cannot read this.
+   */
+  async read(utterance: Utterance): Promise<readonly Sounds[]> {
+    const job = this.#begin(messageTypes.read, utterance);
+    await job.settled.promise;
+    if (job.error) throw job.error;
+    return job.sounds;
+  }
+
+  async close(): Promise<void> {
+    this.#socket?.end();
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), closeLimitMs);
+    await this.#exited.promise;
+    clearTimeout(timer);
+  }
+
+  async *#frames(job: Job, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    try {
+      while (!signal.aborted) {
+        const frame = job.frames.shift();
+        if (frame) yield frame;
+        else if (job.error) throw job.error;
+        else if (job.finished) return;
+        else await new Promise<void>((resolve) => (job.wake = resolve));
+      }
+    } finally {
+      this.#stop(job);
+    }
+  }
+
+  #stop(job: Job): void {
+    if (!job.finished) this.#send(idMessage(messageTypes.stop, job.id));
+    job.frames.length = 0;
+    job.wake();
+  }
+
+  #begin(type: number, utterance: Utterance): Job {
+    if (this.#dead) throw new EngineDied("the engine process is gone");
+    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 stands for "no job"
+    const job: Job = {
+      id: this.#lastId,
+      frames: [],
+      times: [],
+      rate: 0,
+      sounds: [],
+      finished: false,
+      error: undefined,
+      wake: () => undefined,
+      settled: Promise.withResolvers(),
+    };
+    this.#job = job;
+    this.#send(jsonMessage(type, { id: job.id, utterance }));
+    this.#expectWord();
+    return job;
+  }
+
+  #watch(): void {
+    this.#socket?.on("data", (piece: Buffer) => this.#hear(piece));
+    this.#socket?.on("error", (error) => this.#die(`lost its socket: ${error.message}`));
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-stderrTailChars);
+    });
+    // "close", not "exit": what the process still had in its socket is read first
+    this.#child.on("close", (code, signal) => this.#end(`ended with ${signal ?? `status ${code}`}`));
+  }
+
+  #hear(piece: Buffer): void {
+    try {
+      for (const message of this.#splitter.push(piece)) this.#take(message);
+    } catch (error) {
+      this.#die(`broke its protocol: ${String(error)}`);
+    }
+  }
+
+  #take({ type, payload }: Message): void {
+    switch (type) {
+      case messageTypes.ready:
+        this.#stderr = ""; // from here on it could hold spoken text, which is never kept
+        this.#child.stderr?.removeAllListeners("data").resume();
+        this.#variant = payload.toString();
+        this.#ready.resolve();
+        return;
+      case messageTypes.audio:
+        this.#takeAudio(payload);
+        return;
+      case messageTypes.times: {
+        const { id, times } = JSON.parse(payload.toString()) as { id: number; times: TokenTime[] };
+        if (this.#job?.id === id) this.#job.times.push(...times);
+        return;
+      }
+      case messageTypes.sounds: {
+        const { id, sounds } = JSON.parse(payload.toString()) as { id: number; sounds: readonly Sounds[] };
+        if (this.#job?.id === id) this.#job.sounds = sounds;
+        return;
+      }
+      case messageTypes.done:
+        this.#finish(payload.readUInt32BE(0));
+        return;
+      case messageTypes.failed: {
+        const { id, message } = JSON.parse(payload.toString()) as { id: number; message: string };
+        if (id === 0) this.#ready.reject(new EngineMissing(message));
+        else this.#finish(id, new EngineRefused(message));
+        return;
+      }
+      default:
+        throw new Error(`message type ${type}`);
+    }
+  }
+
+  #takeAudio(payload: Buffer): void {
+    const { id, rate, samples } = readAudio(payload);
+    const job = this.#job;
+    if (job?.id !== id) return;
+    job.frames.push({ samples, rate, times: job.times });
+    job.times = [];
+    job.rate = rate;
+    this.#send(idMessage(messageTypes.ack, id));
+    this.#expectWord();
+    job.wake();
+  }
+
+  #finish(id: number, error?: Error): void {
+    const job = this.#job;
+    if (job?.id !== id) return;
+    clearTimeout(this.#silence);
+    if (job.times.length > 0) {
+      job.frames.push({ samples: new Int16Array(0), rate: job.rate, times: job.times });
+    }
+    job.error = error;
+    job.finished = true;
+    job.settled.resolve();
+    job.wake();
+  }
+
+  #expectWord(): void {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => this.#die("said nothing for too long"), this.#silenceLimitMs);
+  }
+
+  #send(bytes: Buffer): void {
+    if (!this.#dead && this.#socket?.writable) this.#socket.write(bytes);
+  }
+
+  #die(reason: string): void {
+    this.#child.kill("SIGKILL");
+    this.#end(reason);
+  }
+
+  #end(reason: string): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    const detail = this.#stderr ? `${reason}: ${this.#stderr.trim()}` : reason;
+    const job = this.#job;
+    if (job && !job.finished) this.#finish(job.id, new EngineDied(`The engine process ${detail}.`));
+    this.#ready.reject(new EngineDied(`The engine process ${detail}.`));
+    this.#exited.resolve(detail);
+  }
+}

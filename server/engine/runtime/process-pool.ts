@@ -1,0 +1,272 @@
+import { Backoff } from "../../../lib/restart-backoff.ts";
+import { Failure } from "../../contract/errors.ts";
+import type { EngineFrame, Sounds, Utterance } from "../../contract/speech.ts";
+import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
+import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
+import { PhraseQueue, type WaitingPhrase } from "./utterance-queue.ts";
+
+const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
+/** So long after several have spoken at once the soloist is not asked: all of them may have ended at the same moment, and go on. */
+const soloAfterMs = 100;
+/** How long an engine may be without any process before it counts as broken. */
+const restartBudgetMs = 30_000;
+
+export interface EngineProgram extends EngineCommand {
+  readonly name: string;
+  /** Hz. */
+  readonly rate: number;
+  /**
+   * Arguments of one process more: it speaks what begins while no other speaks, so that it may use what they leave, and nothing else. The
+   * others are as many as may speak at once, so that none of them has to share its cores with it.
+   */
+  readonly argsAlone?: readonly string[];
+  readonly tokensPerSecond?: number;
+}
+
+interface Role {
+  readonly isSoloist: boolean;
+}
+
+const oneOfMany: Role = { isSoloist: false };
+
+interface Waiting extends WaitingPhrase {
+  readonly got: (process: EngineProcess) => void;
+}
+
+/** Engine processes of one kind, each speaking one utterance at a time; the dead are replaced. */
+export class ProcessPool implements Engine {
+  readonly name: string;
+  readonly rate: number;
+  readonly tokensPerSecond?: number;
+  readonly capacity: number;
+  readonly #program: EngineProgram;
+  readonly #log: EngineOptions["log"];
+  readonly #processes = new Set<EngineProcess>();
+  readonly #free = new Set<EngineProcess>();
+  /** When one ended last while others spoke or waited. */
+  #togetherAtMs = Number.NEGATIVE_INFINITY;
+  /** Never more than `capacity`. */
+  readonly #busy = new Set<EngineProcess>();
+  /** The one with `argsAlone`, while it lives. */
+  #soloist: EngineProcess | undefined;
+  readonly #waiting: PhraseQueue<Waiting>;
+  readonly #restarts = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
+  readonly #backoff = new Backoff(backoff);
+  #replaced = 0;
+  #withoutProcessSince: number | undefined;
+
+  private constructor(program: EngineProgram, options: EngineOptions) {
+    this.name = program.name;
+    this.rate = program.rate;
+    if (program.tokensPerSecond) this.tokensPerSecond = program.tokensPerSecond;
+    this.capacity = Math.max(1, options.processes);
+    this.#waiting = new PhraseQueue(this.capacity);
+    this.#program = program;
+    this.#log = options.log;
+  }
+
+  /** @throws EngineMissing when the engine cannot run on this machine. */
+  static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
+    const pool = new ProcessPool(program, options);
+    try {
+      await pool.#startOne({ isSoloist: program.argsAlone !== undefined }); // alone: what is missing is said once, and the file cache is warm for the others
+    } catch (cause) {
+      if (cause instanceof EngineMissing) throw cause;
+      throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
+    }
+    try {
+      const more = program.argsAlone === undefined ? pool.capacity - 1 : pool.capacity;
+      await Promise.all(Array.from({ length: more }, () => pool.#startAnother()));
+    } catch (cause) {
+      await pool.close();
+      throw cause;
+    }
+    return pool;
+  }
+
+  get restarts(): number {
+    return this.#replaced;
+  }
+
+  get variant(): string | undefined {
+    return [...this.#processes].map(({ variant }) => variant).find((variant) => variant !== "");
+  }
+
+  healthy(): boolean {
+    const since = this.#withoutProcessSince;
+    return since === undefined || performance.now() - since < restartBudgetMs;
+  }
+
+  /** Process ids now alive; a test kills one. */
+  pids(): number[] {
+    return [...this.#processes].flatMap((process) => process.pid ?? []);
+  }
+
+  async *speak(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    let audioIsOut = false;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        for await (const frame of this.#speakOnce(utterance, signal)) {
+          audioIsOut = true;
+          yield frame;
+        }
+        return;
+      } catch (cause) {
+        const mayRetry = cause instanceof EngineDied && attempt === 1 && !audioIsOut;
+        if (!mayRetry) throw this.#failure(cause);
+      }
+    }
+  }
+
+  /**
+   * The sounds of each token; undefined when the signal aborts first.
+   * @throws Failure `model_failed` as `speak` does.
+   */
+  async read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const process = await this.#take(signal);
+      if (!process) return undefined;
+      try {
+        return await process.read(utterance);
+      } catch (cause) {
+        if (!(cause instanceof EngineDied) || attempt > 1) throw this.#failure(cause);
+      } finally {
+        this.#giveBack(process);
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#restarts);
+    await Promise.all([...this.#processes].map((process) => process.close()));
+  }
+
+  async *#speakOnce(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
+    const process = await this.#take(signal, utterance);
+    if (!process) return;
+    const begunAtMs = performance.now();
+    const { frames, settled } = process.run(utterance, signal);
+    // not when the listener has taken it all: a slow one would keep the process from everybody else
+    void settled.then(() => {
+      if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
+      this.#giveBack(process);
+    });
+    yield* frames;
+  }
+
+  #failure(cause: unknown): unknown {
+    if (cause instanceof EngineDied || cause instanceof EngineRefused) {
+      return new Failure(
+        "model_failed",
+        "The speech engine stopped while speaking; send the request again.",
+        {
+          cause,
+        },
+      );
+    }
+    return cause;
+  }
+
+  /** A free process; undefined when the signal aborts first. */
+  #take(
+    signal: AbortSignal,
+    { dueAtMs = performance.now(), isFirst = false }: Pick<Utterance, "dueAtMs" | "isFirst"> = {},
+  ): Promise<EngineProcess | undefined> {
+    const free = this.#takeFree();
+    if (free) return Promise.resolve(free);
+    return new Promise((resolve) => {
+      const got = (process: EngineProcess) => {
+        signal.removeEventListener("abort", gone);
+        resolve(process);
+      };
+      const gone = () => {
+        this.#waiting.remove(waiting);
+        resolve(undefined);
+      };
+      const waiting = { dueAtMs, isFirst, got };
+      if (signal.aborted) return resolve(undefined);
+      signal.addEventListener("abort", gone, { once: true });
+      this.#waiting.add(waiting);
+    });
+  }
+
+  /** The soloist where nothing is spoken nor was a moment ago, and nobody else waits; else whichever of the others was free first. */
+  #takeFree(): EngineProcess | undefined {
+    if (this.#busy.size >= this.capacity) return undefined;
+    const alive = [...this.#free].filter(({ dead }) => !dead);
+    const soloist = this.#busy.size === 0 ? alive.find((process) => process === this.#soloist) : undefined;
+    const other = alive.find((process) => process !== this.#soloist);
+    const isQuiet = this.#waiting.length === 0 && performance.now() - this.#togetherAtMs > soloAfterMs;
+    const taken = isQuiet ? (soloist ?? other) : (other ?? soloist);
+    if (!taken) return undefined;
+    this.#free.delete(taken);
+    this.#busy.add(taken);
+    return taken;
+  }
+
+  #giveBack(process: EngineProcess): void {
+    const wasBusy = this.#busy.delete(process);
+    if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#togetherAtMs = performance.now();
+    if (!process.dead) this.#free.add(process); // else its replacement is under way
+    this.#serveWaiting();
+  }
+
+  #serveWaiting(): void {
+    while (this.#waiting.length > 0) {
+      const free = this.#takeFree();
+      if (!free) return;
+      this.#waiting.take(performance.now())?.got(free);
+    }
+  }
+
+  async #startOne({ isSoloist }: Role): Promise<void> {
+    const { args = [], argsAlone = args } = this.#program;
+    const process = await EngineProcess.start({ ...this.#program, args: isSoloist ? argsAlone : args });
+    if (this.#closing.signal.aborted) return process.close();
+    if (isSoloist) this.#soloist = process;
+    const startedAt = performance.now();
+    this.#processes.add(process);
+    this.#withoutProcessSince = undefined;
+    void process.exited.then((reason) => this.#replace(process, reason, performance.now() - startedAt));
+    this.#giveBack(process);
+  }
+
+  /** @throws EngineMissing when the process says that it cannot run; one that died on the way is tried again. */
+  async #startAnother(): Promise<void> {
+    try {
+      await this.#startOne(oneOfMany);
+    } catch (error) {
+      if (error instanceof EngineMissing) throw error;
+      await this.#restart(oneOfMany);
+    }
+  }
+
+  #replace(dead: EngineProcess, reason: string, livedMs: number): void {
+    this.#processes.delete(dead);
+    this.#free.delete(dead);
+    if (this.#closing.signal.aborted) return;
+    this.#replaced++;
+    if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
+    this.#backoff.ended(livedMs);
+    this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
+    const restart = this.#restart({ isSoloist: dead === this.#soloist }).finally(() =>
+      this.#restarts.delete(restart),
+    );
+    this.#restarts.add(restart);
+  }
+
+  #restart(role: Role): Promise<void> {
+    return this.#backoff.restart(
+      () => this.#startOne(role),
+      this.#closing.signal,
+      (error) =>
+        this.#log.warn({ engine: this.name, reason: message(error) }, "an engine process did not start"),
+    );
+  }
+}
+
+function message(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,69 @@
+import { bytesOf, joinFramed, MessageSplitter, samplesOf } from "../../contract/framing.ts";
+
+/**
+ * What an engine process and its owner say to each other over one socket, in messages as `framing.ts` has them. The process works on one job at a time and, once it has sent `windowChunks` pieces of
+ * audio, waits for an acknowledgement before each further one; so a stop reaches it within that window.
+ */
+export const messageTypes = {
+  /** Owner → process: JSON of `{id, utterance}`. */
+  speak: 1,
+  /** Owner → process: one piece of audio of this job arrived (uint32 job id). */
+  ack: 2,
+  /** Owner → process: stop this job (uint32 job id). */
+  stop: 3,
+  /** Owner → process: JSON of `{id, utterance}`; the answer is `sounds` and `done`. */
+  read: 4,
+  /** Process → owner, once: it can speak. Text that says how, where an engine has several ways. */
+  ready: 16,
+  /** Process → owner: uint32 job id, uint32 rate in Hz, little-endian samples. */
+  audio: 17,
+  /** Process → owner: JSON of `{id, times}`. */
+  times: 18,
+  /** Process → owner: the job's audio is complete or was stopped (uint32 job id). */
+  done: 19,
+  /** Process → owner: JSON of `{id, message}`; id 0 when it cannot start. */
+  failed: 20,
+  /** Process → owner: JSON of `{id, sounds}`, those of each token. */
+  sounds: 21,
+} as const;
+
+/** Pieces of audio that may be under way unacknowledged. */
+export const windowChunks = 4;
+/** A piece of audio is a few seconds, a job one short utterance: far below this. */
+const maxPayloadBytes = 4 * 1024 * 1024;
+/** The socket's descriptor in the engine process. */
+export const engineSocket = 3;
+
+export function encodeMessage(type: number, ...payload: readonly Uint8Array[]): Buffer {
+  return joinFramed([{ type, payload }]);
+}
+
+export function jsonMessage(type: number, value: unknown): Buffer {
+  return encodeMessage(type, Buffer.from(JSON.stringify(value)));
+}
+
+export function idMessage(type: number, id: number): Buffer {
+  const payload = Buffer.allocUnsafe(4);
+  payload.writeUInt32BE(id);
+  return encodeMessage(type, payload);
+}
+
+/** @param pieces of samples, joined. */
+export function audioMessage(id: number, rate: number, pieces: readonly Int16Array[]): Buffer {
+  const head = Buffer.allocUnsafe(8);
+  head.writeUInt32BE(id, 0);
+  head.writeUInt32BE(rate, 4);
+  return encodeMessage(messageTypes.audio, head, ...pieces.map(bytesOf));
+}
+
+export function readAudio(payload: Buffer): { id: number; rate: number; samples: Int16Array } {
+  return {
+    id: payload.readUInt32BE(0),
+    rate: payload.readUInt32BE(4),
+    samples: samplesOf(payload.subarray(8)),
+  };
+}
+
+export function messageSplitter(): MessageSplitter {
+  return new MessageSplitter(maxPayloadBytes, (bytes) => new Error(`an engine message of ${bytes} bytes`));
+}

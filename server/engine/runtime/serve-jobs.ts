@@ -1,0 +1,166 @@
+/**
+ * The engine process's side of the protocol. Synthesis blocks, so everything here blocks too: a process does nothing
+ * but read a job, speak it, and wait where its owner is behind.
+ */
+import { readSync, writeSync } from "node:fs";
+import type { Message } from "../../contract/framing.ts";
+import type { Sounds, TokenTime, Utterance } from "../../contract/speech.ts";
+import {
+  audioMessage,
+  encodeMessage,
+  engineSocket,
+  idMessage,
+  jsonMessage,
+  messageSplitter,
+  messageTypes,
+  windowChunks,
+} from "./protocol.ts";
+
+/** Where a synthesizer puts what it makes, for good: it writes no samples twice. Both return false when the job was stopped. */
+export interface Sink {
+  audio(samples: Int16Array, rate: number): boolean;
+  times(times: readonly TokenTime[]): boolean;
+}
+
+export type Synthesize = (utterance: Utterance, sink: Sink) => void | Promise<void>;
+/** The sounds of each token, for an engine that can tell them without speaking. */
+export type Read = (utterance: Utterance) => readonly Sounds[];
+
+/**
+ * Speaks jobs until the owner closes the socket.
+ * @param variant which of its ways the engine speaks in, where it has several.
+ */
+export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
+  const messages = readMessages();
+  writeAll(encodeMessage(messageTypes.ready, Buffer.from(variant)));
+  for (const message of messages) {
+    // anything else is late word about a finished job
+    if (message.type === messageTypes.speak) await speakJob(jobOf(message), synthesize, messages);
+    else if (message.type === messageTypes.read && read) readJob(jobOf(message), read);
+  }
+}
+
+interface Job {
+  readonly id: number;
+  readonly utterance: Utterance;
+}
+
+function jobOf({ payload }: Message): Job {
+  return JSON.parse(payload.toString()) as Job;
+}
+
+export function reportStartFailure(message: string): void {
+  writeAll(jsonMessage(messageTypes.failed, { id: 0, message }));
+}
+
+function readJob({ id, utterance }: Job, read: Read): void {
+  try {
+    writeAll(jsonMessage(messageTypes.sounds, { id, sounds: read(utterance) }));
+    writeAll(idMessage(messageTypes.done, id));
+  } catch (error) {
+    writeAll(jsonMessage(messageTypes.failed, { id, message: String(error) }));
+  }
+}
+
+async function speakJob(
+  { id, utterance }: Job,
+  synthesize: Synthesize,
+  messages: Iterator<Message>,
+): Promise<void> {
+  const sink = new JobSink(id, messages);
+  try {
+    await synthesize(utterance, sink);
+    sink.finish();
+    writeAll(idMessage(messageTypes.done, id));
+  } catch (error) {
+    writeAll(jsonMessage(messageTypes.failed, { id, message: String(error) }));
+  }
+}
+
+/** Audio in one message: the first leaves early, each next one holds twice as much, as every message has its price. */
+const pieceMs = { first: 50, most: 400 };
+
+class JobSink implements Sink {
+  readonly #id: number;
+  readonly #messages: Iterator<Message>;
+  #held: Int16Array[] = [];
+  #heldSamples = 0;
+  #rate = 0;
+  #wantedMs = pieceMs.first;
+  #unacknowledged = 0;
+  #stopped = false;
+
+  constructor(id: number, messages: Iterator<Message>) {
+    this.#id = id;
+    this.#messages = messages;
+  }
+
+  audio(samples: Int16Array, rate: number): boolean {
+    this.#rate = rate;
+    this.#heldSamples += samples.length;
+    this.#held.push(samples);
+    if (this.#heldSamples * 1000 < this.#wantedMs * rate) return !this.#stopped;
+    this.#wantedMs = Math.min(2 * this.#wantedMs, pieceMs.most);
+    return this.#send();
+  }
+
+  /** What is still held. */
+  finish(): void {
+    this.#send();
+  }
+
+  #send(): boolean {
+    while (!this.#stopped && this.#unacknowledged >= windowChunks) this.#hear();
+    if (!this.#stopped && this.#heldSamples > 0) {
+      writeAll(audioMessage(this.#id, this.#rate, this.#held));
+      this.#unacknowledged++;
+    }
+    this.#held = [];
+    this.#heldSamples = 0;
+    return !this.#stopped;
+  }
+
+  times(times: readonly TokenTime[]): boolean {
+    if (!this.#stopped && times.length > 0) {
+      writeAll(jsonMessage(messageTypes.times, { id: this.#id, times }));
+    }
+    return !this.#stopped;
+  }
+
+  #hear(): void {
+    const next = this.#messages.next();
+    if (next.done) this.#stopped = true;
+    else if (next.value.type === messageTypes.speak || next.value.type === messageTypes.read)
+      throw new Error("a job came before the last one ended");
+    else if (next.value.payload.readUInt32BE(0) === this.#id) {
+      if (next.value.type === messageTypes.stop) this.#stopped = true;
+      else this.#unacknowledged--;
+    }
+  }
+}
+
+/** An iterator that can be taken up again after a loop has left it, as a plain generator cannot. */
+function readMessages(): IterableIterator<Message> {
+  const splitter = messageSplitter();
+  const waiting: Message[] = [];
+  const piece = Buffer.alloc(64 * 1024);
+  const next = (): IteratorResult<Message> => {
+    while (waiting.length === 0) {
+      const length = readSync(engineSocket, piece);
+      if (length === 0) return { done: true, value: undefined };
+      waiting.push(...splitter.push(Buffer.from(piece.subarray(0, length))));
+    }
+    const value = waiting.shift();
+    return value ? { done: false, value } : { done: true, value: undefined };
+  };
+  return {
+    next,
+    [Symbol.iterator]() {
+      return this;
+    },
+  };
+}
+
+function writeAll(bytes: Buffer): void {
+  for (let sent = 0; sent < bytes.length; ) sent += writeSync(engineSocket, bytes, sent);
+}

@@ -1,0 +1,120 @@
+import { type StretchedRun, stretchedLength, stretchRuns } from "../../audio/time-stretch.ts";
+import type { TokenTime, Utterance } from "../../contract/speech.ts";
+import type { Sink, Synthesize } from "./serve-jobs.ts";
+
+/** Lengths against its own speed that an engine speaks well. */
+export interface Reach {
+  readonly least: number;
+  readonly most: number;
+}
+
+/**
+ * Speaks at any speed: what lies beyond the engine's reach is asked of it at the edge and stretched the rest of the way, word by word
+ * where words have speeds of their own. Such an utterance is heard once it is whole; every other one as it comes.
+ */
+export function withinReach(synthesize: Synthesize, reach: Reach): Synthesize {
+  return (utterance, sink) => {
+    const plan = planStretch(utterance, reach);
+    if (!plan) return synthesize(utterance, sink);
+    const speech = new WholeSpeech();
+    const spoken = synthesize(plan.asked, speech);
+    if (spoken instanceof Promise) return spoken.then(() => sendStretched(speech.whole(), plan, sink));
+    sendStretched(speech.whole(), plan, sink);
+  };
+}
+
+interface StretchPlan {
+  /** What the engine is asked for. */
+  readonly asked: Utterance;
+  /** What is left to do for each token, and between tokens. */
+  readonly rests: readonly number[];
+  readonly restBetween: number;
+}
+
+/** Undefined where the engine can do it all. */
+function planStretch(utterance: Utterance, reach: Reach): StretchPlan | undefined {
+  const own = "stretch" in utterance.voice ? utterance.voice.stretch : 1;
+  const whole = own * utterance.stretch;
+  const askedWhole = clamp(whole, reach);
+  const wanted = utterance.tokens.map(({ stretch }) => whole * stretch);
+  if (whole === askedWhole && wanted.every((stretch) => stretch === clamp(stretch, reach))) return undefined;
+  const tokens = utterance.tokens.map((token, i) => ({
+    ...token,
+    stretch: clamp(wanted[i] ?? whole, reach) / askedWhole,
+  }));
+  return {
+    asked: { ...utterance, stretch: askedWhole / own, tokens },
+    rests: wanted.map((stretch) => stretch / clamp(stretch, reach)),
+    restBetween: whole / askedWhole,
+  };
+}
+
+function clamp(stretch: number, { least, most }: Reach): number {
+  return Math.max(least, Math.min(most, stretch));
+}
+
+interface Whole {
+  readonly heard: readonly TokenTime[];
+  readonly rate: number;
+  readonly samples: Int16Array;
+}
+
+/** Holds one utterance; the text front end keeps them short. */
+class WholeSpeech implements Sink {
+  readonly #heard: TokenTime[] = [];
+  readonly #pieces: Int16Array[] = [];
+  #rate = 0;
+
+  audio(samples: Int16Array, rate: number): boolean {
+    this.#pieces.push(samples);
+    this.#rate = rate;
+    return true;
+  }
+
+  times(times: readonly TokenTime[]): boolean {
+    this.#heard.push(...times);
+    return true;
+  }
+
+  whole(): Whole {
+    const samples = new Int16Array(this.#pieces.reduce((sum, piece) => sum + piece.length, 0));
+    let at = 0;
+    for (const piece of this.#pieces) {
+      samples.set(piece, at);
+      at += piece.length;
+    }
+    return { heard: this.#heard, rate: this.#rate, samples };
+  }
+}
+
+function sendStretched({ heard, rate, samples }: Whole, plan: StretchPlan, sink: Sink): void {
+  const { runs, times } = stretchedTimes(heard, samples.length, rate, plan);
+  if (!sink.times(times)) return;
+  for (const piece of stretchRuns(samples, rate, runs)) if (!sink.audio(piece, rate)) return;
+}
+
+/** Cuts the speech at the begin and end of each token, and tells when each is heard then. */
+function stretchedTimes(
+  heard: readonly TokenTime[],
+  length: number,
+  rate: number,
+  { rests, restBetween }: StretchPlan,
+): { runs: StretchedRun[]; times: TokenTime[] } {
+  const runs: StretchedRun[] = [];
+  let from = 0;
+  let to = 0;
+  const advance = (place: number, stretch: number): number => {
+    const run = { samples: Math.max(0, Math.min(length, place) - from), stretch };
+    runs.push(run);
+    from += run.samples;
+    to += stretchedLength(run);
+    return to / rate;
+  };
+  const times = heard.map(({ token, start, end }) => ({
+    token,
+    start: advance(Math.round(start * rate), restBetween),
+    end: advance(Math.round(end * rate), rests[token] ?? restBetween),
+  }));
+  advance(length, restBetween);
+  return { runs, times };
+}

@@ -1,0 +1,261 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { smallNursery } from "../../../../lib/child-processes.ts";
+import { Backoff } from "../../../../lib/restart-backoff.ts";
+import type { EngineLog } from "../../runtime/engine.ts";
+import { PhraseQueue, type WaitingPhrase } from "../../runtime/utterance-queue.ts";
+import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts";
+
+const file = fileURLToPath(new URL("main.ts", import.meta.url));
+const startLimitMs = 120_000;
+/** A window takes milliseconds to a second; this long without an answer means that the process hangs. */
+const answerLimitMs = 20_000;
+const closeLimitMs = 2_000;
+const backoff = { firstMs: 100, mostMs: 10_000, provenAfterMs: 10_000 };
+/** Decoding knows no state, so a window that a dying process did not answer may go to another. */
+const mostTries = 3;
+
+export interface CodecPoolOptions extends CodecSpec {
+  readonly processes: number;
+  /** Windows that one process decodes at once: above 1 only where that is cheaper, as on a GPU. */
+  readonly batch: number;
+  readonly log: EngineLog;
+}
+
+interface Waiting extends WaitingPhrase {
+  readonly window: WindowJob;
+  readonly resolve: (audio: Int16Array) => void;
+  readonly reject: (error: Error) => void;
+  tries: number;
+}
+
+/** Processes that turn codes into sound, each with a decoder of its own; the dead are replaced. */
+export class CodecPool {
+  readonly #options: CodecPoolOptions;
+  readonly #processes = new Set<CodecProcess>();
+  readonly #waiting: PhraseQueue<Waiting>;
+  readonly #starting = new Set<Promise<void>>();
+  readonly #closing = new AbortController();
+  #cost = Number.POSITIVE_INFINITY;
+  #restarts = 0;
+  readonly #backoff = new Backoff(backoff);
+
+  private constructor(options: CodecPoolOptions) {
+    this.#options = options;
+    this.#waiting = new PhraseQueue(options.processes);
+  }
+
+  /** @throws Error that says why the decoder cannot be loaded. */
+  static async open(options: CodecPoolOptions): Promise<CodecPool> {
+    const pool = new CodecPool(options);
+    try {
+      await Promise.all(Array.from({ length: options.processes }, () => pool.#start()));
+    } catch (error) {
+      await pool.close();
+      throw error;
+    }
+    return pool;
+  }
+
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Seconds of sound that all processes together make in a second. */
+  get speed(): number {
+    return this.#options.processes / this.#cost;
+  }
+
+  /** Process ids now alive; a test kills one. */
+  pids(): number[] {
+    return [...this.#processes].flatMap(({ pid }) => pid ?? []);
+  }
+
+  /**
+   * The wanted samples of one window.
+   * @throws Error when the decoder failed.
+   */
+  decode(window: WindowJob, { dueAtMs, isFirst }: WaitingPhrase): Promise<Int16Array> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add({ window, dueAtMs, isFirst, resolve, reject, tries: 0 });
+      this.#handOut();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    for (const { reject } of this.#waiting.clear()) reject(new Error("the codec is closed"));
+    await Promise.all(this.#starting);
+    await Promise.all([...this.#processes].map((process) => process.close()));
+  }
+
+  #handOut(): void {
+    for (const process of this.#processes) {
+      if (process.busy) continue;
+      const batch = this.#takeBatch();
+      if (batch.length === 0) return;
+      void this.#run(process, batch);
+    }
+  }
+
+  /** The next, and others of the same length. */
+  #takeBatch(): Waiting[] {
+    const next = this.#waiting.take(performance.now());
+    if (!next) return [];
+    const isAsLong = ({ window }: Waiting) => window.frames.length === next.window.frames.length;
+    return [next, ...this.#waiting.takeMore(this.#options.batch - 1, isAsLong)];
+  }
+
+  async #run(process: CodecProcess, batch: readonly Waiting[]): Promise<void> {
+    const begunAtMs = performance.now();
+    try {
+      const audio = await process.decode(batch.map(({ window }) => window));
+      this.#waiting.spoken((performance.now() - begunAtMs) / batch.length);
+      for (const [i, { resolve }] of batch.entries()) resolve(audio[i] ?? new Int16Array(0));
+    } catch (error) {
+      for (const waiting of batch) this.#tryAgain(waiting, process.dead, error as Error);
+    }
+    this.#handOut();
+  }
+
+  #tryAgain(waiting: Waiting, died: boolean, error: Error): void {
+    waiting.tries++;
+    if (!died || waiting.tries >= mostTries || this.#closing.signal.aborted) waiting.reject(error);
+    else this.#waiting.add(waiting);
+  }
+
+  async #start(): Promise<void> {
+    const process = await CodecProcess.start(this.#options);
+    this.#cost = Math.min(this.#cost, process.cost);
+    if (this.#closing.signal.aborted) return process.close();
+    const startedAt = performance.now();
+    this.#processes.add(process);
+    void process.ended.then((reason) => this.#replace(process, reason, performance.now() - startedAt));
+    this.#handOut();
+  }
+
+  #replace(dead: CodecProcess, reason: string, livedMs: number): void {
+    this.#processes.delete(dead);
+    if (this.#closing.signal.aborted) return;
+    this.#restarts++;
+    this.#backoff.ended(livedMs);
+    this.#options.log.warn({ engine: "codec", reason }, "a codec process ended");
+    const starting = this.#restart().finally(() => this.#starting.delete(starting));
+    this.#starting.add(starting);
+  }
+
+  #restart(): Promise<void> {
+    return this.#backoff.restart(
+      () => this.#start(),
+      this.#closing.signal,
+      (error) =>
+        this.#options.log.warn(
+          { engine: "codec", reason: (error as Error).message },
+          "a codec process did not start",
+        ),
+    );
+  }
+}
+
+class CodecProcess {
+  readonly #child: ChildProcess;
+  readonly #ready = Promise.withResolvers<number>();
+  readonly #ended = Promise.withResolvers<string>();
+  #job: (PromiseWithResolvers<readonly Int16Array[]> & { readonly id: number }) | undefined;
+  #lastId = 0;
+  #dead = false;
+  #cost = 0;
+
+  private constructor(spec: CodecSpec) {
+    const { file: onnx, codec, providers } = spec;
+    this.#child = fork(file, [JSON.stringify({ file: onnx, codec, providers } satisfies CodecSpec)], {
+      execArgv: ["--max-old-space-size=256", smallNursery],
+      serialization: "advanced",
+      stdio: ["ignore", "ignore", "ignore", "ipc"],
+      env: {},
+      detached: true, // Ctrl-C is for its owner, which lets running speech finish
+    });
+    this.#child.on("message", (answer: CodecAnswer) => this.#hear(answer));
+    this.#child.on("error", (error) => this.#end(error.message));
+    this.#child.on("exit", (code, signal) => this.#end(`it ended with ${signal ?? `status ${code}`}`));
+  }
+
+  static async start(spec: CodecSpec): Promise<CodecProcess> {
+    const started = new CodecProcess(spec);
+    const timer = setTimeout(() => started.#kill("it did not start in time"), startLimitMs);
+    try {
+      started.#cost = await started.#ready.promise;
+      return started;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  get cost(): number {
+    return this.#cost;
+  }
+
+  get busy(): boolean {
+    return this.#job !== undefined || this.#dead;
+  }
+
+  get dead(): boolean {
+    return this.#dead;
+  }
+
+  /** Resolves with the reason. */
+  get ended(): Promise<string> {
+    return this.#ended.promise;
+  }
+
+  async decode(windows: CodecJob["windows"]): Promise<readonly Int16Array[]> {
+    const job = { id: ++this.#lastId, ...Promise.withResolvers<readonly Int16Array[]>() };
+    this.#job = job;
+    const timer = setTimeout(() => this.#kill("it said nothing for too long"), answerLimitMs);
+    try {
+      this.#child.send({ id: job.id, windows } satisfies CodecJob, (error) => {
+        if (error) this.#kill(error.message);
+      });
+      return await job.promise;
+    } finally {
+      clearTimeout(timer);
+      this.#job = undefined;
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#dead) return;
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), closeLimitMs);
+    const exited = once(this.#child, "exit");
+    this.#child.disconnect();
+    await exited;
+    clearTimeout(timer);
+  }
+
+  #hear(answer: CodecAnswer): void {
+    if (answer.kind === "ready") this.#ready.resolve(answer.cost);
+    else if (answer.kind === "refused") this.#kill(answer.message);
+    else if (answer.id !== this.#job?.id) return;
+    else if (answer.kind === "decoded") this.#job.resolve(answer.audio);
+    else this.#job.reject(new Error(`the codec failed: ${answer.message}`));
+  }
+
+  #kill(reason: string): void {
+    this.#child.kill("SIGKILL");
+    this.#end(reason);
+  }
+
+  #end(reason: string): void {
+    if (this.#dead) return;
+    this.#dead = true;
+    const error = new Error(`The codec process failed: ${reason}`);
+    this.#ready.reject(error);
+    this.#job?.reject(error);
+    this.#ended.resolve(reason);
+  }
+}

@@ -1,0 +1,57 @@
+import { InferenceSession, Tensor } from "onnxruntime-node";
+import { sessionOptions } from "../../neural/onnx/model-spec.ts";
+import type { CodecManifest } from "../model/manifest.ts";
+import type { CodecSpec } from "./codec-job.ts";
+import type { Frame } from "./frame-reader.ts";
+
+/** A codec's decoder: a tensor of codes for each codebook in, [batch, 1, samples] out. */
+export class Decoder {
+  readonly #session: InferenceSession;
+  readonly #codec: CodecManifest;
+
+  private constructor(session: InferenceSession, codec: CodecManifest) {
+    this.#session = session;
+    this.#codec = codec;
+  }
+
+  /** @throws Error when the graph is not the one that the manifest speaks of. */
+  static async load({ file, codec, providers }: CodecSpec): Promise<Decoder> {
+    const session = await InferenceSession.create(file, sessionOptions({ providers, threads: 1 }));
+    const missing = codec.inputs.find((name) => !session.inputNames.includes(name));
+    if (missing !== undefined) throw new Error(`the graph has no input ${missing}`);
+    if (!session.outputNames.includes(codec.output))
+      throw new Error(`the graph has no output ${codec.output}`);
+    const decoder = new Decoder(session, codec);
+    const silence = Array.from({ length: 3 }, () => new Array<number>(codec.slots.length).fill(0));
+    await decoder.decode([silence]);
+    return decoder;
+  }
+
+  /**
+   * @param windows of the same number of frames.
+   * @returns the samples of each, -1 to 1.
+   */
+  async decode(windows: readonly (readonly Frame[])[]): Promise<Float32Array[]> {
+    const { inputs, output, frameSamples } = this.#codec;
+    const feeds = inputs.map((name, input) => [name, this.#codes(windows, input)] as const);
+    const results = await this.#session.run(Object.fromEntries(feeds), [output]);
+    const audio = results[output]?.data;
+    const samples = (windows[0]?.length ?? 0) * frameSamples;
+    if (!(audio instanceof Float32Array)) throw new Error(`${output} has no float32 samples`);
+    if (audio.length !== windows.length * samples) {
+      throw new Error(`${output} has ${audio.length} samples for frames of ${windows.length * samples}`);
+    }
+    return windows.map((_, i) => audio.slice(i * samples, (i + 1) * samples));
+  }
+
+  #codes(windows: readonly (readonly Frame[])[], input: number): Tensor {
+    const places = this.#codec.slots.flatMap((slot, place) => (slot === input ? [place] : []));
+    const length = (windows[0]?.length ?? 0) * places.length;
+    const codes = new BigInt64Array(windows.length * length);
+    let at = 0;
+    for (const window of windows) {
+      for (const frame of window) for (const place of places) codes[at++] = BigInt(frame[place] ?? 0);
+    }
+    return new Tensor("int64", codes, [windows.length, length]);
+  }
+}

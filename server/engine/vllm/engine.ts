@@ -1,0 +1,375 @@
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { pause } from "../../../lib/abortable-sleep.ts";
+import { createStreamStretcher } from "../../audio/time-stretch.ts";
+import { Failure } from "../../contract/errors.ts";
+import type { EngineFrame, Sampling, TokenTime, Utterance } from "../../contract/speech.ts";
+import type { Engine, EngineLog } from "../runtime/engine.ts";
+import { type GeneratorCounts, newCounts } from "../runtime/generator-counts.ts";
+import { GeneratorTrouble } from "../runtime/generator-error.ts";
+import { measureCapacity, streamsOfDecoder } from "./capacity.ts";
+import { CodecPool } from "./codec/codec-pool.ts";
+import { type GeneratorModel, readModelFolder } from "./model/model-folder.ts";
+import { MetricsRelay } from "./server/metrics-relay.ts";
+import {
+  ConnectedServer,
+  type GeneratorServer,
+  SupervisedServer,
+  type WatchOptions,
+} from "./server/server.ts";
+import type { ServerAddress } from "./server/server-address.ts";
+import { vllmArguments, vllmEnvironment } from "./server/vllm-arguments.ts";
+import type { GeneratorSettings } from "./settings.ts";
+import { alignTimes, EdgeFinder, type ReadTimes } from "./word-timestamps.ts";
+import { AudioWriter } from "./writer/audio-writer.ts";
+import type { SpeechWriter, WriteAsk } from "./writer/speech-writer.ts";
+import { TokensWriter } from "./writer/tokens-writer.ts";
+
+export interface GeneratorOptions extends GeneratorSettings {
+  /** Streams that are admitted at most. */
+  readonly maxStreams: number;
+  /** Where a vLLM with a named port listens. */
+  readonly host: string;
+  readonly log: EngineLog;
+  /** Says how long each word is against the others, which the model does not tell; without it there are no word times. */
+  readonly readTimes?: ReadTimes | undefined;
+}
+
+const usualTimesWithinMs = 500;
+const retryAfterMs = 200;
+/** Seconds: a vLLM that was started anew loads its model first. */
+const retryAfterSeconds = 15;
+const mostCodecProcesses = 8;
+/** Windows that a GPU decodes at once. */
+const gpuBatch = 16;
+/** Where nothing is said. */
+const usualSampling: Sampling = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
+
+/** Speaks with a language model that vLLM serves. */
+export class GeneratorEngine implements Engine {
+  readonly name = "vllm";
+  readonly rate: number;
+  readonly tokensPerSecond?: number;
+  readonly capacity: number;
+  readonly realTimeStreams: number;
+  readonly worksAhead = true;
+  readonly counts: GeneratorCounts;
+  readonly #voices: Readonly<Record<string, string>>;
+  readonly #server: GeneratorServer;
+  readonly #writer: SpeechWriter;
+  readonly #relay: MetricsRelay | undefined;
+  readonly #seed: number | undefined;
+  readonly #readTimes: ReadTimes | undefined;
+  readonly #timesWithinMs: number;
+  readonly #log: EngineLog;
+
+  private constructor(parts: Parts, realTimeStreams: number) {
+    const { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log } = parts;
+    this.rate = writer.rate;
+    if (writer.tokensPerSecond) this.tokensPerSecond = writer.tokensPerSecond;
+    this.capacity = realTimeStreams;
+    this.realTimeStreams = realTimeStreams;
+    this.counts = counts;
+    this.#voices = model.manifest.voices;
+    this.#server = server;
+    this.#relay = relay;
+    this.#writer = writer;
+    this.#seed = seed;
+    this.#readTimes = readTimes;
+    this.#timesWithinMs = timesWithinMs;
+    this.#log = log;
+  }
+
+  /** @throws Error that says which file of the model is wrong, or why vLLM does not start. */
+  static async open(options: GeneratorOptions): Promise<GeneratorEngine> {
+    const parts = await openParts(options);
+    try {
+      await speakFirst(parts);
+      const streams = options.capacity ?? (await measured(parts, options));
+      return new GeneratorEngine(parts, Math.min(streams, options.maxStreams));
+    } catch (error) {
+      await closeParts(parts);
+      throw error;
+    }
+  }
+
+  get restarts(): number {
+    return this.#server.restarts + this.#writer.restarts;
+  }
+
+  healthy(): boolean {
+    return this.#server.healthy();
+  }
+
+  notReady(): string | undefined {
+    return this.#server.address() ? undefined : "vLLM is being started";
+  }
+
+  /** The name by which the model knows one of arcana's voices. */
+  voiceOf(id: string): string {
+    return this.#voices[id] ?? id;
+  }
+
+  /** @param onWritten called once all of it is written: the next one may be begun, though this one is still heard. */
+  async *speak(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten: () => void = () => undefined,
+  ): AsyncGenerator<EngineFrame, void, void> {
+    let isWhole = false;
+    const over = new AbortController();
+    const edges = new EdgeFinder(this.rate);
+    const reading = this.#read(utterance, AbortSignal.any([signal, over.signal]));
+    const speech = this.#samples(utterance, signal, (whole) => {
+      isWhole = whole;
+      onWritten();
+    });
+    try {
+      for await (const samples of speech) {
+        edges.push(samples);
+        yield { samples, rate: this.rate, times: [] };
+      }
+      if (!isWhole || signal.aborted) return;
+      const late = pause(this.#timesWithinMs, over.signal).then((): readonly TokenTime[] => []);
+      yield* this.#wordTimes(await Promise.race([reading, late]), edges);
+    } finally {
+      over.abort();
+    }
+  }
+
+  async *#samples(
+    utterance: Utterance,
+    signal: AbortSignal,
+    onWritten: WriteAsk["onWritten"],
+  ): AsyncGenerator<Int16Array, void, void> {
+    if (utterance.voice.kind !== "generated") throw new Error(`vLLM has no ${utterance.voice.kind} voices`);
+    let audioIsOut = false;
+    let isOver = false;
+    this.counts.writing++;
+    try {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          for await (const samples of this.#speakOnce(utterance, utterance.voice.name, signal, onWritten)) {
+            audioIsOut = true;
+            yield samples;
+          }
+          isOver = !signal.aborted;
+          return;
+        } catch (cause) {
+          isOver = cause instanceof GeneratorTrouble;
+          const mayRetry =
+            cause instanceof GeneratorTrouble && cause.kind !== "refused" && attempt === 1 && !audioIsOut;
+          if (cause instanceof GeneratorTrouble) this.counts.troubles[cause.kind]++;
+          if (!mayRetry) throw failure(cause, audioIsOut);
+          await pause(retryAfterMs, signal); // by then it is known whether it is gone
+        }
+      }
+    } finally {
+      this.counts.writing--;
+      if (!isOver) this.counts.aborted++; // the caller went away, and took no more
+    }
+  }
+
+  async close(): Promise<void> {
+    await closeParts({ relay: this.#relay, server: this.#server, writer: this.#writer });
+  }
+
+  /** Begun with the speech, so that it is there when that ends. Never rejects: speech without word times is better than none. */
+  async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTime[]> {
+    try {
+      return (await this.#readTimes?.(utterance, signal)) ?? [];
+    } catch (error) {
+      this.#log.warn({ err: error }, "nobody says how long the words of a phrase are: it has no word times");
+      return [];
+    }
+  }
+
+  /** An estimate between the edges of the speech, which are known once all of it is there. */
+  *#wordTimes(reading: readonly TokenTime[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
+    const edges = finder.edges();
+    const times = edges ? alignTimes(reading, edges) : [];
+    if (times.length > 0) yield { samples: new Int16Array(0), rate: this.rate, times };
+  }
+
+  async *#speakOnce(
+    utterance: Utterance,
+    voice: string,
+    signal: AbortSignal,
+    onWritten: WriteAsk["onWritten"],
+  ): AsyncGenerator<Int16Array, void, void> {
+    if (signal.aborted) return;
+    const server = this.#server.address();
+    if (!server) throw new GeneratorTrouble("away", "vLLM is being started");
+    const speech = this.#writer.write({
+      server,
+      text: textOf(utterance),
+      voice,
+      sampling: utterance.sampling ?? usualSampling,
+      seed: this.#seed,
+      dueAtMs: utterance.dueAtMs ?? performance.now(),
+      isFirst: utterance.isFirst ?? false,
+      signal,
+      onWritten,
+    });
+    if (utterance.stretch === 1) return yield* speech;
+    const stretcher = createStreamStretcher(this.rate, utterance.stretch);
+    for await (const samples of speech) yield stretcher.push(samples);
+    if (!signal.aborted) yield stretcher.finish();
+  }
+}
+
+interface Parts {
+  readonly model: GeneratorModel;
+  readonly server: GeneratorServer;
+  readonly relay: MetricsRelay | undefined;
+  readonly writer: SpeechWriter;
+  readonly seed: number | undefined;
+  readonly counts: GeneratorCounts;
+  readonly readTimes: ReadTimes | undefined;
+  readonly timesWithinMs: number;
+  readonly log: EngineLog;
+}
+
+async function openParts(options: GeneratorOptions): Promise<Parts> {
+  const model = await readModelFolder(options.folder); // before vLLM, which takes a minute to say less
+  const counts = newCounts();
+  let server: GeneratorServer | undefined;
+  const writer = await openWriter(model, options, counts, () => server?.heard());
+  try {
+    server = await openServer(model, writer, options);
+    const relay = await openRelay(server, options);
+    const { seed, readTimes, timesWithinMs = usualTimesWithinMs, log } = options;
+    return { model, server, relay, writer, seed, counts, readTimes, timesWithinMs, log };
+  } catch (error) {
+    await server?.close();
+    await writer.close();
+    throw error;
+  }
+}
+
+async function openWriter(
+  model: GeneratorModel,
+  { codec, log, hangSeconds }: GeneratorOptions,
+  counts: GeneratorCounts,
+  heard: () => void,
+): Promise<SpeechWriter> {
+  const silenceMs = 1000 * hangSeconds;
+  if (!("tokenize" in model)) return new AudioWriter({ manifest: model.manifest, silenceMs, heard });
+  const { manifest, tokenize, folder } = model;
+  const onGpu = codec.providers[0] !== "cpu";
+  const processes = codec.processes ?? (onGpu ? 1 : Math.min(availableParallelism(), mostCodecProcesses));
+  const pool = await CodecPool.open({
+    file: join(folder, manifest.codec.onnx),
+    codec: manifest.codec,
+    providers: codec.providers,
+    processes,
+    batch: onGpu ? gpuBatch : 1,
+    log,
+  });
+  return new TokensWriter({ manifest, tokenize, codec: pool, counts, silenceMs, heard });
+}
+
+function openServer(
+  model: GeneratorModel,
+  writer: SpeechWriter,
+  options: GeneratorOptions,
+): Promise<GeneratorServer> {
+  const { server, log, startSeconds, hangSeconds, maxStreams } = options;
+  const proofMs = 1000 * hangSeconds;
+  const proof = (address: ServerAddress, signal: AbortSignal) => writer.proves(address, signal);
+  const watch: WatchOptions = { proof, log, lookMs: proofMs / 2, proofMs, startMs: 1000 * startSeconds };
+  if (server.kind === "elsewhere")
+    return ConnectedServer.open({ url: server.url, apiKey: server.apiKey }, watch);
+  return SupervisedServer.open({
+    ...watch,
+    program: server.program,
+    args: vllmArguments(model, maxStreams, server.args),
+    environment: { ...vllmEnvironment, ...server.environment },
+    port: server.port,
+    apiKey: server.apiKey,
+  });
+}
+
+async function openRelay(
+  vllm: GeneratorServer,
+  { server, host }: GeneratorOptions,
+): Promise<MetricsRelay | undefined> {
+  if (server.kind === "elsewhere" || server.metricsPort === undefined) return undefined;
+  return MetricsRelay.open({ host, port: server.metricsPort, address: () => vllm.address() });
+}
+
+async function closeParts({
+  relay,
+  server,
+  writer,
+}: Pick<Parts, "relay" | "server" | "writer">): Promise<void> {
+  await relay?.close();
+  await server.close();
+  await writer.close();
+}
+
+/** What is drawn may be an end at once: as a request, the first phrase is tried once more. */
+async function speakFirst(parts: Parts): Promise<void> {
+  try {
+    await speakOnce(parts);
+  } catch (error) {
+    if (!(error instanceof GeneratorTrouble) || error.kind !== "nonsense") throw error;
+    await speakOnce(parts);
+  }
+}
+
+/** All of the way is gone once before anybody is let in. @throws Error when it makes no sound. */
+async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> {
+  const address = server.address();
+  if (!address) throw new Error("vLLM went away before it spoke");
+  const speech = writer.write({
+    server: address,
+    text: "Ready.",
+    voice: Object.values(model.manifest.voices)[0] ?? "",
+    sampling: { ...usualSampling, maxTokens: 200 },
+    seed,
+    dueAtMs: 0,
+    isFirst: false,
+    signal: new AbortController().signal,
+    onWritten: () => undefined,
+  });
+  for await (const samples of speech) if (samples.length > 0) break;
+}
+
+/** Streams at once that stay real time, by what vLLM and the decoder were measured to do; one in any case. */
+async function measured({ server, writer }: Parts, { maxStreams, log }: GeneratorOptions): Promise<number> {
+  const address = server.address();
+  if (!address) throw new Error("vLLM went away while its speed was measured");
+  const never = new AbortController().signal;
+  const written = await measureCapacity(maxStreams, (streams) => writer.speedOf(streams, address, never));
+  const decoded = streamsOfDecoder(writer.decoderSpeed);
+  const streams = Math.max(1, Math.min(written.streams, decoded, maxStreams));
+  const facts = {
+    streams,
+    vllmStreams: written.streams,
+    decoderStreams: Number.isFinite(decoded) ? decoded : undefined,
+    speedAlone: Number(written.speedAlone.toFixed(2)),
+  };
+  if (written.streams === 0 || decoded === 0)
+    log.warn(facts, "this machine is slower than speech: listeners will hear gaps");
+  else log.info(facts, "streams at once that stay faster than speech");
+  return streams;
+}
+
+function textOf({ tokens }: Utterance): string {
+  return tokens.map(({ before, text, after }) => before + text + after).join(" ");
+}
+
+function failure(cause: unknown, audioIsOut: boolean): unknown {
+  if (cause instanceof GeneratorTrouble && cause.kind === "away" && !audioIsOut) {
+    return new Failure(
+      "model_unreachable",
+      "The model's generator is not running now; try again in a moment.",
+      {
+        retryAfterSeconds,
+        cause,
+      },
+    );
+  }
+  return new Failure("model_failed", "The model failed while speaking; send the request again.", { cause });
+}

@@ -1,0 +1,273 @@
+import { randomBytes } from "node:crypto";
+import { pause } from "../../../../lib/abortable-sleep.ts";
+import { Backoff } from "../../../../lib/restart-backoff.ts";
+import type { EngineLog } from "../../runtime/engine.ts";
+import { headersFor, type ServerAddress } from "./server-address.ts";
+import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
+
+/** The vLLM behind the generator, here or elsewhere. */
+export interface GeneratorServer {
+  /** Undefined while it cannot be asked. */
+  address(): ServerAddress | undefined;
+  /** It answered just now: so it need not be asked whether it does. */
+  heard(): void;
+  readonly restarts: number;
+  /** Up, or coming back within its budget. */
+  healthy(): boolean;
+  close(): Promise<void>;
+}
+
+/** Whether it writes: a token, not only a word that all is well. */
+export type Proof = (address: ServerAddress, signal: AbortSignal) => Promise<boolean>;
+
+export interface WatchOptions {
+  readonly proof: Proof;
+  readonly log: EngineLog;
+  /** Between two looks, ms. */
+  readonly lookMs: number;
+  /** How long a proof may take, ms: a server that takes longer hangs. */
+  readonly proofMs: number;
+  /** How long a start may take, ms. */
+  readonly startMs: number;
+}
+
+const backoff = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 60_000 };
+/** Starts that may fail before the first that succeeds: it is then no passing trouble. */
+const mostFirstStarts = 3;
+
+/** Nobody else reaches it: its key guards only some of its paths. */
+const loopback = "127.0.0.1";
+
+export interface SupervisedOptions extends WatchOptions {
+  readonly program: string;
+  /** What is said of the model; where it listens is added. */
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+  /** Of the loopback; a free one is taken when undefined. */
+  readonly port: number | undefined;
+  /** Drawn when undefined. */
+  readonly apiKey: string | undefined;
+}
+
+/** A vLLM of our own: started again when it ends or hangs. */
+export class SupervisedServer implements GeneratorServer {
+  readonly #options: SupervisedOptions;
+  /** Other processes of this machine may reach its port, too. */
+  readonly #apiKey: string;
+  readonly #closing = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  #process: VllmProcess | undefined;
+  #address: ServerAddress | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #starts = 0;
+  readonly #backoff = new Backoff(backoff);
+  #heardAt = 0;
+  #awaySince: number | undefined;
+
+  private constructor(options: SupervisedOptions) {
+    this.#options = options;
+    this.#apiKey = options.apiKey ?? randomBytes(24).toString("base64url");
+  }
+
+  /**
+   * Resolves once it writes.
+   * @throws Error when it does not start, three times.
+   */
+  static async open(options: SupervisedOptions): Promise<SupervisedServer> {
+    const server = new SupervisedServer(options);
+    server.#running = server.#keepRunning();
+    try {
+      await server.#first.promise;
+      return server;
+    } catch (error) {
+      await server.close();
+      throw error;
+    }
+  }
+
+  get restarts(): number {
+    return Math.max(0, this.#starts - 1);
+  }
+
+  /** Its process; a test ends it. */
+  get pid(): number | undefined {
+    return this.#process?.pid;
+  }
+
+  address(): ServerAddress | undefined {
+    return this.#address;
+  }
+
+  heard(): void {
+    this.#heardAt = performance.now();
+  }
+
+  healthy(): boolean {
+    return this.#awaySince === undefined || performance.now() - this.#awaySince < 2 * this.#options.startMs;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #keepRunning(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      const startedAt = performance.now();
+      const reason = await this.#runOnce().catch(
+        (error: unknown) => `it cannot be started: ${String(error)}`,
+      );
+      if (this.#closing.signal.aborted) return;
+      this.#awaySince ??= performance.now();
+      const livedMs = Math.round(performance.now() - startedAt);
+      this.#options.log.warn({ reason, livedMs }, "vLLM is not running");
+      this.#backoff.ended(livedMs);
+      const waitMs = this.#backoff.nextMs();
+      if (this.#backoff.inARow >= mostFirstStarts) {
+        this.#first.reject(new Error(`vLLM does not start: ${reason}. What it says is in the log.`));
+      }
+      await pause(waitMs, this.#closing.signal);
+    }
+  }
+
+  /** @returns why it is over. */
+  async #runOnce(): Promise<string> {
+    const port = this.#options.port ?? (await freePort());
+    const process = new VllmProcess(this.#command(port), this.#options.log);
+    this.#process = process;
+    this.#starts++;
+    const over = new AbortController();
+    const ended = process.ended.then((reason) => {
+      over.abort();
+      return reason;
+    });
+    const address = { url: `http://${loopback}:${port}`, apiKey: this.#apiKey };
+    const signal = AbortSignal.any([over.signal, this.#closing.signal]);
+    const watched = this.#watch(address, signal);
+    const reason = await Promise.race([ended, watched]);
+    this.#address = undefined;
+    if (this.#closing.signal.aborted) await process.stop();
+    else process.kill();
+    await ended;
+    over.abort();
+    await watched;
+    return reason;
+  }
+
+  /** @returns what is wrong with it, or that it was left. */
+  async #watch(address: ServerAddress, signal: AbortSignal): Promise<string> {
+    const { lookMs, log, startMs } = this.#options;
+    const startedAt = performance.now();
+    while (!(await this.#proves(address, signal))) {
+      if (signal.aborted) return "it was left";
+      if (performance.now() - startedAt > startMs)
+        return `it was not ready after ${Math.round(startMs / 1000)} s`;
+      await pause(Math.min(250, lookMs), signal);
+    }
+    log.info({ url: address.url, afterMs: Math.round(performance.now() - startedAt) }, "vLLM writes");
+    this.#address = address;
+    this.#awaySince = undefined;
+    this.#first.resolve();
+    while (!signal.aborted) {
+      await pause(lookMs, signal);
+      const isHeard = performance.now() - this.#heardAt < lookMs;
+      if (!isHeard && !signal.aborted && !(await this.#proves(address, signal)) && !signal.aborted) {
+        return "it hangs: it wrote no token when asked for one";
+      }
+    }
+    return "it was left";
+  }
+
+  async #proves(address: ServerAddress, signal: AbortSignal): Promise<boolean> {
+    const { proof, proofMs } = this.#options;
+    return proves(address, proof, AbortSignal.any([signal, AbortSignal.timeout(proofMs)]));
+  }
+
+  #command(port: number): VllmCommand {
+    const { program, args, environment } = this.#options;
+    return {
+      program,
+      args: [...args, "--host", loopback, "--port", String(port)],
+      environment: { ...environment, VLLM_API_KEY: this.#apiKey },
+    };
+  }
+}
+
+/** A vLLM that somebody else runs. */
+export class ConnectedServer implements GeneratorServer {
+  readonly restarts = 0;
+  readonly #known: ServerAddress;
+  readonly #options: WatchOptions;
+  readonly #closing = new AbortController();
+  #watching: Promise<void> = Promise.resolve();
+  #isUp = true;
+  #heardAt = 0;
+
+  private constructor(known: ServerAddress, options: WatchOptions) {
+    this.#known = known;
+    this.#options = options;
+  }
+
+  /**
+   * Resolves once it writes.
+   * @throws Error when it does not within `startMs`.
+   */
+  static async open(known: ServerAddress, options: WatchOptions): Promise<ConnectedServer> {
+    const server = new ConnectedServer(known, options);
+    const endsAt = performance.now() + options.startMs;
+    while (!(await server.#proves())) {
+      if (performance.now() > endsAt) throw new Error(`The vLLM at ${known.url} writes no token.`);
+      await pause(250, server.#closing.signal);
+    }
+    server.#watching = server.#watch();
+    return server;
+  }
+
+  address(): ServerAddress | undefined {
+    return this.#isUp ? this.#known : undefined;
+  }
+
+  heard(): void {
+    this.#heardAt = performance.now();
+  }
+
+  /** A restart of ours would not bring it back. */
+  healthy(): boolean {
+    return true;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#watching;
+  }
+
+  async #watch(): Promise<void> {
+    const { lookMs, log } = this.#options;
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      await pause(lookMs, signal);
+      if (performance.now() - this.#heardAt < lookMs || signal.aborted) continue;
+      const isUp = await this.#proves();
+      if (isUp !== this.#isUp && !signal.aborted) {
+        this.#isUp = isUp;
+        if (isUp) log.info({ url: this.#known.url }, "vLLM writes again");
+        else log.warn({ url: this.#known.url }, "vLLM does not write");
+      }
+    }
+  }
+
+  #proves(): Promise<boolean> {
+    const { proof, proofMs } = this.#options;
+    return proves(this.#known, proof, AbortSignal.any([this.#closing.signal, AbortSignal.timeout(proofMs)]));
+  }
+}
+
+async function proves(address: ServerAddress, proof: Proof, signal: AbortSignal): Promise<boolean> {
+  try {
+    const health = await fetch(`${address.url}/health`, { headers: headersFor(address), signal });
+    await health.body?.cancel();
+    return health.ok && (await proof(address, signal));
+  } catch {
+    return false; // it is asked again
+  }
+}

@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import type { EngineLog } from "../../runtime/engine.ts";
+
+export interface VllmCommand {
+  /** The program `vllm`, by its path or a name on PATH. */
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** What vLLM does with a SIGTERM takes about 3 s. */
+const stopLimitMs = 15_000;
+/** What a shell says of a program that is not there. */
+const notFound = 127;
+const maxLineChars = 4_000;
+/** A descriptor whose other end its owner holds. */
+const ownerSocket = 3;
+/**
+ * vLLM is several processes: it runs in a group of its own, with one that waits for the owner to be gone, however it went, and then ends them all.
+ * Else they would hold the GPU without anybody knowing.
+ */
+const underWatch = `(cat; kill -KILL 0) <&${ownerSocket} >/dev/null 2>&1 & exec "$@" ${ownerSocket}<&-`;
+
+/** One vLLM: started, ended. What it writes becomes log lines. */
+export class VllmProcess {
+  readonly #child: ChildProcess;
+  readonly #log: EngineLog;
+  readonly #ended = Promise.withResolvers<string>();
+
+  constructor({ program, args, environment }: VllmCommand, log: EngineLog) {
+    this.#log = log;
+    this.#child = spawn("sh", ["-c", underWatch, "sh", program, ...args], {
+      stdio: ["ignore", "pipe", "pipe", "pipe"],
+      env: environment,
+      detached: true,
+    });
+    this.#child.once("error", (error) => this.#ended.resolve(`it could not be started: ${error.message}`));
+    // without file descriptors Node gives no `stdio`, whatever its type says, and tells the error a moment later
+    const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
+    stdio?.[ownerSocket]?.on("error", () => undefined); // it may end before we do
+    this.#pass(this.#child.stdout);
+    this.#pass(this.#child.stderr);
+    this.#child.once("exit", (code, signal) => {
+      this.kill(); // those that it left behind
+      this.#ended.resolve(
+        code === notFound ? missing(program) : `it ended with ${signal ?? `status ${code}`}`,
+      );
+    });
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
+  /** Resolves with how it ended. */
+  get ended(): Promise<string> {
+    return this.#ended.promise;
+  }
+
+  /** Ends it in order; by force where it does not follow. */
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exited = once(this.#child, "exit");
+    const timer = setTimeout(() => this.kill(), stopLimitMs);
+    this.#child.kill("SIGTERM");
+    await exited;
+    clearTimeout(timer);
+  }
+
+  /** Ends all of its processes at once. */
+  kill(): void {
+    if (this.#child.pid === undefined) return;
+    try {
+      process.kill(-this.#child.pid, "SIGKILL");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // none of them is left
+    }
+  }
+
+  #pass(stream: Readable | null | undefined): void {
+    if (!stream) return;
+    createInterface({ input: stream }).on("line", (line) => {
+      const text = line.slice(0, maxLineChars).trim();
+      if (text === "") return;
+      // as vLLM's loggers write it: INFO 11-22 01:00:00 [file.py:12] …
+      const level = /\b(ERROR|CRITICAL|WARNING)\b/u.test(text.slice(0, 120)) ? "warn" : "info";
+      this.#log[level]({ from: "vllm", pid: this.#child.pid }, text);
+    });
+  }
+}
+
+function missing(program: string): string {
+  return `there is no program ${program}: install vLLM, name it in GENERATOR_VLLM_PROGRAM, or name one that runs elsewhere in GENERATOR_URL`;
+}
+
+/** A port of this machine that nobody listens on now. */
+export async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port is free");
+  return address.port;
+}

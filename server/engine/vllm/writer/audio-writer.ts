@@ -1,0 +1,113 @@
+import { GeneratorTrouble } from "../../runtime/generator-error.ts";
+import type { AudioManifest } from "../model/manifest.ts";
+import { type ServerAddress, servedName } from "../server/server-address.ts";
+import { answerBody } from "./response-body.ts";
+import type { SpeechWriter, WriteAsk } from "./speech-writer.ts";
+
+const measuredText = "This sentence is as long as most of those that people say.";
+
+interface AudioWriterOptions {
+  readonly manifest: AudioManifest;
+  /** Longest time without sound, ms. */
+  readonly silenceMs: number;
+  /** Told whenever sound comes. */
+  readonly heard: () => void;
+}
+
+/** A model whose server speaks raw samples itself, at `POST /v1/audio/speech`. */
+export class AudioWriter implements SpeechWriter {
+  readonly rate: number;
+  readonly tokensPerSecond = undefined;
+  readonly decoderSpeed = Number.POSITIVE_INFINITY;
+  readonly restarts = 0;
+  readonly #options: AudioWriterOptions;
+
+  constructor(options: AudioWriterOptions) {
+    this.rate = options.manifest.rate;
+    this.#options = options;
+  }
+
+  async *write({
+    server,
+    text,
+    voice,
+    sampling,
+    seed,
+    signal,
+    onWritten,
+  }: WriteAsk): AsyncGenerator<Int16Array, void, void> {
+    const body = JSON.stringify({
+      model: servedName,
+      input: text,
+      voice,
+      response_format: "pcm",
+      stream: true,
+      temperature: sampling.temperature,
+      top_p: sampling.topP,
+      repetition_penalty: sampling.repetitionPenalty,
+      max_new_tokens: sampling.maxTokens,
+      ...(seed !== undefined && { seed }),
+    });
+    const { silenceMs, heard } = this.#options;
+    const bytes = answerBody({ server, path: "/v1/audio/speech", body, silenceMs, signal });
+    let samples = 0;
+    for await (const piece of wholeSamples(bytes)) {
+      heard();
+      samples += piece.length;
+      yield piece;
+    }
+    if (signal.aborted) return;
+    if (samples === 0) throw new GeneratorTrouble("nonsense", "the generator spoke nothing");
+    onWritten(true); // where it was cut nobody tells
+  }
+
+  async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {
+    for await (const _ of this.#measured(server, signal)) return true;
+    return false;
+  }
+
+  async speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
+    const speeds = Array.from({ length: streams }, async () => {
+      const startedAt = performance.now();
+      let samples = 0;
+      for await (const piece of this.#measured(server, signal)) samples += piece.length;
+      return samples / this.rate / ((performance.now() - startedAt) / 1000);
+    });
+    return Math.min(...(await Promise.all(speeds)));
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve(); // there is no decoder
+  }
+
+  #measured(server: ServerAddress, signal: AbortSignal): AsyncGenerator<Int16Array, void, void> {
+    const sampling = { repetitionPenalty: 1, temperature: 0.5, topP: 1, maxTokens: 1200 };
+    const voice = Object.values(this.#options.manifest.voices)[0] ?? "";
+    const onWritten = () => undefined;
+    return this.write({
+      server,
+      text: measuredText,
+      voice,
+      sampling,
+      seed: undefined,
+      dueAtMs: 0,
+      isFirst: false,
+      signal,
+      onWritten,
+    });
+  }
+}
+
+/** Bytes come cut anywhere; samples are two each, little-endian. */
+async function* wholeSamples(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Int16Array, void, void> {
+  let rest: Buffer = Buffer.alloc(0);
+  for await (const piece of pieces) {
+    const bytes = Buffer.concat([rest, piece]);
+    const whole = bytes.length - (bytes.length % 2);
+    rest = bytes.subarray(whole);
+    if (whole === 0) continue;
+    const samples = new Int16Array(whole / 2);
+    for (let i = 0; i < samples.length; i++) samples[i] = bytes.readInt16LE(2 * i);
+    yield samples;
+  }
+}

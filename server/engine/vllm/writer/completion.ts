@@ -1,0 +1,117 @@
+import type { Sampling } from "../../../contract/speech.ts";
+import { GeneratorTrouble } from "../../runtime/generator-error.ts";
+import type { TokensManifest } from "../model/manifest.ts";
+import { type ServerAddress, servedName } from "../server/server-address.ts";
+import { answerBody } from "./response-body.ts";
+
+export interface CompletionAsk {
+  readonly prompt: readonly number[];
+  readonly sampling: Sampling;
+  /** The same says the same, at any temperature. */
+  readonly seed: number | undefined;
+  /** Writes to the end: where speed is measured, a stop would end it early. */
+  readonly withoutEnd?: boolean;
+}
+
+/** Asks a vLLM for tokens. */
+export class Completions {
+  readonly #manifest: TokensManifest;
+  readonly #allowed: string;
+
+  constructor(manifest: TokensManifest) {
+    this.#manifest = manifest;
+    const { base, codebook, slots } = manifest.codec;
+    const codes = Array.from({ length: slots.length * codebook }, (_, i) => base + i);
+    this.#allowed = JSON.stringify([...codes, ...manifest.stop]); // once: it may have thirty thousand
+  }
+
+  /**
+   * The tokens that follow a prompt, as they are written, without the one that ends them.
+   * @param silenceMs longest time without any.
+   * @throws GeneratorTrouble
+   */
+  async *write(
+    server: ServerAddress,
+    ask: CompletionAsk,
+    silenceMs: number,
+    signal: AbortSignal,
+  ): AsyncGenerator<readonly number[], void, void> {
+    const body = this.#body(ask);
+    const pieces = answerBody({ server, path: "/v1/completions", body, silenceMs, signal });
+    let isOver = false;
+    for await (const event of events(pieces)) {
+      if (event.error)
+        throw new GeneratorTrouble(
+          "away",
+          `the generator failed: ${event.error.message ?? "it does not say why"}`,
+        );
+      const choice = event.choices?.[0];
+      const tokens = (choice?.token_ids ?? []).filter((token) => !this.#manifest.stop.includes(token));
+      if (tokens.length > 0) yield tokens;
+      if (choice?.finish_reason === "stop" || choice?.finish_reason === "length") isOver = true;
+    }
+    if (!isOver && !signal.aborted) throw new GeneratorTrouble("away", "the generator broke off");
+  }
+
+  /** Tokens that may be written at most: who has written them all was cut. */
+  mostTokens({ prompt, sampling }: Pick<CompletionAsk, "prompt" | "sampling">): number {
+    return Math.max(1, Math.min(sampling.maxTokens, this.#manifest.context - prompt.length));
+  }
+
+  #body({ prompt, sampling, seed, withoutEnd = false }: CompletionAsk): string {
+    const { stop } = this.#manifest;
+    const body = JSON.stringify({
+      model: servedName,
+      prompt,
+      stream: true,
+      return_token_ids: true,
+      max_tokens: this.mostTokens({ prompt, sampling }),
+      temperature: sampling.temperature,
+      top_p: sampling.topP,
+      repetition_penalty: sampling.repetitionPenalty,
+      // said, so that no default of the model's own takes part
+      top_k: 0,
+      min_p: 0,
+      presence_penalty: 0,
+      frequency_penalty: 0,
+      stop_token_ids: stop,
+      ignore_eos: withoutEnd,
+      min_tokens: withoutEnd ? sampling.maxTokens : 0,
+      skip_special_tokens: false,
+      ...(seed !== undefined && { seed }),
+    });
+    return `${body.slice(0, -1)},"allowed_token_ids":${this.#allowed}}`;
+  }
+}
+
+interface CompletionEvent {
+  readonly error?: { readonly message?: string };
+  readonly choices?: readonly {
+    readonly token_ids?: readonly number[] | null;
+    readonly finish_reason?: string | null;
+  }[];
+}
+
+/** Server-sent events: a line `data: JSON` each, and `data: [DONE]`. */
+async function* events(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<CompletionEvent, void, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of pieces) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const event = eventOf(line);
+      if (event) yield event;
+    }
+  }
+}
+
+function eventOf(line: string): CompletionEvent | undefined {
+  const data = /^data: ?(\{.*\})\s*$/u.exec(line)?.[1];
+  if (data === undefined) return undefined;
+  try {
+    return JSON.parse(data) as CompletionEvent;
+  } catch (cause) {
+    throw new GeneratorTrouble("away", "the generator wrote what is no JSON", { cause });
+  }
+}

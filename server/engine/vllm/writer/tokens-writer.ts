@@ -1,0 +1,160 @@
+import type { GeneratorCounts } from "../../runtime/generator-counts.ts";
+import { GeneratorTrouble } from "../../runtime/generator-error.ts";
+import type { CodecPool } from "../codec/codec-pool.ts";
+import { FrameReader } from "../codec/frame-reader.ts";
+import { FrameStore } from "../codec/frame-store.ts";
+import { Seam } from "../codec/seam.ts";
+import { WindowPlan } from "../codec/windows.ts";
+import type { CodecManifest, TokensManifest } from "../model/manifest.ts";
+import type { Tokenize } from "../model/prompt.ts";
+import type { ServerAddress } from "../server/server-address.ts";
+import { Completions } from "./completion.ts";
+import type { SpeechWriter, WriteAsk } from "./speech-writer.ts";
+
+/** A listener with less than this left to hear gets what is there, though it is less than a hop. */
+const marginMs = 150;
+/** Frames' worth of tokens that may be dropped before the model is held for broken. */
+const mostDroppedFrames = 12;
+/** Of what is measured, seconds of sound. */
+const measuredSeconds = 1;
+
+interface TokensWriterOptions {
+  readonly manifest: TokensManifest;
+  readonly tokenize: Tokenize;
+  readonly codec: CodecPool;
+  readonly counts: GeneratorCounts;
+  /** Longest time without a token, ms. */
+  readonly silenceMs: number;
+  /** Told whenever tokens come. */
+  readonly heard: () => void;
+}
+
+/** A model that writes a codec's codes: they are put together to frames, and decoded window by window while more are written. */
+export class TokensWriter implements SpeechWriter {
+  readonly rate: number;
+  readonly tokensPerSecond: number;
+  readonly #options: TokensWriterOptions;
+  readonly #codec: CodecManifest;
+  readonly #completions: Completions;
+
+  constructor(options: TokensWriterOptions) {
+    this.#options = options;
+    this.#codec = options.manifest.codec;
+    this.#completions = new Completions(options.manifest);
+    const { rate, frameSamples, slots } = this.#codec;
+    this.rate = rate;
+    this.tokensPerSecond = (rate / frameSamples) * slots.length;
+  }
+
+  get decoderSpeed(): number {
+    return this.#options.codec.speed;
+  }
+
+  get restarts(): number {
+    return this.#options.codec.restarts;
+  }
+
+  async *write(ask: WriteAsk): AsyncGenerator<Int16Array, void, void> {
+    const leave = new AbortController();
+    const signal = AbortSignal.any([ask.signal, leave.signal]);
+    const store = new FrameStore();
+    const writing = this.#fill(store, { ...ask, signal });
+    try {
+      yield* this.#decoded(store, ask);
+    } finally {
+      leave.abort();
+      await writing;
+    }
+  }
+
+  async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {
+    const { pre, post } = this.#options.manifest.prompt;
+    const ask = { prompt: [...pre, ...post], sampling: greedy(1), seed: undefined };
+    for await (const _ of this.#completions.write(server, ask, this.#options.silenceMs, signal)) return true;
+    return !signal.aborted; // it wrote that it ends: that is a token, too
+  }
+
+  async speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
+    const speeds = Array.from({ length: streams }, (_, i) => this.#speed(i, server, signal));
+    return Math.min(...(await Promise.all(speeds)));
+  }
+
+  close(): Promise<void> {
+    return this.#options.codec.close();
+  }
+
+  async #speed(stream: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
+    const { manifest, tokenize, silenceMs } = this.#options;
+    const prompt = tokenize(Object.values(manifest.voices)[0] ?? "", `This is stream number ${stream}.`);
+    const sampling = { ...greedy(Math.ceil(measuredSeconds * this.tokensPerSecond)), temperature: 1 };
+    const startedAt = performance.now();
+    const ask = { prompt, sampling, seed: undefined, withoutEnd: true };
+    let tokens = 0;
+    for await (const more of this.#completions.write(server, ask, silenceMs, signal)) tokens += more.length;
+    return tokens / this.tokensPerSecond / ((performance.now() - startedAt) / 1000);
+  }
+
+  /** Never rejects: what goes wrong is with whoever takes the frames. */
+  async #fill(store: FrameStore, ask: WriteAsk): Promise<void> {
+    try {
+      const reader = new FrameReader(this.#codec);
+      const { tokenize, counts, heard, silenceMs } = this.#options;
+      const completion = { prompt: tokenize(ask.voice, ask.text), sampling: ask.sampling, seed: ask.seed };
+      let written = 0;
+      let dropped = 0;
+      for await (const tokens of this.#completions.write(ask.server, completion, silenceMs, ask.signal)) {
+        heard();
+        store.push(reader.push(tokens));
+        written += tokens.length;
+        counts.tokens += tokens.length;
+        counts.droppedTokens += reader.dropped - dropped;
+        dropped = reader.dropped;
+        this.#requireSpeech(dropped, store);
+      }
+      if (store.length === 0 && !ask.signal.aborted)
+        throw new GeneratorTrouble("nonsense", "the generator wrote no speech");
+      store.end();
+      if (!ask.signal.aborted) ask.onWritten(written < this.#completions.mostTokens(completion));
+    } catch (error) {
+      store.end(error as Error);
+    }
+  }
+
+  #requireSpeech(dropped: number, store: FrameStore): void {
+    const droppedFrames = dropped / this.#codec.slots.length;
+    if (droppedFrames < mostDroppedFrames || droppedFrames < store.length) return;
+    throw new GeneratorTrouble("nonsense", `the generator wrote ${dropped} tokens that are no speech`);
+  }
+
+  async *#decoded(
+    store: FrameStore,
+    { dueAtMs, isFirst, signal }: WriteAsk,
+  ): AsyncGenerator<Int16Array, void, void> {
+    const { rate, frameSamples } = this.#codec;
+    const plan = new WindowPlan(this.#codec);
+    const seam = new Seam(this.#codec);
+    let driesAtMs: number | undefined;
+    while (!signal.aborted) {
+      await store.waitFor(plan.wanted, plan.least, (driesAtMs ?? Number.POSITIVE_INFINITY) - marginMs);
+      if (signal.aborted) return;
+      const window = plan.next(store.length, store.isWhole);
+      if (!window) return;
+      const job = { frames: store.slice(window.from, window.to), wanted: seam.needs(window) };
+      const isHeard = driesAtMs !== undefined || !isFirst;
+      const audio = await this.#options.codec.decode(job, {
+        dueAtMs: driesAtMs ?? dueAtMs,
+        isFirst: !isHeard,
+      });
+      // the audio of a stream that is heard waits for its turn; that of a new one is heard at once
+      const nowMs = performance.now();
+      driesAtMs =
+        (driesAtMs ?? (isHeard ? Math.max(nowMs, dueAtMs) : nowMs)) +
+        ((window.end - window.begin) * frameSamples * 1000) / rate;
+      yield seam.join(audio, window);
+    }
+  }
+}
+
+function greedy(maxTokens: number) {
+  return { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens };
+}

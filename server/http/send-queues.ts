@@ -1,0 +1,111 @@
+import { readFile } from "node:fs/promises";
+import type { Server, Socket } from "node:net";
+import { type Clock, sleep } from "../../lib/clock.ts";
+import { ifThere } from "../../lib/read-if-exists.ts";
+
+/** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
+export type SendQueues = (socket: Socket) => number | undefined;
+
+const tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+/** `sl local_address rem_address st tx_queue:rx_queue …`, all in hexadecimal (proc(5)). */
+const row = /^\s*\d+: [0-9A-F]+:([0-9A-F]{4}) ([0-9A-F]+):([0-9A-F]{4}) [0-9A-F]{2} ([0-9A-F]{8}):/;
+
+interface Queue {
+  readonly localPort: number;
+  readonly address: string;
+  readonly port: number;
+  readonly bytes: number;
+}
+
+/** What the kernel says now of every connection; it knows nothing where there is no such table (not Linux). */
+export async function readSendQueues(): Promise<SendQueues> {
+  return parseSendQueues(await readTables());
+}
+
+export function parseSendQueues(text: string): SendQueues {
+  const queues = new Map(
+    parseQueues(text).map(({ localPort, address, port, bytes }) => [
+      keyOf(localPort, readAddress(address), port),
+      bytes,
+    ]),
+  );
+  return ({ localPort, remoteAddress = "", remotePort }) =>
+    queues.get(keyOf(localPort, canonical(remoteAddress), remotePort));
+}
+
+/** Bytes that callers of a port have not acknowledged, on connections that this process has closed too. */
+export async function unsentBytes(localPort: number): Promise<number> {
+  return parseUnsentBytes(await readTables(), localPort);
+}
+
+const pollMs = 100;
+/** Whoever takes nothing for so long is not there any more, or does not listen. */
+const deadMs = 30_000;
+
+/**
+ * What is to be awaited, once a server is closed, before its process ends: that callers have what was written. A pod's network goes with
+ * it, and what the kernel then still holds, up to megabytes, nobody would hear.
+ */
+export function watchUnsent(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  return {
+    gone: async (endMs) => {
+      if (port === undefined) return;
+      let giveUpMs = clock.monotonicMs() + deadMs;
+      let last = Number.POSITIVE_INFINITY;
+      for (;;) {
+        const bytes = await unsentBytes(port);
+        const nowMs = clock.monotonicMs();
+        if (bytes < last) giveUpMs = nowMs + deadMs;
+        last = bytes;
+        if (bytes === 0 || nowMs >= Math.min(giveUpMs, endMs)) return;
+        await sleep(clock, pollMs);
+      }
+    },
+  };
+}
+
+export function parseUnsentBytes(text: string, localPort: number): number {
+  return parseQueues(text).reduce((sum, queue) => sum + (queue.localPort === localPort ? queue.bytes : 0), 0);
+}
+
+async function readTables(): Promise<string> {
+  return (await Promise.all(tables.map((path) => ifThere(readFile(path, "latin1"))))).join("\n");
+}
+
+function parseQueues(text: string): Queue[] {
+  return text.split("\n").flatMap((line) => {
+    const [, localPort = "", address = "", port = "", bytes = ""] = row.exec(line) ?? [];
+    if (address === "") return [];
+    return [{ localPort: parseHex(localPort), address, port: parseHex(port), bytes: parseHex(bytes) }];
+  });
+}
+
+function parseHex(digits: string): number {
+  return Number.parseInt(digits, 16);
+}
+
+function keyOf(localPort: number | undefined, address: string, port: number | undefined): string {
+  return `${localPort} ${address} ${port}`;
+}
+
+/** The kernel prints addresses as the 32-bit numbers of a little-endian machine. */
+function readAddress(hex: string): string {
+  const bytes = Buffer.from(hex, "hex");
+  bytes.swap32();
+  if (bytes.length === 4) return bytes.join(".");
+  const groups = bytes.toString("hex").match(/.{4}/g) ?? [];
+  return canonical(groups.join(":"));
+}
+
+/** One spelling of each address; an IPv4 caller of a dual socket is an IPv4 caller. */
+function canonical(address: string): string {
+  if (!address.includes(":")) return address;
+  const [unscoped] = address.split("%"); // Node tells the interface of a link-local address, the table does not
+  const { hostname } = new URL(`http://[${unscoped}]`);
+  const mapped = /^\[::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})\]$/.exec(hostname);
+  if (!mapped) return hostname;
+  const [high, low] = [Number.parseInt(mapped[1] ?? "", 16), Number.parseInt(mapped[2] ?? "", 16)];
+  return [high >> 8, high & 255, low >> 8, low & 255].join(".");
+}

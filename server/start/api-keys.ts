@@ -1,0 +1,49 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { WatchedFile } from "../../lib/watched-file.ts";
+import type { Database } from "../store/database/database.ts";
+import { type FollowedKeys, followKeys } from "../store/keys/cached-keys.ts";
+import { createFileKeyStore } from "../store/keys/key-file.ts";
+import { createSingleKeyStore, joinStores, type KeyEntry, type KeyStore } from "../store/keys/key-store.ts";
+import { createKeyTable } from "../store/keys/key-table.ts";
+import type { ApiSettings } from "./api-settings.ts";
+
+/** Keys of the database. */
+export function openKeys(
+  database: Database,
+  { keysStaleSeconds }: ApiSettings,
+  log: Log,
+  clock: Clock,
+): FollowedKeys {
+  return followKeys({
+    table: createKeyTable(database, () => clock.nowMs()),
+    staleMs: keysStaleSeconds * 1000,
+    clock,
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "API keys cannot be read; those read last count for a while");
+      else log.info({}, "API keys are read from the database");
+    },
+    onUnwritten: (error) => {
+      if (error) log.error({ err: error }, "the times that API keys were used cannot be written; they wait");
+      else log.info({}, "the times that API keys were used are written again");
+    },
+  });
+}
+
+/** Keys from wherever they are kept. */
+export function joinKeys(
+  { apiKey, keysFile }: ApiSettings,
+  file: WatchedFile<readonly KeyEntry[]> | undefined,
+  followed: FollowedKeys | undefined,
+  log: Log,
+): KeyStore {
+  if (!file && !apiKey && !followed)
+    log.warn({}, "no API key is configured: every request will be answered 401");
+  if (file && !file.current())
+    log.warn({ keysFile }, "the keys file is not there yet; its keys count once it is");
+  const stores: KeyStore[] = [];
+  if (file) stores.push(createFileKeyStore(file));
+  if (apiKey) stores.push(createSingleKeyStore(apiKey, "environment"));
+  if (followed) stores.push(followed); // last, as it alone can fail
+  return joinStores(stores);
+}

@@ -1,0 +1,99 @@
+import type { Voice } from "../../config/contract/voices.ts";
+import type { ApiLimits } from "../api/request/limits.ts";
+import type { ClusterAccess } from "../api/upstream/kubernetes/connection.ts";
+import type { WaitingLimits } from "../api/upstream/request-hold.ts";
+import type { DashboardSettings } from "../dashboard/settings.ts";
+import type { KeyLimits } from "../store/keys/key.ts";
+import type { TracingSettings } from "../tracing/settings.ts";
+
+/** What the public tier is told when it starts. */
+export interface ApiSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly routing: RoutingSource;
+  /** Folder with the file `token`. */
+  readonly tokenFile: string | undefined;
+  readonly licenseFile: string | undefined;
+  readonly licenseKeysFile: string | undefined;
+  readonly licenseGraceSeconds: number;
+  /** Undefined: the license's issuer is never asked. */
+  readonly licenseCheck?: LicenseCheckSettings | undefined;
+  readonly keysFile: string | undefined;
+  /** One more key, in the clear. */
+  readonly apiKey: string | undefined;
+  /** SQLite file or `postgres://` URL of keys and words; words are kept in memory without one. */
+  readonly database: string | undefined;
+  /** Of PostgreSQL; wins over the URL's. */
+  readonly databasePasswordFile?: string | undefined;
+  /** A folder of this process's own, where words wait until the database has them; they wait in memory without one. */
+  readonly spoolFolder?: string | undefined;
+  /** Undefined: there is no dashboard. Needs a database. */
+  readonly dashboard?: DashboardSettings | undefined;
+  /** How long its keys count when it cannot be read any more. */
+  readonly keysStaleSeconds: number;
+  /** Of keys that have none of their own. */
+  readonly keyLimits: KeyLimits;
+  /** Undefined keeps the counts of keys in this process. */
+  readonly valkey: ValkeySettings | undefined;
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is believed; none unless given. */
+  readonly trustedProxies?: readonly string[];
+  readonly drainSeconds: number;
+  readonly logLevel: string;
+  /** Undefined while traces are off. */
+  readonly tracing?: TracingSettings | undefined;
+  readonly voices: readonly Voice[];
+  readonly limits?: Partial<ApiLimits>;
+  /** Of requests for a model that slept. */
+  readonly waiting?: WaitingLimits;
+  readonly timing?: Partial<ApiTiming>;
+}
+
+export interface LicenseCheckSettings {
+  /** An https URL. */
+  readonly endpoint: string;
+  readonly intervalSeconds: number;
+  /** PEM of a private authority. */
+  readonly caFile: string | undefined;
+}
+
+export interface ValkeySettings {
+  /** `redis://host:6379`, or `rediss://` with TLS. */
+  readonly url: string;
+  readonly password: string | undefined;
+  /** Wins over `password`; followed when it changes. */
+  readonly passwordFile: string | undefined;
+  readonly caFile: string | undefined;
+  readonly prefix: string;
+}
+
+export type RoutingSource =
+  | { readonly kind: "file"; readonly path: string }
+  | {
+      readonly kind: "cluster";
+      readonly access: ClusterAccess;
+      readonly namespace: string;
+      readonly configMap: string;
+    };
+
+export interface ApiTiming {
+  readonly firstAudioTimeoutMs: number;
+  readonly stallTimeoutMs: number;
+  readonly probeIntervalMs: number;
+  readonly probeTimeoutMs: number;
+  readonly voicesIntervalMs: number;
+  readonly licenseIntervalMs: number;
+  /** See `drain`. */
+  readonly farewellMs: number;
+  readonly lastPauseMs: number;
+}
+
+export const usualTiming: ApiTiming = {
+  firstAudioTimeoutMs: 30_000,
+  stallTimeoutMs: 30_000,
+  probeIntervalMs: 3000,
+  probeTimeoutMs: 2000,
+  voicesIntervalMs: 2000,
+  licenseIntervalMs: 30_000,
+  farewellMs: 5_000,
+  lastPauseMs: 20_000,
+};

@@ -1,0 +1,268 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto";
+import type { Transaction } from "kysely";
+import { type AuditEntry, writeAudit } from "../audit.ts";
+import type { Tables } from "../backend/schema.ts";
+import type { Database } from "../database/database.ts";
+import { changeInTurn } from "../database/revisions.ts";
+import { listMadeKeys, type MadeKey, revokeMadeKeys } from "../keys/key-creators.ts";
+import { isSetUp, markSetUp } from "./set-up.ts";
+
+/** An owner may do everything; a member makes keys of the team; a viewer looks on. */
+export const roles = ["owner", "member", "viewer"] as const;
+export type Role = (typeof roles)[number];
+
+export function isRole(text: string | undefined): text is Role {
+  return roles.some((role) => role === text);
+}
+
+const plainTeam = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
+
+export function isTeamName(text: string): boolean {
+  return plainTeam.test(text);
+}
+
+export interface Person {
+  readonly id: string;
+  /** In lower case, and of this person alone. */
+  readonly name: string;
+  readonly role: Role;
+  /** Whose keys and words are seen; an owner sees all. */
+  readonly team?: string;
+}
+
+/** Undefined for those who have not used their link yet. */
+export type ListedPerson = Person & { readonly signsInBy: "password" | "provider" | undefined };
+
+/** People of the dashboard. What changes is written down with the change, by the name of who did it. */
+export interface Accounts {
+  /** False until there has been an owner. */
+  isSetUp(): Promise<boolean>;
+  /**
+   * The first owner.
+   * @param password as it is kept.
+   * @throws AccountError when there has been one already.
+   */
+  setUp(name: string, password: string): Promise<Person>;
+  list(): Promise<readonly ListedPerson[]>;
+  /** @returns the secret of the link by which the person chooses a password. @throws AccountError when the name is taken. */
+  add(actor: string, person: Omit<Person, "id">): Promise<string>;
+  /** Another link for who lost the password; that one holds until the link is used. @throws AccountError when there is nobody. */
+  invite(actor: string, id: string): Promise<string>;
+  /** By person's id, the keys that are good and of which the person has seen a secret. */
+  madeKeys(): Promise<(id: string) => readonly MadeKey[]>;
+  /**
+   * @param revokesKeys also ends those keys.
+   * @throws AccountError when there is nobody, or nobody else is an owner.
+   */
+  remove(actor: string, id: string, revokesKeys?: boolean): Promise<void>;
+  /** Whom a link is for, while it is good. */
+  invited(secret: string): Promise<Person | undefined>;
+  /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
+  join(secret: string, password: string): Promise<Person>;
+  /**
+   * A new password in place of the one there is; ends what sessions and links there were.
+   * @param verified the present one, as it was kept when the person gave it.
+   * @throws AccountError when there is nobody, or another was chosen since.
+   */
+  changePassword(id: string, verified: string, password: string): Promise<void>;
+  /** Who signs in by this name, and the password as it is kept. */
+  find(name: string): Promise<{ readonly person: Person; readonly password: string | undefined } | undefined>;
+  /** Writes down a sign-in, or a refused one. */
+  note(entry: AuditEntry): Promise<void>;
+}
+
+/** Something that the person at the dashboard can put right. */
+export class AccountError extends Error {
+  readonly problem: AccountProblem;
+
+  constructor(problem: AccountProblem, message: string) {
+    super(message);
+    this.name = "AccountError";
+    this.problem = problem;
+  }
+}
+
+export function alreadySetUp(): AccountError {
+  return new AccountError("set-up", "The dashboard has its owner already; sign in.");
+}
+
+export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner" | "other-password";
+
+/** How long a link is good. */
+const invitationMs = 7 * 86_400_000;
+
+/** @param now milliseconds since the epoch. */
+export function createAccounts(database: Database, now: () => number): Accounts {
+  /** One change after the other, so that two owners cannot remove each other. */
+  const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
+    changeInTurn(database, "accounts", work);
+  const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());
+  const insert = async (trx: Transaction<Tables>, person: Omit<Person, "id">, password: string | null) => {
+    const { name, role, team } = person;
+    const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
+    if (taken)
+      throw new AccountError("taken", `There is somebody named ${name} already; choose another name.`);
+    const id = randomUUID();
+    await trx
+      .insertInto("users")
+      .values({ id, name, role, team_id: team ?? null, password, created_at: now() })
+      .execute();
+    return id;
+  };
+  const makeLink = async (trx: Transaction<Tables>, user_id: string) => {
+    const secret = newSecret();
+    await trx.deleteFrom("invitations").where("user_id", "=", user_id).execute();
+    await trx
+      .insertInto("invitations")
+      .values({ sha256: digestSecret(secret), user_id, expires_at: now() + invitationMs })
+      .execute();
+    return secret;
+  };
+
+  return {
+    isSetUp: () => database.run(isSetUp),
+    setUp: (name, password) =>
+      change(async (trx) => {
+        if (await isSetUp(trx)) throw alreadySetUp();
+        await markSetUp(trx, now());
+        const person = { name, role: "owner" } as const;
+        const id = await insert(trx, person, password);
+        await audit(trx, { actor: name, action: "person added", subject: name, detail: "the first owner" });
+        return { id, ...person };
+      }),
+    list: () =>
+      database.run(async (db) => {
+        const rows = await db
+          .selectFrom("users as user")
+          .leftJoin("identities as identity", "identity.user_id", "user.id")
+          .selectAll("user")
+          .select("identity.subject")
+          .orderBy("user.name")
+          .execute();
+        return rows.map((row) => ({ ...toPerson(row), signsInBy: wayOf(row) }));
+      }),
+    add: (actor, person) =>
+      change(async (trx) => {
+        const id = await insert(trx, person, null);
+        const detail = [person.role, person.team].filter((part) => part !== undefined).join(" of ");
+        await audit(trx, { actor, action: "person added", subject: person.name, detail });
+        return makeLink(trx, id);
+      }),
+    invite: (actor, id) =>
+      change(async (trx) => {
+        const { name } = await require(trx, id);
+        await audit(trx, { actor, action: "link made", subject: name });
+        return makeLink(trx, id);
+      }),
+    madeKeys: async () => {
+      const keysOf = await database.run((db) => listMadeKeys(db, now()));
+      return (id) => keysOf(`person:${id}`);
+    },
+    remove: (actor, id, revokesKeys = false) =>
+      change(async (trx) => {
+        const { name, role } = await require(trx, id);
+        if (role === "owner") await requireAnotherOwner(trx, id);
+        await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
+        await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
+        await trx.deleteFrom("identities").where("user_id", "=", id).execute();
+        await trx.deleteFrom("users").where("id", "=", id).execute();
+        await audit(trx, { actor, action: "person removed", subject: name });
+        const revoked = revokesKeys ? await revokeMadeKeys(trx, `person:${id}`, now()) : [];
+        for (const key of revoked) await audit(trx, { actor, action: "key revoked", subject: key.name });
+      }),
+    invited: (secret) =>
+      database.run(async (db) => {
+        const row = await db
+          .selectFrom("invitations as link")
+          .innerJoin("users as user", "user.id", "link.user_id")
+          .selectAll("user")
+          .where("link.sha256", "=", digestSecret(secret))
+          .where("link.expires_at", ">", now())
+          .executeTakeFirst();
+        return row && toPerson(row);
+      }),
+    join: (secret, password) =>
+      change(async (trx) => {
+        const sha256 = digestSecret(secret);
+        const link = await trx
+          .selectFrom("invitations")
+          .select("user_id")
+          .where("sha256", "=", sha256)
+          .where("expires_at", ">", now())
+          .executeTakeFirst();
+        if (!link)
+          throw new AccountError("dead-link", "This link was used or has ended; ask an owner for another.");
+        await trx.deleteFrom("invitations").where("sha256", "=", sha256).execute();
+        await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
+        await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
+        await trx.updateTable("users").set({ password }).where("id", "=", link.user_id).execute();
+        const person = await require(trx, link.user_id);
+        await audit(trx, { actor: person.name, action: "password chosen", subject: person.name });
+        return person;
+      }),
+    changePassword: (id, verified, password) =>
+      change(async (trx) => {
+        const { name } = await require(trx, id);
+        const { numUpdatedRows } = await trx
+          .updateTable("users")
+          .set({ password })
+          .where("id", "=", id)
+          .where("password", "=", verified)
+          .executeTakeFirstOrThrow();
+        if (numUpdatedRows === 0n) {
+          throw new AccountError(
+            "other-password",
+            "Another password was chosen a moment ago; sign in by it.",
+          );
+        }
+        await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
+        await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
+        await audit(trx, { actor: name, action: "password chosen", subject: name });
+      }),
+    find: (name) =>
+      database.run(async (db) => {
+        const row = await db.selectFrom("users").selectAll().where("name", "=", name).executeTakeFirst();
+        return row && { person: toPerson(row), password: row.password ?? undefined };
+      }),
+    note: (entry) => database.run((db) => writeAudit(db, entry, now())),
+  };
+}
+
+async function require(trx: Transaction<Tables>, id: string): Promise<Person> {
+  const row = await trx.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
+  if (!row) throw new AccountError("gone", "That person is not there any more; load the page again.");
+  return toPerson(row);
+}
+
+function wayOf(row: { readonly password: string | null; readonly subject: string | null }) {
+  if (row.subject !== null) return "provider";
+  return row.password === null ? undefined : "password";
+}
+
+async function requireAnotherOwner(trx: Transaction<Tables>, id: string): Promise<void> {
+  const other = await trx
+    .selectFrom("users as user")
+    .leftJoin("identities as identity", "identity.user_id", "user.id")
+    .select("user.id")
+    .where("user.role", "=", "owner")
+    .where("user.id", "!=", id)
+    .where((row) => row.or([row("user.password", "is not", null), row("identity.subject", "is not", null)]))
+    .executeTakeFirst();
+  if (!other)
+    throw new AccountError("last-owner", "This is the only owner; make another first, who has signed in.");
+}
+
+export function toPerson(row: Tables["users"]): Person {
+  const { id, name, role, team_id } = row;
+  return { id, name, role: role as Role, ...(team_id !== null && { team: team_id }) };
+}
+
+/** 256 random bits, as a cookie or a link carries them. */
+export function newSecret(): string {
+  return randomBytes(32).toString("base64url");
+}
+
+/** SHA-256, in hexadecimal digits: what is kept of such a secret. */
+export function digestSecret(secret: string): string {
+  return createHash("sha256").update(secret).digest("hex");
+}

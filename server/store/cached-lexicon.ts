@@ -1,0 +1,99 @@
+import { type Clock, every } from "../../lib/clock.ts";
+import { lexiconForm } from "../text/lexicon.ts";
+import { tellOnce } from "./database/report-changes.ts";
+import type { LexiconTable } from "./lexicon.ts";
+
+/** How teams say words, held in memory and followed: a request never waits for the database. */
+export interface FollowedLexicon {
+  /**
+   * Entries of the team for words of this text, by the word in small letters; undefined where there are none.
+   * @param team undefined for a key without one. @param language ISO 639-3.
+   */
+  find(
+    team: string | undefined,
+    language: string,
+    text: string,
+  ): Readonly<Record<string, string>> | undefined;
+  /** Whether the team wants the sentences around unknown words kept. */
+  keepsSentences(team: string | undefined): boolean;
+  /** Looks for changes at once. */
+  refresh(): Promise<void>;
+  close(): void;
+}
+
+export interface FollowedLexiconOptions {
+  readonly table: Pick<LexiconTable, "revision" | "load">;
+  readonly intervalMs?: number;
+  readonly clock: Clock;
+  /** Told when the table cannot be read, and when it can again (undefined): what was read last counts on. */
+  readonly onTrouble: (error: Error | undefined) => void;
+}
+
+const usualIntervalMs = 2_000;
+/** In a longer text words are not looked for: the model tier gets all that the team has. */
+const searchedCharacters = 20_000;
+const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
+
+export function followLexicon({
+  table,
+  intervalMs,
+  clock,
+  onTrouble,
+}: FollowedLexiconOptions): FollowedLexicon {
+  const tell = tellOnce(onTrouble);
+  let entries = new Map<string, ReadonlyMap<string, string>>();
+  let withSentences: ReadonlySet<string> = new Set();
+  let revision: number | undefined;
+  let looking: Promise<void> | undefined;
+  const look = async () => {
+    try {
+      const current = await table.revision();
+      if (current !== revision) {
+        const loaded = await table.load();
+        const groups = Map.groupBy(loaded.entries, ({ team, language }) => placeOf(team, language));
+        withSentences = loaded.withSentences;
+        entries = new Map(
+          [...groups].map(([place, list]) => [
+            place,
+            new Map(list.map(({ word, phonemes }) => [word, phonemes])),
+          ]),
+        );
+      }
+      revision = current;
+      tell(undefined);
+    } catch (error) {
+      revision = undefined; // whatever comes back may be another
+      tell(error as Error);
+    }
+  };
+  const refresh = () => {
+    looking ??= look().finally(() => {
+      looking = undefined;
+    });
+    return looking;
+  };
+  const stop = every(clock, intervalMs ?? usualIntervalMs, () => void refresh());
+  return {
+    find(team, language, text) {
+      const known = entries.get(placeOf(team ?? "", language));
+      if (!known) return undefined;
+      const found = text.length > searchedCharacters ? [...known] : foundIn(text, known);
+      return found.length > 0 ? Object.fromEntries(found) : undefined;
+    },
+    keepsSentences: (team) => withSentences.has(team ?? ""),
+    refresh,
+    close: stop,
+  };
+}
+
+function foundIn(text: string, known: ReadonlyMap<string, string>): [string, string][] {
+  const forms = new Set([...text.matchAll(words)].map(([word]) => lexiconForm(word)));
+  return [...forms].flatMap((form): [string, string][] => {
+    const phonemes = known.get(form);
+    return phonemes === undefined ? [] : [[form, phonemes]];
+  });
+}
+
+function placeOf(team: string, language: string): string {
+  return JSON.stringify([team, language]);
+}

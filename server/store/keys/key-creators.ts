@@ -1,0 +1,52 @@
+import type { Kysely, Transaction } from "kysely";
+import type { Tables } from "../backend/schema.ts";
+import { raiseRevision } from "../database/revisions.ts";
+
+/** Who made a secret of a key, and so has seen it. */
+export type Maker = `person:${string}` | `key:${string}`;
+
+export interface MadeKey {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** By maker, the keys that are good now and of which the maker has seen a secret, or could make one by a key that it made. */
+export async function listMadeKeys(
+  db: Kysely<Tables>,
+  now: number,
+): Promise<(maker: Maker) => readonly MadeKey[]> {
+  const rows = await db
+    .selectFrom("key_secrets as secret")
+    .innerJoin("api_keys as key", "key.id", "secret.key_id")
+    .select(["key.id", "key.name", "key.revoked_at", "secret.made_by", "secret.expires_at"])
+    .where("secret.made_by", "is not", null)
+    .orderBy("key.name")
+    .execute();
+  const byMaker = Map.groupBy(rows, ({ made_by }) => made_by);
+  return (maker) => {
+    const seen = new Set<string>([maker]);
+    const good = new Map<string, MadeKey>();
+    for (const each of seen) {
+      for (const { id, name, revoked_at, expires_at } of byMaker.get(each) ?? []) {
+        seen.add(`key:${id}`);
+        const isGood = revoked_at === null && (expires_at === null || Number(expires_at) > now);
+        if (isGood) good.set(id, { id, name });
+      }
+    }
+    return [...good.values()];
+  };
+}
+
+/** Ends the keys of a maker. @returns those that were good until now. */
+export async function revokeMadeKeys(
+  trx: Transaction<Tables>,
+  maker: Maker,
+  now: number,
+): Promise<readonly MadeKey[]> {
+  await raiseRevision(trx, "keys");
+  const made = (await listMadeKeys(trx, now))(maker);
+  for (const { id } of made) {
+    await trx.updateTable("api_keys").set({ revoked_at: now }).where("id", "=", id).execute();
+  }
+  return made;
+}

@@ -1,0 +1,197 @@
+import { parse, stringify, YAMLParseError } from "yaml";
+import type { WatchedFile } from "../../../lib/watched-file.ts";
+import { digestKey, type KeyFacts, type KeyLimits, type Scope, scopes } from "./key.ts";
+import { type KeyBook, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-manager.ts";
+import { type KeyEntry, KeyIndex, type KeyStore } from "./key-store.ts";
+
+/** The shape of `keys.yaml`: digests only, so it may lie in Git. */
+export interface KeyFile {
+  readonly keys: readonly {
+    /** Two entries of one name are one key that is being rotated. */
+    readonly name: string;
+    /** SHA-256 of the key, 64 hexadecimal digits. */
+    readonly sha256: string;
+    readonly scopes: readonly Scope[];
+    /** RFC 3339. */
+    readonly expiresAt?: string;
+    readonly team?: string;
+    readonly requestsPerMinute?: number;
+    readonly streams?: number;
+  }[];
+}
+
+const maxEntries = 10_000;
+
+/** A read-only store over a file of digests, as a mounted Secret; follows the file's changes. */
+export function createFileKeyStore(file: WatchedFile<readonly KeyEntry[]>): KeyStore {
+  let index = new KeyIndex(file.current() ?? []);
+  file.onChange(() => {
+    index = new KeyIndex(file.current() ?? []);
+  });
+  return { find: async (digest) => index.find(digest) };
+}
+
+/** @throws Error naming the entry and field that are wrong. */
+export function parseKeyFile(text: string): readonly KeyEntry[] {
+  const document: unknown = readYaml(text) ?? {};
+  if (!isRecord(document)) throw new Error("a keys file must be a mapping with the list `keys`");
+  const keys = document.keys ?? [];
+  if (!Array.isArray(keys)) throw new Error("`keys` must be a list");
+  if (keys.length > maxEntries) throw new Error(`\`keys\` may have ${maxEntries} entries at most`);
+  return keys.map(readEntry);
+}
+
+/** The parser's own message would quote the file, and with it perhaps a key that somebody wrote there by mistake. */
+function readYaml(text: string): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    const place = error instanceof YAMLParseError ? error.linePos?.[0] : undefined;
+    const where = place ? ` at line ${place.line}, column ${place.col}` : "";
+    throw new Error(`a keys file must be YAML, and this one is not${where}`);
+  }
+}
+
+function readEntry(entry: unknown, index: number): KeyEntry {
+  if (!isRecord(entry)) throw new Error(`keys[${index}] must be a mapping with name, sha256 and scopes`);
+  const { name, sha256, expiresAt } = entry;
+  const where = typeof name === "string" ? `keys[${index}] (${name})` : `keys[${index}]`;
+  if (typeof name !== "string" || name === "") throw new Error(`${where}: name must be a text`);
+  if (typeof sha256 !== "string" || !/^[0-9a-f]{64}$/i.test(sha256)) {
+    throw new Error(`${where}: sha256 must be 64 hexadecimal digits, as \`svc-tts keys create\` prints them`);
+  }
+  return {
+    id: name,
+    name,
+    sha256: Buffer.from(sha256, "hex"),
+    scopes: readScopes(entry.scopes, where),
+    ...(entry.team !== undefined && { team: readTeam(entry.team, where) }),
+    limits: {
+      ...readLimit(entry, "requestsPerMinute", where),
+      ...readLimit(entry, "streams", where),
+    },
+    ...(expiresAt !== undefined && { expiresAt: readTime(expiresAt, where) }),
+  };
+}
+
+function readScopes(value: unknown, where: string): readonly Scope[] {
+  if (!Array.isArray(value) || value.some((scope) => !scopes.includes(scope))) {
+    throw new Error(`${where}: scopes must be a list of ${scopes.join(", ")}`);
+  }
+  return value;
+}
+
+function readTeam(value: unknown, where: string): string {
+  if (typeof value !== "string" || value === "") throw new Error(`${where}: team must be a text`);
+  return value;
+}
+
+function readLimit(entry: Record<string, unknown>, name: keyof KeyLimits, where: string): KeyLimits {
+  const value = entry[name];
+  if (value === undefined) return {};
+  if (!Number.isInteger(value) || (value as number) < 1) {
+    throw new Error(`${where}: ${name} must be a whole number from 1`);
+  }
+  return { [name]: value };
+}
+
+function readTime(value: unknown, where: string): number {
+  const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
+  if (Number.isNaN(time)) throw new Error(`${where}: expiresAt must be a time as 2027-01-31T00:00:00Z`);
+  return time;
+}
+
+/** A keys file for whoever looks after it; nobody but one person at a time. */
+export function openKeyFileBook(file: {
+  read(): string;
+  write(text: string): void;
+  /** Milliseconds since the epoch. */
+  now(): number;
+}): KeyBook {
+  const change = (edit: (keys: KeyFile["keys"]) => KeyFile["keys"]) => {
+    const text = file.read();
+    parseKeyFile(text); // what is wrong with it is found before anything is written
+    const document = (parse(text) ?? {}) as Partial<KeyFile>;
+    file.write(stringify({ ...document, keys: edit(document.keys ?? []) }));
+  };
+  return {
+    async create(key, facts) {
+      change((keys) => {
+        if (keys.some(({ name }) => name === facts.name)) throw nameTaken(facts.name);
+        return [...keys, toFileEntry(key, facts)];
+      });
+    },
+    list: async () => toListing(parseKeyFile(file.read()), file.now()),
+    async revoke(name) {
+      change((keys) => {
+        requireKey(keys, name);
+        return keys.filter((entry) => entry.name !== name);
+      });
+    },
+    async rotate(name, key, { endOfOthers, expiresAt }) {
+      change((keys) => {
+        const { expiresAt: _, ...last } = requireKey(keys, name);
+        const ends = keys.filter((entry) => entry.name === name).map(endOf);
+        const good = ends.filter((end) => end === undefined || end > file.now());
+        if (good.length === 0) throw noSuchKey(name);
+        const sha256 = digestKey(key).toString("hex");
+        const added = { ...last, sha256, ...endAt(expiresAt ?? latestEnd(good)) };
+        return [...keys.map((entry) => (entry.name === name ? endedBy(entry, endOfOthers) : entry)), added];
+      });
+    },
+    close: async () => undefined,
+  };
+}
+
+type FileEntry = KeyFile["keys"][number];
+
+function requireKey(keys: KeyFile["keys"], name: string): FileEntry {
+  const found = keys.findLast((entry) => entry.name === name);
+  if (!found) throw noSuchKey(name);
+  return found;
+}
+
+function endOf({ expiresAt }: FileEntry): number | undefined {
+  return expiresAt === undefined ? undefined : Date.parse(expiresAt);
+}
+
+function endedBy(entry: FileEntry, endMs: number): FileEntry {
+  return { ...entry, ...endAt(Math.min(endOf(entry) ?? Number.POSITIVE_INFINITY, endMs)) };
+}
+
+function endAt(timeMs: number | undefined): { readonly expiresAt?: string } {
+  return timeMs === undefined ? {} : { expiresAt: new Date(timeMs).toISOString() };
+}
+
+function toListing(entries: readonly KeyEntry[], now: number): readonly ListedKey[] {
+  const good = entries.filter(({ expiresAt }) => expiresAt === undefined || expiresAt > now);
+  return [...Map.groupBy(good, ({ name }) => name)].map(([name, secrets]) => {
+    const { team, scopes, limits } = secrets[0] as KeyEntry;
+    return {
+      id: name,
+      name,
+      scopes,
+      ...(team !== undefined && { team }),
+      ...(limits && { limits }),
+      secrets: secrets.map(({ sha256, expiresAt }) => ({
+        digest: sha256.toString("hex", 0, 4),
+        ...(expiresAt !== undefined && { expiresAt }),
+      })),
+    };
+  });
+}
+
+export function toFileEntry(key: string, facts: KeyFacts): KeyFile["keys"][number] {
+  return {
+    name: facts.name,
+    sha256: digestKey(key).toString("hex"),
+    scopes: facts.scopes,
+    ...endAt(facts.expiresAt),
+    ...(facts.team !== undefined && { team: facts.team }),
+    ...facts.limits,
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,179 @@
+import { type Lexicon, pronounce } from "../lexicon.ts";
+import { checkShortMarkup, type MarkupOptions, readMarkup } from "../markup.ts";
+import { normalize } from "../normalize/normalize.ts";
+import { type Item, readTokens, type WrittenToken } from "../tokens.ts";
+import { type Boundary, boundaryAfter } from "./sentences.ts";
+
+export interface PlanOptions extends MarkupOptions {
+  /** False leaves numbers, abbreviations and the like as they are written. */
+  readonly normalize: boolean;
+  /** ISO 639-3. */
+  readonly language: string;
+  /** A long first sentence is broken early, before a word that begins a part of it, so that its first audio leaves sooner. */
+  readonly quickStart: boolean;
+  /** How words are said that the voice may not know. */
+  readonly lexicon?: Lexicon;
+}
+
+/** What is spoken, in order: phrases, and exact silences that the caller asked for. */
+export type Segment =
+  | {
+      readonly kind: "phrase";
+      readonly tokens: readonly WrittenToken[];
+      /** Silence that the punctuation after it asks for, at the voice's own speed. */
+      readonly pauseMs: number;
+    }
+  | { readonly kind: "silence"; readonly durationMs: number }
+  /** Nothing to hear: whoever speaks many texts at once lets the others run here. */
+  | { readonly kind: "rest" };
+
+/** One utterance of an engine: long enough for a good melody, short enough to hold in memory. */
+const maxPhraseTokens = 28;
+const maxPhraseCharacters = 240;
+/** Words that begin a part of an English sentence: before them a break is no surprise. */
+const englishPartStarts = new Set(
+  `and or but nor so yet because although though while when where if unless until since that which who whose what how why as than
+   in on at by for with from to into onto of over under about after before through during without across near behind between`.split(
+    /\s+/u,
+  ),
+);
+/** The first phrase is short, so that the first audio leaves early; a sentence that is hardly longer stays whole. */
+const maxFirstPhraseTokens = 12;
+const maxStumpTokens = 4;
+const quickFirstPhrase = { least: 4, most: 10 };
+
+const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sentence: 350, paragraph: 600 };
+
+/**
+ * Plans a text, phrase by phrase and lazily.
+ * @throws Failure `invalid_request` when its markup is wrong: at once, before the first segment, where the text is short. The markup of a
+ * long text is to be checked before by `checkLongMarkup`.
+ */
+export function planSpeech(text: string, options: PlanOptions): Iterable<Segment> {
+  checkShortMarkup(text, options);
+  const tokens = readTokens(readMarkup(text, options));
+  const read = options.normalize ? normalize(tokens, options.language) : tokens;
+  const said = options.lexicon ? pronounce(read, options.lexicon) : read;
+  return segments(withNext(said), options);
+}
+
+function* segments(items: Iterable<Looked>, options: PlanOptions): Generator<Segment> {
+  const state = { phrase: new Phrase(firstLimits(options)) };
+  for (const { item, next } of items) {
+    if (item.kind === "rest") yield item;
+    else if (item.kind === "token") yield* phrases(state, item.token, next, options);
+    else if (item.durationMs > 0) yield { kind: "silence", durationMs: item.durationMs };
+  }
+}
+
+function* phrases(
+  state: { phrase: Phrase },
+  token: WrittenToken,
+  next: Item | undefined,
+  { language }: PlanOptions,
+): Generator<Segment> {
+  const boundary = boundaryAfter(token, next?.kind === "token" ? next.token : undefined, language);
+  state.phrase.add(token, boundary);
+  const closed = next?.kind !== "token";
+  while (state.phrase.isFull() || (state.phrase.length > 0 && (closed || state.phrase.isDone()))) {
+    const { segment, rest } = state.phrase.cut();
+    // a silence that was asked for is exact: punctuation adds nothing to it, nor to the end
+    yield closed && rest.length === 0 ? { ...segment, pauseMs: 0 } : segment;
+    state.phrase = rest;
+  }
+}
+
+type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
+
+interface PhraseLimits {
+  readonly most: number;
+  /** A sentence that goes on for so few tokens more is not cut: they would be spoken as if they stood alone. */
+  readonly stump: number;
+  /** The very first ends at its first comma already. */
+  readonly first: boolean;
+  /** It may end before this word, the so manieth, where it would grow too long. */
+  beginsPart(text: string, place: number): boolean;
+}
+
+const laterLimits: PhraseLimits = { most: maxPhraseTokens, stump: 0, first: false, beginsPart: () => false };
+
+function firstLimits({ quickStart, language }: PlanOptions): PhraseLimits {
+  if (!quickStart) return { ...laterLimits, most: maxFirstPhraseTokens, stump: maxStumpTokens, first: true };
+  const { least, most } = quickFirstPhrase;
+  const beginsPart = (text: string, place: number) =>
+    language === "eng" && place >= least && englishPartStarts.has(text);
+  return { ...laterLimits, most, first: true, beginsPart };
+}
+
+/** Tokens gathered until they make an utterance. */
+class Phrase {
+  readonly #limits: PhraseLimits;
+  readonly #tokens: WrittenToken[] = [];
+  readonly #boundaries: Boundary[] = [];
+  #characters = 0;
+
+  constructor(limits: PhraseLimits = laterLimits) {
+    this.#limits = limits;
+  }
+
+  get length(): number {
+    return this.#tokens.length;
+  }
+
+  add(token: WrittenToken, boundary: Boundary): void {
+    this.#tokens.push(token);
+    this.#boundaries.push(boundary);
+    this.#characters += token.text.length + 1;
+  }
+
+  /** It ends where a sentence ends; the very first at its first comma already. */
+  isDone(): boolean {
+    const last = this.#boundaries.at(-1);
+    return last === "sentence" || last === "paragraph" || (this.#limits.first && last === "clause");
+  }
+
+  isFull(): boolean {
+    const { most, stump } = this.#limits;
+    return this.length > most + stump || (this.#characters > maxPhraseCharacters && this.length > 1);
+  }
+
+  /** Everything when it is done; else up to its last comma, before a word that begins a part, or as much as it may have. */
+  cut(): { segment: PhraseSegment; rest: Phrase } {
+    const at = this.isFull() ? this.#cutPlace() : this.length;
+    const rest = new Phrase();
+    for (let i = at; i < this.length; i++) {
+      const token = this.#tokens[i];
+      if (token) rest.add(token, this.#boundaries[i] ?? "none");
+    }
+    const boundary = this.#boundaries[at - 1] ?? "none";
+    return {
+      segment: { kind: "phrase", tokens: this.#tokens.slice(0, at), pauseMs: pauseMs[boundary] },
+      rest,
+    };
+  }
+
+  #cutPlace(): number {
+    const comma = this.#boundaries.findLastIndex((boundary, i) => boundary !== "none" && i < this.length - 1);
+    if (comma >= 0) return comma + 1;
+    const part = this.#tokens.findIndex(({ text }, i) => this.#limits.beginsPart(text, i));
+    return part > 0 ? part : Math.min(this.#limits.most, this.length - 1);
+  }
+}
+
+interface Looked {
+  readonly item: Item;
+  readonly next: Item | undefined;
+}
+
+function* withNext(items: Iterable<Item>): Generator<Looked> {
+  let item: Item | undefined;
+  for (const next of items) {
+    if (next.kind === "rest") {
+      yield { item: next, next: undefined };
+      continue;
+    }
+    if (item) yield { item, next };
+    item = next;
+  }
+  if (item) yield { item, next: undefined };
+}

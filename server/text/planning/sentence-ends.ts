@@ -1,0 +1,79 @@
+/** Recognises sentences in text that is still arriving. */
+
+import { partsOf, type WordParts, type WrittenToken } from "../tokens.ts";
+import { boundaryAfter } from "./sentences.ts";
+
+export interface SentenceEndOptions {
+  /** ISO 639-3. */
+  readonly language: string;
+  /** Also cuts behind a comma. */
+  readonly commas: boolean;
+}
+
+/** Scripts that write no spaces end a sentence with one of these, so that the next sentence follows without a space. */
+const fullWidthEnd = "。！？｡";
+const closingMark = String.raw`"'”’»)\]」』）】》〉`;
+const wordPattern = new RegExp(
+  `[^\\s${fullWidthEnd}]*[${fullWidthEnd}]+[${closingMark}]*|[^\\s${fullWidthEnd}]+`,
+  "gu",
+);
+const ellipsis = /…|\.\./u;
+const comma = /[,，،、]/u;
+const lowerCase = /^\p{Ll}/u;
+const blankLine = /(?:\n|\r\n?)[^\S\r\n]*(?:\n|\r)|\u2029/u;
+
+/** A word of the text, with the place behind the punctuation that follows it. */
+interface PlacedWord extends WordParts {
+  readonly end: number;
+  readonly paragraphEnd: boolean;
+}
+
+/**
+ * Finds the places where a sentence has ended, whatever text arrives next. A full stop counts once a space follows it, since `2.` may
+ * become `2.5`. An abbreviation that may end a sentence (`etc.`) and an ellipsis count once the next word begins with a capital.
+ */
+export function sentenceEnds(text: string, options: SentenceEndOptions): number[] {
+  const words = placeWords(text);
+  return words.filter((word, at) => hasEnded(word, words[at + 1], text, options)).map(({ end }) => end);
+}
+
+function placeWords(text: string): PlacedWord[] {
+  const words: PlacedWord[] = [];
+  for (const match of text.matchAll(wordPattern)) {
+    const end = match.index + match[0].length;
+    const parts = partsOf(match[0]);
+    const paragraphEnd = isBlankLine(text, end);
+    const last = words.at(-1);
+    if (parts.core !== "") words.push({ ...parts, end, paragraphEnd });
+    else if (last && end < text.length) {
+      // punctuation that stands apart belongs to the word before it
+      words[words.length - 1] = { ...last, after: `${last.after}${match[0]}`, end, paragraphEnd };
+    }
+  }
+  return words;
+}
+
+function isBlankLine(text: string, from: number): boolean {
+  const space = /^\s+/u.exec(text.slice(from))?.[0] ?? "";
+  return blankLine.test(space);
+}
+
+function hasEnded(
+  word: PlacedWord,
+  next: PlacedWord | undefined,
+  text: string,
+  { language, commas }: SentenceEndOptions,
+): boolean {
+  if (word.end === text.length) return false;
+  if (word.paragraphEnd || (commas && comma.test(word.after))) return true;
+  if (ellipsis.test(word.after) && (!next || lowerCase.test(next.core))) return false;
+  const nextWords = next ? [next] : anyWord;
+  return nextWords.every((after) => boundaryAfter(tokenOf(word), tokenOf(after), language) === "sentence");
+}
+
+/** Stands for a word that has not arrived: the sentence has surely ended where it ends before either. */
+const anyWord: readonly WordParts[] = ["a", "A"].map((core) => ({ before: "", core, after: "" }));
+
+function tokenOf({ before, core, after }: WordParts): WrittenToken {
+  return { text: core, before, after, stretch: 1, word: 0, written: core, paragraphEnd: false };
+}

@@ -1,0 +1,377 @@
+/** What the client does with answers and with their absence, on a real API server behind a proxy that misbehaves. */
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { createServer as createSecureServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { ApiError } from "../../../../operator/cluster/api-error.ts";
+import { ClusterClient } from "../../../../operator/cluster/client.ts";
+import { connect } from "../../../../operator/cluster/connect.ts";
+import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import { selfSigned } from "../../../support/certificate.ts";
+import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { type Fault, FaultProxy } from "../../../support/operator/fault-proxy.ts";
+
+let admin: ClusterClient;
+let namespace: string;
+let proxy: FaultProxy;
+let client: ClusterClient;
+
+beforeAll(async () => {
+  admin = await adminClient(inject("controlPlane"));
+  namespace = await freshNamespace(admin, "client");
+});
+
+afterAll(() => admin.close());
+
+beforeEach(async () => {
+  proxy = await FaultProxy.start(inject("controlPlane"));
+  client = new ClusterClient(proxy.connection(), { timeoutMs: 60_000, random: () => 0 });
+});
+
+afterEach(async () => {
+  client.close();
+  await proxy[Symbol.asyncDispose]();
+});
+
+const configMap = (name: string, data: Record<string, string> = {}): Manifest => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, namespace },
+  data,
+});
+const refTo = (name: string) => ({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
+
+/** The first answers are these, then the way is free. */
+function first(...faults: Fault[]): void {
+  let turn = 0;
+  proxy.rule = () => faults[turn++];
+}
+
+/** A client whose pauses last until the test moves its clock. */
+function onFakeClock(): { clock: FakeClock; client: ClusterClient } {
+  const clock = new FakeClock();
+  return { clock, client: new ClusterClient(proxy.connection(), { clock, random: () => 0 }) };
+}
+
+/** The client pauses for so long, a backoff of 50 ms included. */
+const waits = (clock: FakeClock, pauseMs: number) =>
+  eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
+
+async function refusal(promise: Promise<unknown>): Promise<ApiError> {
+  const error = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (!(error instanceof ApiError)) throw new Error("expected an ApiError", { cause: error });
+  return error;
+}
+
+describe("reading and writing", () => {
+  test("applies, reads, lists with kinds and removes", async () => {
+    await client.apply(configMap("plain", { a: "1" }));
+    expect((await client.get(refTo("plain")))?.data).toEqual({ a: "1" });
+    const listed = await client.list("ConfigMap", { namespace, fieldSelector: "metadata.name=plain" });
+    expect(listed.map(({ apiVersion, kind }) => ({ apiVersion, kind }))).toEqual([
+      { apiVersion: "v1", kind: "ConfigMap" },
+    ]);
+    expect(await client.remove(refTo("plain"))).toBe(true);
+    expect(await client.get(refTo("plain"))).toBeUndefined();
+    expect(await client.remove(refTo("plain"))).toBe(false);
+  });
+
+  test("an apply keeps what others set, prunes what we no longer name, and leaves out null and undefined", async () => {
+    await client.apply(configMap("shared", { ours: "1", dropped: "1" }));
+    const live = (await client.get(refTo("shared"))) as Manifest;
+    await client.replace({ ...live, data: { ...(live.data as object), theirs: "1" } });
+    await client.apply({ ...configMap("shared", { ours: "2" }), immutable: null, binaryData: undefined });
+    const after = (await client.get(refTo("shared"))) as Manifest;
+    expect(after.data).toEqual({ ours: "2", theirs: "1" });
+    expect(after).not.toHaveProperty("immutable");
+  });
+
+  test("an apply of a status changes the status alone", async () => {
+    const budget: Manifest = {
+      apiVersion: "policy/v1",
+      kind: "PodDisruptionBudget",
+      metadata: { name: "status", namespace },
+      spec: { maxUnavailable: 1, selector: { matchLabels: { a: "b" } } },
+    };
+    await client.apply(budget);
+    const status = { currentHealthy: 1, desiredHealthy: 1, expectedPods: 1, disruptionsAllowed: 0 };
+    const after = await client.applyStatus({ ...budget, spec: { maxUnavailable: 7 }, status });
+    expect(after.status).toMatchObject(status);
+    expect(after.spec).toMatchObject({ maxUnavailable: 1 });
+  });
+
+  test("removes only the very object it was told to", async () => {
+    const old = await client.apply(configMap("again"));
+    await client.remove(refTo("again"));
+    const young = await client.apply(configMap("again"));
+    expect(await client.remove(refTo("again"), { uid: old.metadata.uid ?? "" })).toBe(false);
+    expect((await client.get(refTo("again")))?.metadata.uid).toBe(young.metadata.uid);
+  });
+
+  test("refuses to remove what changed since it was read", async () => {
+    const read = await client.apply(configMap("changed"));
+    await client.apply(configMap("changed", { a: "1" }));
+    const { uid = "", resourceVersion = "" } = read.metadata;
+    expect(await refusal(client.remove(refTo("changed"), { uid, resourceVersion }))).toMatchObject({
+      status: 409,
+    });
+  });
+});
+
+describe("a refusal", () => {
+  test("names the field and the rule, as the server said them", async () => {
+    const error = await refusal(
+      client.apply({ ...configMap("x"), metadata: { name: "Not_Allowed", namespace } }),
+    );
+    expect(error).toMatchObject({ status: 422, reason: "Invalid" });
+    expect(error.causes[0]).toMatchObject({ field: "metadata.name" });
+    expect(error.message).toContain("RFC 1123");
+  });
+
+  test("repeats nothing of a Secret", async () => {
+    const metadata = { name: "s", namespace, labels: { pasted: "hunter2 in the wrong place" } };
+    const secret = { apiVersion: "v1", kind: "Secret", metadata };
+    const error = await refusal(client.apply(secret));
+    expect(error).toMatchObject({ status: 422, causes: [{ field: "metadata.labels" }] });
+    expect(JSON.stringify([error, error.message, error.stack, error.cause])).not.toContain("hunter2");
+    // What the server says of other kinds is repeated, value and all.
+    const open = await refusal(client.apply({ ...secret, kind: "ConfigMap" }));
+    expect(open.message).toContain("hunter2");
+  });
+
+  test("comes at once where repeating cannot help", async () => {
+    first({ kind: "answer", status: 403 });
+    expect(await refusal(client.get(refTo("x")))).toMatchObject({ status: 403 });
+    expect(proxy.requests).toHaveLength(1);
+  });
+});
+
+describe("repeating", () => {
+  test.each([429, 500, 502, 503, 504])("an apply answered %i is sent again", async (status) => {
+    first({ kind: "answer", status }, { kind: "answer", status });
+    await client.apply(configMap("repeated", { status: String(status) }));
+    expect(proxy.requests).toHaveLength(3);
+  });
+
+  test("a read whose socket is cut is sent again", async () => {
+    first({ kind: "drop", when: "before" }, { kind: "drop", when: "after" });
+    expect(await client.get(refTo("absent"))).toBeUndefined();
+    expect(proxy.requests).toHaveLength(3);
+  });
+
+  test("an apply that was carried out, though its answer was lost, ends as one", async () => {
+    first({ kind: "drop", when: "after" });
+    const once = await client.apply(configMap("lost-answer", { a: "1" }));
+    expect(await client.get(refTo("lost-answer"))).toEqual(once);
+    expect(proxy.count("write")).toBe(2);
+  });
+
+  test("a create whose answer was lost is not sent again: it may have been carried out", async () => {
+    first({ kind: "drop", when: "after" });
+    expect(await refusal(client.create(configMap("once")))).toMatchObject({
+      status: 0,
+      reason: "Unreachable",
+    });
+    expect(proxy.count("write")).toBe(1);
+    expect(await client.get(refTo("once"))).toBeDefined();
+  });
+
+  test("a create refused for load is sent again: it was not carried out", async () => {
+    first({ kind: "answer", status: 429 });
+    await client.create(configMap("after-429"));
+    expect(proxy.count("write")).toBe(2);
+  });
+
+  test("waits as long as Retry-After says, but leaves a long wait to the queue", async () => {
+    const { clock, client } = onFakeClock();
+    first({ kind: "answer", status: 429, headers: { "retry-after": "1" } });
+    const answer = client.get(refTo("absent"));
+    await waits(clock, 1_050);
+    await clock.advance(1_050);
+    expect(await answer).toBeUndefined();
+    expect(proxy.requests).toHaveLength(2);
+    first({ kind: "answer", status: 429, headers: { "retry-after": "60" } });
+    expect(await refusal(client.get(refTo("absent")))).toMatchObject({ status: 429, retryAfterMs: 60_000 });
+    client.close();
+  });
+
+  test("ends after four attempts", async () => {
+    proxy.rule = () => ({ kind: "answer", status: 503 });
+    expect(await refusal(client.get(refTo("absent")))).toMatchObject({ status: 503 });
+    expect(proxy.requests).toHaveLength(4);
+  });
+
+  test("reads its credentials anew after a 401, once", async () => {
+    first({ kind: "answer", status: 401 });
+    expect(await client.get(refTo("absent"))).toBeUndefined();
+    expect(proxy.refreshes).toBe(1);
+    proxy.rule = () => ({ kind: "answer", status: 401 });
+    expect(await refusal(client.get(refTo("absent")))).toMatchObject({ status: 401 });
+    expect(proxy.requests).toHaveLength(4);
+  });
+});
+
+describe("no answer", () => {
+  test("is given up after the time limit", async () => {
+    const hasty = new ClusterClient(proxy.connection(), { timeoutMs: 100, attempts: 1 });
+    proxy.rule = () => ({ kind: "hang" });
+    expect(await refusal(hasty.get(refTo("x")))).toMatchObject({ status: 0, reason: "Timeout" });
+    hasty.close();
+  });
+
+  test("is given up when the caller gives up, also while waiting to repeat", async () => {
+    proxy.rule = () => ({ kind: "hang" });
+    const { clock, client } = onFakeClock();
+    const hanging = new AbortController();
+    const hung = refusal(client.get(refTo("x"), { signal: hanging.signal }));
+    await eventually("the request", () => proxy.requests.length === 1);
+    hanging.abort();
+    expect(await hung).toMatchObject({ status: 0, reason: "Aborted" });
+    proxy.rule = () => ({ kind: "answer", status: 429, headers: { "retry-after": "9" } });
+    const waiting = new AbortController();
+    const delayed = refusal(client.get(refTo("x"), { signal: waiting.signal }));
+    await waits(clock, 9_050);
+    waiting.abort();
+    // the clock stands still: nothing else ends the pause
+    expect(await delayed).toMatchObject({ reason: "Aborted" });
+    client.close();
+  });
+
+  test("of a server that is not there names the request", async () => {
+    const vacant = createServer().listen(0, "127.0.0.1");
+    await once(vacant, "listening");
+    const { port } = vacant.address() as AddressInfo;
+    await once(vacant.close(), "close");
+    const connection = { ...proxy.connection(), server: new URL(`http://127.0.0.1:${port}`) };
+    const error = await refusal(new ClusterClient(connection, { attempts: 1 }).get(refTo("x")));
+    expect(error).toMatchObject({ status: 0, reason: "Unreachable" });
+    expect(error.message).toContain("/configmaps/x");
+  });
+
+  test("larger than the limit is not read to its end", async () => {
+    await client.apply(configMap("large", { text: "x".repeat(200_000) }));
+    const small = new ClusterClient(proxy.connection(), { maxBodyBytes: 100_000, attempts: 1 });
+    expect(await refusal(small.get(refTo("large")))).toMatchObject({ status: 0, reason: "TooLarge" });
+    small.close();
+  });
+});
+
+test("a service account's token is read again after a 401", async () => {
+  const { server, caPem } = inject("controlPlane");
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-account-"));
+  const account: Manifest = {
+    apiVersion: "v1",
+    kind: "ServiceAccount",
+    metadata: { name: "reader", namespace },
+  };
+  await admin.apply(account);
+  await writeFile(`${folder}/ca.crt`, caPem);
+  await writeFile(`${folder}/namespace`, namespace);
+  await writeFile(`${folder}/token`, "expired");
+  const { hostname, port } = new URL(server);
+  const connection = await connect({
+    serviceHost: hostname,
+    servicePort: port,
+    serviceAccountFolder: folder,
+  });
+  const inPod = new ClusterClient(connection);
+  expect(connection.namespace).toBe(namespace);
+  expect(await refusal(inPod.get(refTo("x")))).toMatchObject({ status: 401 });
+  await writeFile(`${folder}/token`, await tokenOf("reader"));
+  // Known, but without any right: the token was taken.
+  expect(await refusal(inPod.get(refTo("x")))).toMatchObject({ status: 403 });
+  inPod.close();
+  await rm(folder, { recursive: true });
+});
+
+async function tokenOf(account: string): Promise<string> {
+  const { binDirectory, kubeconfigPath } = inject("controlPlane");
+  const command = ["--kubeconfig", kubeconfigPath, "-n", namespace, "create", "token", account];
+  const { stdout } = await promisify(execFile)(`${binDirectory}/kubectl`, command);
+  return stdout.trim();
+}
+
+describe("watches of one Secret each", () => {
+  const count = 250;
+  const connections = () =>
+    process.getActiveResourcesInfo().filter((name) => name === "TCPSocketWrap").length;
+  const watchSecret = (from: ClusterClient, name: string) =>
+    from.openWatch("Secret", {
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+      metadataOnly: true,
+      resourceVersion: undefined,
+      timeoutSeconds: 300,
+    });
+
+  test("share connections, and each is told of its own Secret", async () => {
+    const own = await adminClient(inject("controlPlane"));
+    const [before, rssBefore] = [connections(), process.memoryUsage().rss];
+    const names = Array.from({ length: count }, (_, index) => `s-${index}`);
+    const watches = await Promise.all(names.map((name) => watchSecret(own, name)));
+    console.info(
+      `${count} watches: ${connections() - before} connections, ${((process.memoryUsage().rss - rssBefore) / 1024 / 1024).toFixed(0)} MiB`,
+    );
+    expect(connections() - before).toBeLessThanOrEqual(4);
+    const last = names[count - 1] ?? "";
+    await admin.create({ apiVersion: "v1", kind: "Secret", metadata: { name: last, namespace } });
+    const told = watches[count - 1]?.find((line) => String(line).includes('"ADDED"'));
+    expect(String(await told)).toContain(`"name":"${last}"`);
+    for (const watch of watches) watch.destroy();
+    await eventually("the end of the connections", () => connections() <= before);
+    own.close();
+  });
+
+  test("go on over a new connection when theirs is cut, and are refused as any request is", async () => {
+    const own = await adminClient(inject("controlPlane"));
+    const first = await watchSecret(own, "cut");
+    own.close();
+    await first.toArray();
+    const second = await watchSecret(own, "cut");
+    second.destroy();
+    await expect(
+      own.openWatch("Secret", {
+        namespace,
+        fieldSelector: "no.such.field=x",
+        resourceVersion: undefined,
+        timeoutSeconds: 9,
+      }),
+    ).rejects.toMatchObject({ status: 400 });
+    own.close();
+  });
+
+  test("are plain requests to a server without HTTP/2", async () => {
+    const { key, cert } = await selfSigned();
+    const versions: string[] = [];
+    const server = createSecureServer({ key, cert }, (request, response) => {
+      versions.push(request.httpVersion);
+      response.writeHead(200).write("{}\n");
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const credentials = async () => ({ headers: {}, tls: { ca: cert } });
+    const address = new URL(`https://127.0.0.1:${port}`);
+    const own = new ClusterClient({
+      server: address,
+      namespace: undefined,
+      credentials,
+      refresh: () => undefined,
+    });
+    const watches = [await watchSecret(own, "plain"), await watchSecret(own, "plain")];
+    expect(versions).toEqual(["1.1", "1.1"]);
+    for (const watch of watches) watch.destroy();
+    own.close();
+    server.close();
+  });
+});

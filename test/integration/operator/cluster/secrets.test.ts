@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import { type OperatorHouse, useOperatorHouse } from "../../../support/operator/operator-house.ts";
+
+let house: OperatorHouse;
+
+useOperatorHouse((opened) => {
+  house = opened;
+});
+
+/** Reads of Secrets since the last call, by name. */
+function readsOfSecrets(): string[] {
+  const reads = house.proxy.requests.splice(0).filter(({ method, watch }) => method === "GET" && !watch);
+  return reads.map(({ path }) => /\/secrets\/?(.*)$/.exec(path)?.[1]).filter((name) => name !== undefined);
+}
+
+const putAnother = (name: string) => house.putDeployment({}, undefined, name);
+
+describe("Secrets", () => {
+  it("are read no more once they are known, however many passes there are", async () => {
+    await house.ready();
+    await house.touch("0");
+    await house.idle();
+    readsOfSecrets();
+    const passes = () => house.lines.filter((line) => line.startsWith("pass ")).length;
+    const before = passes();
+    for (const value of ["1", "2", "3"]) {
+      await house.touch(value);
+      await house.idle();
+    }
+    expect(passes()).toBeGreaterThanOrEqual(before + 3);
+    expect(readsOfSecrets()).toEqual([]);
+  });
+
+  it("are read once each by an operator that starts, and its own are watched together", async () => {
+    await house.ready();
+    const names = ["second", "third", "fourth"];
+    for (const name of names) await putAnother(name);
+    for (const name of names) await house.untilThere("Secret", `${name}-token`);
+    await house.idle();
+    await house.stopOperator();
+    house.proxy.requests.splice(0);
+    await house.startOperator();
+    await house.idle();
+    const watches = house.proxy.requests.filter(({ path, watch }) => watch && path.endsWith("/secrets"));
+    const selected = watches.map(({ query }) => query.get("fieldSelector") ?? query.get("labelSelector"));
+    expect(new Set(selected)).toEqual(
+      new Set(["metadata.name=license", "app.kubernetes.io/managed-by=tts-operator"]),
+    );
+    const reads = readsOfSecrets();
+    for (const name of ["demo", ...names])
+      expect(reads.filter((read) => read === `${name}-token`).length).toBeLessThanOrEqual(2);
+    // until the watch has told of its version, which passes that begin at once do not wait for
+    expect(reads.filter((read) => read === "license").length).toBeLessThan(12);
+    expect(reads).not.toContain("");
+  });
+
+  it("that several share are judged anew for each when they change", async () => {
+    await house.ready();
+    await putAnother("second");
+    const both = async (wanted: RegExp) => {
+      for (const name of ["demo", "second"]) await house.untilCondition("LicenseValid", wanted, name);
+    };
+    await both(/^True Valid/);
+    await house.putLicense("no license");
+    await both(/^False Invalid/);
+    await house.remove("Secret", "license");
+    await both(/^False Missing/);
+    await house.putLicense(await house.issuer.issue());
+    await both(/^True Valid/);
+  });
+
+  it("of our own that somebody changes are repaired, also while the watch has forgotten its place", async () => {
+    await house.ready();
+    await house.idle();
+    const { data, ...token } = await house.mustGet("Secret", "demo-token");
+    const isRepaired = async () =>
+      JSON.stringify((await house.mustGet("Secret", "demo-token")).data) === JSON.stringify(data);
+    await house.admin.replace({ ...token, data: { token: "c3RvbGVu" } });
+    await house.until(isRepaired, "the repair");
+    let refused = 0;
+    house.proxy.rule = ({ path, watch }) =>
+      watch && path.endsWith("/secrets") && refused++ < 4 ? { kind: "answer", status: 410 } : undefined;
+    house.proxy.cutWatches();
+    const latest = await house.mustGet("Secret", "demo-token");
+    await house.admin.replace({ ...latest, data: { token: "c3RvbGVu" } });
+    await house.until(isRepaired, "the repair after the gap");
+    expect(refused).toBeGreaterThan(3);
+  });
+});

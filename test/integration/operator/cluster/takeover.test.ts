@@ -1,0 +1,129 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../../../../operator/facts/observed.ts";
+import { History } from "../../../support/operator/history.ts";
+import { type OperatorHouse, useOperatorHouse } from "../../../support/operator/operator-house.ts";
+
+let house: OperatorHouse;
+
+useOperatorHouse((opened) => {
+  house = opened;
+});
+
+/** What had a pass, in order. */
+function passes(): string[] {
+  return house.lines.flatMap((line) => /^pass .*"key":"([^"]+)"/.exec(line)?.[1] ?? []);
+}
+
+it("an operator that starts looks first at what changed while there was none", async () => {
+  await house.ready();
+  const others = ["another", "before", "case"];
+  for (const name of others) await house.putDeployment({}, undefined, name);
+  for (const name of others) await house.untilCondition("LicenseValid", /^True/, name);
+  await house.idle();
+  await house.stopOperator();
+  house.lines.length = 0;
+  await house.putDeployment({ api: { replicas: 3 } });
+  await house.startOperator({ workers: 1 });
+  await house.until(async () => passes().length >= 3 * others.length, "passes over all");
+  expect(passes()[0]).toBe(`TtsDeployment/${house.namespace}/demo`);
+});
+
+it("starts although one of its namespaces was deleted, and serves that once it is there with the operator's role", async () => {
+  await house.stopOperator();
+  const deleted = `${house.namespace}-deleted`;
+  await house.startOperator({ moreNamespaces: [deleted] });
+  expect(house.lines.join("\n")).toContain(`may not be read (403)`);
+  expect(house.failingWatches()).toContainEqual({ kind: "TtsDeployment", namespace: deleted, count: 1 });
+
+  await house.admin.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: deleted } });
+  await house.admin.create(demoIn(deleted));
+  for (const kind of ["Role", "RoleBinding"]) {
+    for (const { metadata, ...rest } of await house.admin.list(kind, { namespace: house.namespace }))
+      await house.admin.create({ ...rest, metadata: { name: metadata.name, namespace: deleted } });
+  }
+  await house.until(async () => (await conditionsIn(deleted)) > 0, "the status of the TtsDeployment");
+  expect(house.failingWatches()).toEqual([]);
+
+  await house.ready();
+});
+
+it("removes nothing by a copy of the TtsDeployment that is older than what another operator acted upon", async () => {
+  const mist = { name: "mist", kind: "mist" };
+  await house.ready({}, [mist]);
+  const before = await house.deployment();
+  await house.putDeployment({ networkPolicy: { enabled: true } }, [mist, { name: "second", kind: "mist" }]);
+  await house.untilThere("TtsModelPool", "demo-second");
+  await house.idle();
+  await house.stopOperator();
+  house.lines.length = 0;
+
+  using pools = await History.of(house.admin, "TtsModelPool", house.namespace);
+  using policies = await History.of(house.admin, "NetworkPolicy", house.namespace);
+  const { resourceVersion } = before.metadata;
+  const body = { kind: "TtsDeploymentList", metadata: { resourceVersion }, items: [before] };
+  house.proxy.rule = ({ path, watch }) => {
+    if (!path.endsWith("/ttsdeployments")) return undefined;
+    return watch ? { kind: "hang" } : { kind: "answer", status: 200, body };
+  };
+  await house.startOperator();
+  await house.until(
+    async () => passes().filter((key) => key.endsWith("/demo")).length > 0,
+    "a pass by the old copy",
+  );
+  const seen = [...(await pools.versions()), ...(await policies.versions())];
+  expect(seen.filter(({ type }) => type === "DELETED").map(({ object }) => object.metadata.name)).toEqual([]);
+  house.abandonOperators();
+});
+
+function demoIn(namespace: string): Manifest {
+  const spec = { license: { secretRef: { name: "license" } }, models: [{ name: "mist", kind: "mist" }] };
+  return {
+    apiVersion: "tts.svc.dev/v1alpha1",
+    kind: "TtsDeployment",
+    metadata: { name: "demo", namespace },
+    spec,
+  };
+}
+
+async function conditionsIn(namespace: string): Promise<number> {
+  const ref = { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", namespace, name: "demo" };
+  return ((await house.admin.get(ref)) as TtsDeployment).status?.conditions.length ?? 0;
+}
+
+const image = (version: string) => `registry.example/svc-tts/server:${version}`;
+const conflict = /^False OperatorConflict: .*by their Leases one\/tts-operator and two\/tts-operator/;
+
+const signer = async () => ((await house.deployment()).status as { operator?: string } | undefined)?.operator;
+
+describe("two operators of one namespace", () => {
+  beforeEach(() => house.stopOperator());
+
+  it.each([
+    ["the first was there before", "one/tts-operator", "two/tts-operator"],
+    ["the second was there before", "two/tts-operator", "one/tts-operator"],
+  ])("say so, and come to rest with one of them at work, when %s", async (_when, before, after) => {
+    await house.startOperator({ release: before, image: image("1") });
+    await house.ready();
+    expect(await house.condition("SoleOperator")).toBe("absent");
+    await house.startOperator({ release: after, image: image("2") });
+    // something to do, so that each of them has a word to say
+    await house.putDeployment({ api: { replicas: 2 } });
+    await house.serve("demo-api");
+    await house.untilCondition("SoleOperator", conflict);
+    await house.until(async () => (await signer()) === "one/tts-operator", "the first");
+    expect(await house.writesDuring(1_500)).toBe(0);
+    expect(await house.condition("SoleOperator")).toMatch(conflict);
+    expect(await signer()).toBe("one/tts-operator");
+    expect(house.lines.join("\n")).toContain("another operator serves this namespace too");
+  });
+
+  it("record nothing when one takes over from another that is gone", async () => {
+    await house.startOperator({ release: "two/tts-operator" });
+    await house.ready();
+    await house.restart({ release: "one/tts-operator" });
+    await house.until(async () => (await signer()) === "one/tts-operator", "the next");
+    await house.idle();
+    expect(await house.condition("SoleOperator")).toBe("absent");
+  });
+});

@@ -1,0 +1,435 @@
+/** Each fault that a watch meets, on a real API server behind a proxy that misbehaves; afterwards the copy equals the cluster. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { ApiError } from "../../../../operator/cluster/api-error.ts";
+import { ClusterClient } from "../../../../operator/cluster/client.ts";
+import { Reflector, type ReflectorOptions, watchOne } from "../../../../operator/cluster/reflector.ts";
+import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
+import { eventually, eventuallyPasses } from "../../../support/eventually.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { type Fault, FaultProxy, type ProxiedRequest } from "../../../support/operator/fault-proxy.ts";
+
+let admin: ClusterClient;
+let namespace: string;
+let proxy: FaultProxy;
+let client: ClusterClient;
+let reflector: Reflector;
+/** What the listener was told last of each key, and how often it was told anything. */
+let told: Map<string, Manifest | undefined>;
+let tellings: number;
+
+beforeAll(async () => {
+  admin = await adminClient(inject("controlPlane"));
+});
+
+afterAll(() => admin.close());
+
+beforeEach(async () => {
+  namespace = await freshNamespace(admin, "watch");
+  proxy = await FaultProxy.start(inject("controlPlane"));
+  client = new ClusterClient(proxy.connection(), { timeoutMs: 60_000, attempts: 1 });
+  told = new Map();
+  tellings = 0;
+});
+
+afterEach(async () => {
+  await reflector.stop();
+  client.close();
+  await proxy[Symbol.asyncDispose]();
+});
+
+function follow(options: ReflectorOptions = {}): Reflector {
+  reflector = new Reflector(client, "ConfigMap", {
+    namespace,
+    labelSelector: "app=tts",
+    backoff: { baseMs: 10, capMs: 100, jitter: 0.5 },
+    ...options,
+  });
+  return listen();
+}
+
+function listen(): Reflector {
+  reflector.onChange((key, held) => {
+    tellings += 1;
+    told.set(key, held?.object);
+  });
+  return reflector.start();
+}
+
+async function put(name: string, value: string): Promise<Manifest> {
+  const metadata = { name, namespace, labels: { app: "tts" } };
+  return admin.apply({ apiVersion: "v1", kind: "ConfigMap", metadata, data: { value } });
+}
+
+function remove(name: string): Promise<boolean> {
+  return admin.remove({ apiVersion: "v1", kind: "ConfigMap", namespace, name });
+}
+
+/** Name → value, in the cluster, in the copy, and as told. */
+async function inCluster(): Promise<Record<string, unknown>> {
+  return valuesOf(await admin.list("ConfigMap", { namespace, labelSelector: "app=tts" }));
+}
+
+function held(): Manifest[] {
+  return [...reflector.keys()].map((key) => reflector.get(key)).filter((object) => object !== undefined);
+}
+
+function valuesOf(objects: Iterable<Manifest>): Record<string, unknown> {
+  return Object.fromEntries(
+    [...objects].map((object) => [object.metadata.name, (object.data as { value: string }).value]),
+  );
+}
+
+/** Waits until the copy, and what the listener knows by being told, are what the cluster is. */
+async function expectInStep(): Promise<void> {
+  const cluster = await inCluster();
+  await eventuallyPasses(() => {
+    expect(valuesOf(held())).toEqual(cluster);
+    expect(valuesOf([...told.values()].filter((object) => object !== undefined))).toEqual(cluster);
+  });
+}
+
+async function untilWatching(): Promise<void> {
+  await reflector.synced();
+  await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
+}
+
+/** Follows, and has a watch open. */
+async function following(options: ReflectorOptions = {}): Promise<void> {
+  follow(options);
+  await untilWatching();
+}
+
+/** Adds, changes and deletes one of each. */
+async function change(round: string): Promise<void> {
+  await Promise.all([put(`new-${round}`, "1"), put("changed", round), put("gone", round)]);
+  await remove("gone");
+}
+
+async function expectChangesSeen(): Promise<void> {
+  await change("one");
+  await expectInStep();
+}
+
+describe("a reflector on a sound connection", () => {
+  test("lists in pages, then follows additions, changes and deletions without listing again", async () => {
+    await Promise.all(["a", "b", "c", "d", "e"].map((name) => put(name, "1")));
+    await following({ pageSize: 2 });
+    expect(proxy.count("list")).toBe(3);
+    expect(told.size).toBe(5);
+    await expectChangesSeen();
+    expect(told.get(`${namespace}/gone`)).toBeUndefined();
+    expect(proxy.count("list")).toBe(3);
+  });
+
+  test("strips managed fields unless told to keep them", async () => {
+    await put("a", "1");
+    await follow().synced();
+    expect(reflector.get(`${namespace}/a`)?.metadata).not.toHaveProperty("managedFields");
+    await reflector.stop();
+    await follow({ keepManagedFields: true }).synced();
+    expect(reflector.get(`${namespace}/a`)?.metadata.managedFields?.[0]?.manager).toBe("tts-operator");
+  });
+
+  test("goes on when the server ends the watch because its time is up", async () => {
+    await following({ watchSeconds: 1 });
+    await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(1));
+    await expectChangesSeen();
+    expect(proxy.count("list")).toBe(1);
+  });
+
+  test("tells nobody anything after it was stopped, and leaves no watch open", async () => {
+    await following();
+    await reflector.stop();
+    await eventuallyPasses(() => expect(proxy.openWatches).toBe(0));
+    const before = tellings;
+    await change("one");
+    expect(tellings).toBe(before);
+  });
+
+  test("goes on when a listener throws", async () => {
+    const failed: string[] = [];
+    follow({ observer: { listenerFailed: (_kind, key) => failed.push(key) } });
+    reflector.onChange(() => {
+      throw new Error("a mistake of ours");
+    });
+    await untilWatching();
+    await expectChangesSeen();
+    expect(failed).toContain(`${namespace}/changed`);
+  });
+});
+
+describe("no update is lost", () => {
+  test("when the connection is cut in the middle of a line, and the watch resumes without a list", async () => {
+    await following();
+    await put("changed", "before");
+    await expectInStep();
+    proxy.cutWatches();
+    await expectChangesSeen();
+    expect(proxy.count("list")).toBe(1);
+  });
+
+  test("when the connection is cut again and again while everything changes", async () => {
+    await following();
+    for (let round = 0; round < 10; round += 1) {
+      await eventuallyPasses(() => expect(proxy.count("watch")).toBeGreaterThan(round));
+      await untilWatching();
+      await change(`${round}-seen`);
+      proxy.cutWatches();
+      await change(`${round}-missed`);
+    }
+    await expectInStep();
+  });
+
+  test("when a watch stalls: its silence is noticed and a new one takes over", async () => {
+    await following({ idleTimeoutMs: 300 });
+    proxy.stallWatches();
+    await expectChangesSeen();
+  });
+
+  test("when the server does not answer the request for a watch", async () => {
+    let hung = 0;
+    proxy.rule = ({ watch }) => (watch && hung++ < 1 ? { kind: "hang" } : undefined);
+    client.close();
+    client = new ClusterClient(proxy.connection(), { timeoutMs: 2_000, attempts: 1 });
+    follow();
+    await reflector.synced();
+    await expectChangesSeen();
+    expect(hung).toBeGreaterThan(1);
+  });
+
+  test("when the server has forgotten the version (410 on the request): it lists anew and tells what vanished", async () => {
+    await put("vanishes", "1");
+    await following();
+    let refused = 0;
+    proxy.rule = ({ watch }) => (watch && refused++ < 2 ? { kind: "answer", status: 410 } : undefined);
+    proxy.cutWatches();
+    await remove("vanishes");
+    await expectChangesSeen();
+    expect(told.has(`${namespace}/vanishes`)).toBe(true);
+    expect(told.get(`${namespace}/vanishes`)).toBeUndefined();
+    await eventuallyPasses(() => expect(proxy.openWatches).toBe(1));
+    expect(proxy.count("list")).toBe(3);
+  });
+
+  test("when a 410 comes as an event of the watch", async () => {
+    await following();
+    proxy.stallWatches();
+    await change("one");
+    const status = { kind: "Status", status: "Failure", reason: "Expired", code: 410, message: "too old" };
+    proxy.sayOnWatches(JSON.stringify({ type: "ERROR", object: status }));
+    await expectInStep();
+    expect(proxy.count("list")).toBe(2);
+  });
+
+  test("when the pages of a list expire halfway", async () => {
+    await Promise.all(["a", "b", "c", "d", "e"].map((name) => put(name, "1")));
+    let expired = 0;
+    const halfway = ({ query }: ProxiedRequest) => query.has("continue") && expired++ < 1;
+    proxy.rule = (request) => (halfway(request) ? { kind: "answer", status: 410 } : undefined);
+    follow({ pageSize: 2 });
+    await expectInStep();
+    expect(expired).toBe(1);
+  });
+
+  test("when the server knows no version as new as ours, as after a restored backup", async () => {
+    await following();
+    const details = {
+      causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }],
+    };
+    const status = { kind: "Status", status: "Failure", reason: "Timeout", code: 504, details };
+    proxy.rule = ({ watch, query }) =>
+      watch && proxy.count("list") < 2 && query.has("resourceVersion")
+        ? { kind: "answer", status: 504, body: status }
+        : undefined;
+    proxy.cutWatches();
+    await expectChangesSeen();
+    expect(proxy.count("list")).toBe(2);
+  });
+
+  test.each([429, 500, 503])(
+    "when watches are answered %i for a while, and it asks more slowly each time",
+    async (status) => {
+      const pauses: number[] = [];
+      const interrupted = (_kind: string, error: unknown, retryMs: number) => {
+        if (error instanceof ApiError && error.status === status) pauses.push(retryMs);
+      };
+      follow({ random: () => 0.5, observer: { interrupted } });
+      await untilWatching();
+      let refused = 0;
+      proxy.rule = ({ watch }) => (watch && refused++ < 6 ? { kind: "answer", status } : undefined);
+      proxy.cutWatches();
+      await change("one");
+      await expectInStep();
+      expect(refused).toBe(7);
+      // the broken watch itself was the first failure, with a pause of 10 ms
+      expect(pauses).toEqual([20, 40, 80, 100, 100, 100]);
+    },
+  );
+
+  test("when the server asks for patience: it waits as long as Retry-After says", async () => {
+    const clock = new FakeClock();
+    await following({ clock, random: () => 0.5 });
+    let refused = 0;
+    const pauseOf = (pauseMs: number) =>
+      eventually(`a pause of ${pauseMs} ms`, () => clock.nextDueMs === clock.monotonicMs() + pauseMs);
+    const busy = { kind: "answer", status: 429, headers: { "retry-after": "1" } } as const;
+    proxy.rule = ({ watch }) => (watch && refused++ < 1 ? busy : undefined);
+    proxy.cutWatches();
+    await pauseOf(10);
+    await clock.advance(10);
+    await pauseOf(1_020);
+    expect(refused).toBe(1);
+    await clock.advance(1_020);
+    await eventuallyPasses(() => expect(refused).toBe(2));
+    await expectChangesSeen();
+  });
+
+  test("when the first lists fail", async () => {
+    let refused = 0;
+    proxy.rule = ({ watch }) => (!watch && refused++ < 3 ? { kind: "answer", status: 500 } : undefined);
+    await put("a", "1");
+    follow();
+    await expectInStep();
+    expect(proxy.count("list")).toBe(4);
+  });
+
+  test("when the token has expired: it reads its credentials anew", async () => {
+    await following();
+    proxy.rule = ({ watch }) =>
+      watch && proxy.refreshes === 0 ? { kind: "answer", status: 401 } : undefined;
+    proxy.cutWatches();
+    await expectChangesSeen();
+    expect(proxy.refreshes).toBe(1);
+  });
+
+  test("when a line cannot be parsed: what it said is asked for again", async () => {
+    let broken = 0;
+    const spoil = (line: string) =>
+      line.includes('"changed"') && broken++ < 2 ? [line.slice(0, 40)] : [line];
+    proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
+    await following();
+    await put("changed", "only once");
+    await expectInStep();
+    expect(broken).toBe(3);
+    expect(proxy.count("list")).toBe(1);
+  });
+
+  test("when a line can never be parsed: it lists instead", async () => {
+    const spoil = (line: string) => (line.includes('"changed"') ? ["{ no event"] : [line]);
+    proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: spoil } : undefined);
+    await following();
+    await put("changed", "only once");
+    await expectInStep();
+    expect(proxy.count("list")).toBe(2);
+  });
+
+  test("when events come twice and late: an old state never replaces a newer one", async () => {
+    const seen: string[] = [];
+    const repeat = (line: string) => {
+      seen.push(line);
+      return [line, ...seen];
+    };
+    proxy.rule = ({ watch }) => (watch ? { kind: "rewrite", line: repeat } : undefined);
+    await following();
+    await put("changed", "1");
+    await put("changed", "2");
+    await put("changed", "3");
+    await remove("changed");
+    await put("changed", "4");
+    await expectInStep();
+    await put("last", "1");
+    await expectInStep();
+    expect(tellings).toBe(6);
+  });
+
+  test("when one fault follows the other", async () => {
+    await following({ idleTimeoutMs: 200 });
+    const half = (line: string) => [line, line.slice(0, 20)];
+    const faults: (Fault | undefined)[] = [
+      { kind: "answer", status: 410 },
+      { kind: "drop", when: "before" },
+      { kind: "delay", ms: 30 },
+      { kind: "rewrite", line: half },
+      { kind: "answer", status: 429 },
+      undefined,
+    ];
+    let turn = 0;
+    proxy.rule = () => faults[turn++ % faults.length];
+    for (let round = 0; turn < 60; round += 1) {
+      await change(String(round));
+      if (round % 2 === 0) proxy.cutWatches();
+      else proxy.stallWatches();
+    }
+    // a list of more pages than there are faults would have one of them each time
+    proxy.rule = () => undefined;
+    await expectInStep();
+  });
+});
+
+describe("watching one Secret", () => {
+  const ref = (name: string) => ({ apiVersion: "v1", kind: "Secret", namespace, name });
+  const secret = (value: string) => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "license", namespace },
+    stringData: { license: value },
+  });
+
+  function followSecret(): Reflector {
+    reflector = watchOne(client, ref("license"), { backoff: { baseMs: 10, capMs: 100, jitter: 0.5 } });
+    return listen();
+  }
+
+  const versionInCluster = async () => (await admin.get(ref("license")))?.metadata.resourceVersion;
+  async function expectNoticed(): Promise<void> {
+    const version = await versionInCluster();
+    const known = () => reflector.get(`${namespace}/license`)?.metadata.resourceVersion;
+    await eventuallyPasses(() => expect(known()).toBe(version));
+  }
+
+  test("notices that it appears, changes and goes, and never fetches its content nor lists", async () => {
+    followSecret();
+    await reflector.synced();
+    expect(reflector.get(`${namespace}/license`)).toBeUndefined();
+    await admin.apply(secret("one"));
+    await expectNoticed();
+    await admin.apply(secret("two"));
+    await expectNoticed();
+    for (const object of [...held(), ...told.values()]) expect(object).not.toHaveProperty("data");
+    await admin.remove(ref("license"));
+    await expectNoticed();
+    const listed = proxy.requests.filter(({ path, watch }) => path.endsWith("/secrets") && !watch);
+    expect(listed).toEqual([]);
+    expect(
+      proxy.requests.every(
+        ({ query, watch }) => !watch || query.get("fieldSelector") === "metadata.name=license",
+      ),
+    ).toBe(true);
+  });
+
+  test("sees what was there before, and does not mix in other Secrets", async () => {
+    await admin.apply(secret("one"));
+    const other = secret("other");
+    await admin.apply({ ...other, metadata: { ...other.metadata, name: "other" } });
+    await followSecret().synced();
+    expect(reflector.get(`${namespace}/license`)?.metadata.resourceVersion).toBe(await versionInCluster());
+    await untilWatching();
+    expect([...told.keys()]).toEqual([`${namespace}/license`]);
+    expect(tellings).toBe(1);
+  });
+
+  test("notices what happened while it was cut off, a deletion included, though its version is forgotten", async () => {
+    await admin.apply(secret("one"));
+    followSecret();
+    await untilWatching();
+    let refused = 0;
+    proxy.rule = ({ watch }) => (watch && refused++ < 3 ? { kind: "answer", status: 410 } : undefined);
+    proxy.cutWatches();
+    await admin.remove(ref("license"));
+    await expectNoticed();
+    expect(told.get(`${namespace}/license`)).toBeUndefined();
+    await admin.apply(secret("two"));
+    await expectNoticed();
+  });
+});

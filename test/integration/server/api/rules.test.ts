@@ -1,0 +1,142 @@
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
+import {
+  rawRequest,
+  routeTo,
+  sampleOf,
+  startTestApi,
+  type TestApi,
+} from "../../../support/server/api-tier.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
+import { heldRules } from "../../contract/held-rules.ts";
+
+const held = heldRules(import.meta.filename);
+
+const clock = new FakeClock();
+/** Files are read each second, and replicas asked each third. */
+const lookMs = 1_000;
+
+let api: TestApi;
+let model: ScriptedModel;
+const route = () => routeTo(model.url);
+const arcana = { speaker: "luna", text: "Hello there." };
+
+const soon = <T>(what: string, look: () => T | Promise<T>) => eventuallyOn(clock, what, look, lookMs);
+
+beforeAll(async () => {
+  model = await startScriptedModel(speakTone(0.1));
+  api = await startTestApi({ mist: route(), arcana: route() }, { limits: { headerBytes: 8000 } }, { clock });
+  await soon("the model is reachable", async () => (await fetch(`${api.url}/health`)).ok);
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+async function problem(answer: Response) {
+  expect(answer.headers.get("content-type")).toBe("application/problem+json");
+  const body = (await answer.json()) as Record<string, unknown>;
+  expect(body).toMatchObject({
+    type: `https://svc-tts.dev/errors#${body.code}`,
+    status: answer.status,
+    title: expect.any(String),
+    detail: expect.any(String),
+    requestId: answer.headers.get("x-request-id"),
+  });
+  return body;
+}
+
+describe("a request that is refused", () => {
+  it("is a 401 without a key and a 403 for one without the scope, and says how to authenticate", async () => {
+    const none = await api.post(arcana, { authorization: "" });
+    expect(none.headers.get("www-authenticate")).toBe('Bearer realm="svc-tts"');
+    const answer = await api.post(arcana, { authorization: `Bearer ${api.otherKeys.unscoped}` });
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get("www-authenticate")).toContain('scope="tts:write"');
+    expect((await problem(answer)).code).toBe("insufficient_scope");
+    held.exercised("403");
+  });
+
+  it("is a 405 for the wrong method, whatever its body is", async () => {
+    const wrong = await fetch(`${api.url}/v1/voices`, { method: "POST", body: "x" });
+    expect((await problem(wrong)).code).toBe("method_not_allowed");
+  });
+
+  it("for more bytes of headers than the setting allows is a problem on the bare socket", async () => {
+    const { text } = await rawRequest(api.url, `GET / HTTP/1.1\r\nhost: x\r\nx: ${"y".repeat(9000)}\r\n\r\n`);
+    expect(text).toMatch(/^HTTP\/1.1 431 .*"code":"headers_too_large"/s);
+  });
+});
+
+describe("GET /health", () => {
+  it("turns 503 when no model can serve", async () => {
+    model.ready = false;
+    await soon("health turns 503", async () => (await fetch(`${api.url}/health`)).status === 503);
+    expect(await (await fetch(`${api.url}/health`)).json()).toMatchObject({ modelReachable: false });
+    expect((await fetch(`${api.url}/livez`)).status).toBe(200);
+    expect((await fetch(`${api.url}/ready`)).status).toBe(200);
+    model.ready = true;
+    await soon("health recovers", async () => (await fetch(`${api.url}/health`)).ok);
+  });
+
+  it("counts a pool that is meant to be idle as reachable, and one that is gone as not", async () => {
+    const gone = { pool: "gone", service: "http://127.0.0.1:9", weight: 100, idle: false };
+    const health = async () => (await fetch(`${api.url}/health`)).json();
+    const reachable = async () => ((await health()) as { modelReachable: boolean }).modelReachable;
+    api.route({ mist: [gone], arcana: route() });
+    await soon("a model that is gone is noticed", async () => !(await reachable()));
+    expect((await fetch(`${api.url}/health`)).status).toBe(200); // arcana still serves
+    api.route({ mist: [{ ...gone, idle: true }], arcana: route() });
+    await soon("an idle pool counts as reachable", reachable);
+    api.route({ mist: route(), arcana: route() });
+    await soon("the table is back", async () => (await api.post({ ...arcana, speaker: "abbie" }, {})).ok);
+  });
+});
+
+describe("the license", () => {
+  it("refuses synthesis once it is expired, and takes a new one without a restart", async () => {
+    await api.license({ expires: clock.nowMs() - 1000, graceDays: 0 });
+    const status = async () => (await api.post(arcana, { accept: "audio/wav" })).status;
+    await soon("synthesis is refused", async () => (await status()) === 403);
+    const refused = await problem(await api.post(arcana, { accept: "audio/wav" }));
+    expect(refused).toMatchObject({ code: "license_required", detail: expect.stringContaining("Renew it") });
+    const health = await fetch(`${api.url}/health`);
+    expect(health.status).toBe(503);
+    expect(await health.json()).toMatchObject({ licenseStatus: "expired", modelReachable: true });
+
+    await api.license({ models: ["mist"] });
+    await soon("the license is valid", async () => (await fetch(`${api.url}/health`)).ok);
+    expect(await sampleOf(api.url, 'svc_tts_license_state{state="valid"}')).toBe(1);
+    expect((await problem(await api.post(arcana, { accept: "audio/wav" }))).detail).toContain("not arcana");
+    await api.license({});
+    await soon("synthesis is back", async () => (await api.post(arcana, { accept: "audio/wav" })).ok);
+  });
+});
+
+describe("the keys file", () => {
+  it("is read again when it changes, and keeps its last good state when it breaks", async () => {
+    const other = await startTestApi({ arcana: route() }, {}, { clock });
+    const works = async () => (await other.post(arcana, { accept: "audio/wav" })).ok;
+    const path = join(other.folder, "keys.yaml");
+    const good = readFileSync(path, "utf8");
+    const write = async (text: string) => {
+      writeFileSync(path, text);
+      await clock.advance(1_000);
+    };
+    await write("keys: [{name: broken}]");
+    expect(await works()).toBe(true);
+    await write("keys: []");
+    expect(await works()).toBe(false);
+    await write(good);
+    expect(await works()).toBe(true);
+    await other.stop();
+  });
+});
+
+it("the list of models has those alone that the routing table has", async () => {
+  const list = (await (await fetch(`${api.url}/v1/models`)).json()) as { data: { id: string }[] };
+  expect(list.data.map((entry) => entry.id)).toEqual(["mist", "arcana"]);
+});

@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { folderOfTests } from "../../../support/folder.ts";
+import { pythonWith } from "../../../support/python.ts";
+import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
+
+/** `make fuzz` sets more, and no seed. */
+const examples = process.env.FUZZ_EXAMPLES ?? "5";
+const limitSeconds = process.env.FUZZ_SECONDS ?? "15";
+const seed = process.env.FUZZ_EXAMPLES === undefined ? ["--seed", "1"] : [];
+const folder = folderOfTests("fuzz");
+
+let api: TestApi;
+let model: ScriptedModel;
+let python: string;
+
+beforeAll(async () => {
+  python = await pythonWith(["schemathesis==4.32.5"]);
+  model = await startScriptedModel(speakTone(0.1));
+  const database = join(folder, "svc-tts.db"); // with it the paths of keys are there
+  api = await startTestApi(model.url, { database });
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+async function fuzz(): Promise<{ passed: boolean; said: string }> {
+  const words = [
+    "run",
+    `${api.url}/openapi.json`,
+    ...["--header", `Authorization: Bearer ${api.key}`],
+    ...["--max-examples", examples, "--max-time", limitSeconds, "--request-timeout", "20"],
+    ...["--phases", "examples,coverage,fuzzing", "--generation-database", "none", "--no-color"],
+    // no schema says which voices belong to which model
+    ...["--exclude-checks", "positive_data_acceptance"],
+    ...seed,
+  ];
+  const schemathesis = join(python, "..", "schemathesis");
+  const run = promisify(execFile)(schemathesis, words, { cwd: folder, maxBuffer: 2 ** 26 });
+  return run.then(
+    ({ stdout }) => ({ passed: true, said: stdout }),
+    (error: { stdout: string; stderr: string }) => ({ passed: false, said: error.stdout + error.stderr }),
+  );
+}
+
+it("whatever is generated from the document is answered as the document says, and never by a 500", async () => {
+  const { passed, said } = await fuzz();
+  expect(passed, said).toBe(true);
+  expect(said).toMatch(/\d+ generated/);
+}, 3_600_000);

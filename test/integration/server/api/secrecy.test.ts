@@ -1,0 +1,220 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { freeOffset } from "../../../../tools/bench/common/running-server.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { childrenOf, commandOf } from "../../../support/processes.ts";
+import { rawRequest } from "../../../support/server/api-tier.ts";
+import { type OtlpReceiver, startOtlpReceiver } from "../../../support/server/otlp.ts";
+
+const main = fileURLToPath(new URL("../../../../server/main.ts", import.meta.url));
+const key = "my-Kwyjibo-key";
+/** Written into everything that is spoken; no part of it may come out anywhere. */
+const word = "Zyxquorvle";
+const parts = ["zyxq", "quorv", "orvle", "kwyji"];
+
+const home = folderOfTests("secrecy");
+let offset: number;
+let url: string;
+let child: ChildProcess;
+let receiver: OtlpReceiver;
+const said: Buffer[] = [];
+const output = () => Buffer.concat(said).toString();
+
+/** Lines of the log of one request each, as one tier wrote them. */
+function accessLines(tier: { tier?: string; name?: string }): Record<string, unknown>[] {
+  return output()
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+    .filter(
+      ({ msg, ...facts }) => msg === "request" && Object.entries(tier).every(([k, v]) => facts[k] === v),
+    );
+}
+
+beforeAll(async () => {
+  receiver = await startOtlpReceiver();
+  offset = await freeOffset();
+  url = `http://127.0.0.1:${8000 + offset}`;
+  child = spawn(process.execPath, [main, "all"], {
+    env: {
+      ...process.env,
+      HOME: home,
+      XDG_DATA_HOME: "",
+      PORT_OFFSET: String(offset),
+      DEV: "",
+      SVC_TTS_API_KEY: key,
+      SVC_TTS_LOG_LEVEL: "trace",
+      OTEL_TRACES_EXPORTER: "otlp",
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_PROTOCOL: "http/json",
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (piece) => said.push(piece));
+  const speaking = () => {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}: ${output()}`);
+    return output().includes("==> speaking");
+  };
+  await eventually("it speaks", speaking);
+});
+afterAll(async () => {
+  child.kill("SIGKILL");
+  await receiver.close();
+});
+
+/** Those of the tier that speaks arcana. */
+function killEngines(): void {
+  const arcana = childrenOf(child.pid ?? 0).find((pid) => commandOf(pid).at(-1) === "arcana");
+  for (const pid of childrenOf(arcana ?? 0)) process.kill(pid, "SIGKILL");
+}
+
+/** The process would give connections that nobody uses five seconds before it ends. */
+const closing = { connection: "close" };
+let posts = 0;
+async function post(
+  body: unknown,
+  headers: Record<string, string> = {},
+  path = "/v1/svc-tts",
+  onHead?: { readonly signal: AbortSignal; readonly call: () => void },
+): Promise<number> {
+  posts++;
+  const answer = await fetch(`${url}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      ...closing,
+      ...headers,
+    },
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    ...(onHead && { signal: onHead.signal }),
+  });
+  onHead?.call();
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+const text = `Hello ${word}, [${word}] costs $5 at ${word}@example.com. ${word}!`;
+const mist = { speaker: "alan", modelId: "mist", text };
+const arcana = { speaker: "luna", modelId: "arcana", text };
+
+describe("at the log level trace, with traces on", () => {
+  it("every kind of request is answered as it should be", async () => {
+    for (const accept of ["audio/wav", "audio/pcm", "audio/mpeg", "audio/ogg", "text/event-stream"]) {
+      const rate = { samplingRate: 24_000 };
+      const both = [mist, arcana].map((body) => post({ ...body, ...rate }, { accept }));
+      expect(await Promise.all(both)).toEqual([200, 200]);
+    }
+    expect(await post({ ...mist, audioFormat: "mp3", saveOovs: true }, { accept: "application/json" })).toBe(
+      200,
+    );
+    const openai = { model: "mist", voice: "alan", input: text };
+    expect(await post(openai, {}, "/v1/audio/speech")).toBe(200);
+    const wrong: [unknown, Record<string, string>?][] = [
+      [{ ...mist, phonemizeBetweenBrackets: true, text: `say {${word}!!}` }],
+      [{ ...mist, inlineSpeedAlpha: "2,3,4" }],
+      [{ ...mist, text: word.repeat(60) }],
+      [{ ...mist, text: { [word]: word } }],
+      [{ ...mist, text: [word] }],
+      [{ ...mist, lang: "deu" }],
+      [{ ...mist, modelId: "mist", speaker: "nobody" }],
+      [`{"speaker":"alan","text":"${word}`],
+      [`${word}`],
+      [text, { "content-type": "text/plain" }],
+      [text, { "content-type": "application/json", "content-encoding": "gzip" }],
+      [mist, { accept: "audio/flac" }],
+    ];
+    for (const [body, headers] of wrong) {
+      const status = await post(body, { accept: "application/json", ...headers });
+      expect(status, JSON.stringify([body, headers])).toBeGreaterThanOrEqual(400);
+      expect(status).toBeLessThan(500);
+    }
+    expect(await post(mist, { authorization: `Bearer ${key}x` })).toBe(401);
+    expect(await post(mist, { authorization: `Basic ${btoa(`${key}:${word}`)}` })).toBe(401);
+    expect(await post({ ...openai, input: word.repeat(500) }, {}, "/v1/audio/speech")).toBe(400);
+    await fetch(`${url}/v1/svc-tts?text=${word}&key=${key}`, { headers: closing });
+    await fetch(`${url}/${word}`, { headers: closing });
+    await rawRequest(url, `${word} ${key}\r\n\r\n`);
+    await rawRequest(url, `GET / HTTP/1.1\r\nx: ${word.repeat(5000)}\r\n\r\n`);
+  });
+
+  it("a caller hangs up, and an engine dies on the way", async () => {
+    const long = { ...arcana, text: `${text} `.repeat(400) };
+    const hangUp = new AbortController();
+    const gone = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
+      signal: hangUp.signal,
+      call: () => hangUp.abort(),
+    });
+    await expect(gone).rejects.toThrow();
+    await eventually("the line of whoever hung up", () =>
+      accessLines({ tier: "api" }).some(({ clientGone }) => clientGone === true),
+    );
+    const enough = new AbortController();
+    const cutOrRetried = post(long, { accept: "audio/wav" }, "/v1/svc-tts", {
+      signal: enough.signal,
+      call: killEngines,
+    }).catch(() => undefined);
+    await eventually("the end of an engine", () => output().includes("an engine process ended"));
+    enough.abort(); // a retried one would speak for half an hour
+    await cutOrRetried;
+  });
+
+  it("one line a request tells who, what and how long", async () => {
+    const id = "a-request-of-my-own";
+    await post(mist, { accept: "audio/wav", "x-request-id": id });
+    const line = () => accessLines({ tier: "api" }).find(({ requestId }) => requestId === id);
+    await eventually("the line", () => line() !== undefined);
+    expect(line()).toMatchObject({
+      method: "POST",
+      endpoint: "/v1/svc-tts",
+      status: 200,
+      keyId: expect.any(String),
+      model: "mist",
+      voice: "alan",
+      format: "wav",
+      form: "stream",
+      rate: 22_050,
+      durationMs: expect.any(Number),
+      firstAudioMs: expect.any(Number),
+      traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
+    });
+    expect(Number(line()?.audioSeconds)).toBeGreaterThan(1);
+    const invocation = () => accessLines({ name: "mist" }).find(({ requestId }) => requestId === id);
+    await eventually("the model tier's line", () => invocation() !== undefined);
+    expect(invocation()).toMatchObject({
+      traceId: line()?.traceId,
+      model: "mist",
+      voice: "alan",
+      status: 200,
+    });
+    const mine = () => accessLines({ tier: "api" }).filter(({ method }) => method === "POST");
+    await eventually("a line for each request", () => mine().length === posts);
+  });
+
+  it("no output, metric or trace has any of what was spoken, or the key", async () => {
+    const metrics = await Promise.all(
+      [8000, 8080, 8090].map(async (port) =>
+        (await fetch(`http://127.0.0.1:${port + offset}/metrics`, { headers: closing })).text(),
+      ),
+    );
+    await eventually("traces", () => receiver.spans().length > 50);
+    child.kill("SIGTERM");
+    await once(child, "exit");
+    const everything = {
+      log: output().replaceAll(/^.*curl .*$/gm, ""),
+      metrics: metrics.join("\n"),
+      traces: receiver.posts.map(({ body }) => body.toString()).join("\n"),
+    };
+    for (const [where, told] of Object.entries(everything)) {
+      expect(told.length, where).toBeGreaterThan(1_000);
+      const lower = told.toLowerCase();
+      for (const part of parts) {
+        const at = lower.indexOf(part);
+        expect(at < 0 ? "" : told.slice(Math.max(0, at - 200), at + 100), `${part} in ${where}`).toBe("");
+      }
+    }
+  });
+});

@@ -1,0 +1,451 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { OidcSettings } from "../../../../server/dashboard/oidc/settings.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { leasePort } from "../../../support/port-lease.ts";
+import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import {
+  startTestProvider,
+  type TestAccount,
+  type TestProvider,
+} from "../../../support/server/oidc-provider.ts";
+import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
+import { invited, type Page, Visitor } from "../../../support/server/visitor.ts";
+
+const url = "https://tts.example.com";
+const password = "four plain words here";
+const ada: TestAccount = {
+  subject: "a1",
+  claims: { preferred_username: "Ada", groups: ["staff", "speech"] },
+};
+const root: TestAccount = { subject: "r1", claims: { preferred_username: "root", groups: ["admins"] } };
+
+const folder = folderOfTests("sso");
+writeFileSync(join(folder, "setup"), "setup");
+
+let postgres: TestPostgres;
+let provider: TestProvider;
+let api: TestApi;
+/** Of one test alone. */
+let own: TestApi | undefined;
+let database: string;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  provider = await startTestProvider([`${url}/dashboard/oidc/callback`]);
+  writeFileSync(join(folder, "secret"), `${provider.clientSecret}\n`);
+});
+beforeEach(() => {
+  provider.codesAreOld = false;
+});
+afterEach(async () => {
+  await own?.stop();
+  own = undefined;
+});
+afterAll(async () => {
+  await provider.close();
+  await postgres.stop();
+});
+
+async function start(place: string, more: Partial<OidcSettings> = {}): Promise<void> {
+  own = await serve(place, more);
+}
+
+async function serve(place: string, more: Partial<OidcSettings> = {}): Promise<TestApi> {
+  database = place;
+  const oidc: OidcSettings = {
+    issuer: provider.issuer,
+    clientId: provider.clientId,
+    clientSecretFile: join(folder, "secret"),
+    caFile: undefined,
+    name: "Example Login",
+    scopes: "openid profile email",
+    groupsClaim: "groups",
+    groups: [
+      { group: "admins", role: "owner" },
+      { group: "speech", role: "member", team: "blue" },
+      { group: "auditors", role: "viewer", team: "red" },
+    ],
+    ...more,
+  };
+  const dashboard = { url, setupFile: join(folder, "setup"), oidc };
+  api = await startTestApi({}, { database, dashboard });
+  return api;
+}
+
+function newFile(): string {
+  return join(mkdtempSync(join(folder, "db-")), "svc-tts.db");
+}
+
+/** Where the provider is asked to sign somebody in. */
+async function begin(visitor: Visitor, path = "/dashboard/oidc/start"): Promise<URL> {
+  const { status, headers, text } = await visitor.get(path, { "sec-fetch-site": "same-origin" });
+  if (status !== 303) throw new Error(`status ${status}: ${text}`);
+  return new URL(headers.get("location") ?? "");
+}
+
+async function signInAs(account: TestAccount, visitor = new Visitor(api.url), path?: string) {
+  provider.somebody = account;
+  const back = await provider.visit(await begin(visitor, path));
+  return { visitor, back, page: await visitor.get(`${back.pathname}${back.search}`) };
+}
+
+function alertOf({ text }: Page): string | undefined {
+  return /role="alert">([^<]*)</.exec(text)?.[1]?.replaceAll("&#39;", "'");
+}
+
+/** Who the page says is signed in. */
+async function whoIs(visitor: Visitor): Promise<string | undefined> {
+  const { text } = await visitor.get("/dashboard/keys");
+  return /<span>(\S+) <span class="quiet">\(([^)]*)\)/.exec(text)?.slice(1).join(": ");
+}
+
+/** @returns the link's secret. */
+const invite = (owner: Visitor, name: string) => invited(owner, { name, role: "member", team: "red" });
+
+async function changes(owner: Visitor): Promise<string[]> {
+  const { text } = await owner.get("/dashboard/changes");
+  return [...text.matchAll(/<tr><td><time[^>]*>[^<]*<\/time><\/td>(.*?)<\/tr>/g)].map(([, row = ""]) =>
+    row.replaceAll(/<td>|<\/td>$/g, "").replaceAll("</td>", " | "),
+  );
+}
+
+async function firstOwner(): Promise<Visitor> {
+  const owner = new Visitor(api.url);
+  await owner.post("/dashboard/setup", { token: "setup", name: "boss", password });
+  return owner;
+}
+
+describe.each([
+  ["SQLite", async () => newFile()],
+  ["PostgreSQL", () => postgres.newDatabase()],
+])("people of a provider, in %s", (_, newPlace) => {
+  beforeEach(async () => start(await newPlace()));
+
+  it("come in by their groups, get what the groups give each time, and nothing any more when they left them", async () => {
+    const first = await signInAs(root);
+    expect(first.page.headers.get("location")).toBe("/dashboard/keys");
+    expect(await whoIs(first.visitor)).toBe("root: owner");
+    const member = await signInAs(ada);
+    expect(await whoIs(member.visitor)).toBe("ada: member of blue");
+    const moved = await signInAs({ ...ada, claims: { groups: "auditors", preferred_username: "renamed" } });
+    expect(await whoIs(moved.visitor)).toBe("ada: viewer of red");
+    expect(await whoIs(member.visitor)).toBe("ada: viewer of red");
+    const gone = await signInAs({ ...ada, claims: {} });
+    expect([gone.page.status, alertOf(gone.page)]).toEqual([
+      403,
+      "You are in no group that may sign in here any more.",
+    ]);
+    expect(await whoIs(moved.visitor)).toBeUndefined();
+    expect((await changes(first.visitor)).toSorted()).toEqual([
+      "ada | person added | ada | member of blue, by a group",
+      "ada | person changed | ada | viewer of red, by a group",
+      "ada | sign-in refused | ada | by Example Login: You are in no group that may sign in here any more.",
+      "ada | signed in | ada | by Example Login",
+      "ada | signed in | ada | by Example Login",
+      "root | person added | root | owner, by a group",
+      "root | signed in | root | by Example Login",
+    ]);
+  });
+
+  it("leave no use to the link of the first owner, though the only owner is none any more", async () => {
+    await signInAs(root);
+    await signInAs({ ...root, claims: { groups: ["auditors"] } });
+    const late = new Visitor(api.url);
+    const refused = await late.post("/dashboard/setup", { token: "setup", name: "mallory", password });
+    expect([refused.status, alertOf(refused)]).toEqual([
+      400,
+      "The dashboard has its owner already; sign in.",
+    ]);
+    expect((await late.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
+    expect((await late.get("/dashboard/login")).status).toBe(200);
+    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner"); // the groups say who is one
+  });
+
+  it("come in by an address that the provider has checked when they were invited by it, once", async () => {
+    const owner = await firstOwner();
+    await invite(owner, "eve@example.com");
+    const claims = { email: "Eve@Example.com" };
+    const unchecked = await signInAs({ subject: "x1", claims: { ...claims, email_verified: false } });
+    const silent = await signInAs({ subject: "x2", claims });
+    const asText = await signInAs({ subject: "x3", claims: { ...claims, email_verified: "true" } });
+    for (const { page, visitor } of [unchecked, silent, asText]) {
+      expect([page.status, await whoIs(visitor)]).toEqual([403, undefined]);
+      expect(alertOf(page)).toContain("You were not invited");
+    }
+    const eve = await signInAs({ subject: "e1", claims: { ...claims, email_verified: true } });
+    expect(await whoIs(eve.visitor)).toBe("eve@example.com: member of red");
+    const later = await signInAs({ subject: "e2", claims: { ...claims, email_verified: true } });
+    expect(later.page.status).toBe(403);
+    const again = await signInAs({ subject: "e1", claims: {} });
+    expect(await whoIs(again.visitor)).toBe("eve@example.com: member of red");
+  });
+
+  it("take over nobody who has a password, neither by an address nor by a name", async () => {
+    const owner = await firstOwner();
+    const link = await invite(owner, "bob@example.com");
+    const bob = new Visitor(api.url);
+    await bob.post("/dashboard/join", { link, password });
+    const people = await owner.get("/dashboard/people");
+    const [, id = ""] = /bob@example.com<.*?name="id" value="([^"]+)"/s.exec(people.text) ?? [];
+    await owner.post("/dashboard/people/link", { id });
+    await invite(owner, "ada");
+    const byAddress = await signInAs({
+      subject: "b2",
+      claims: { email: "bob@example.com", email_verified: true, groups: ["admins"] },
+    });
+    expect(alertOf(byAddress.page)).toContain("There is somebody named bob@example.com already.");
+    const byName = await signInAs(ada);
+    expect(alertOf(byName.page)).toContain("There is somebody named ada already.");
+    expect(await whoIs(bob)).toBe("bob@example.com: member of red");
+  });
+
+  it("come in by a link whatever their names are, and by the provider alone from then on", async () => {
+    const owner = await firstOwner();
+    const link = await invite(owner, "carol");
+    const page = await new Visitor(api.url).get(`/dashboard/join?link=${link}`);
+    const href = /class="button" href="([^"]+)"/.exec(page.text)?.[1]?.replaceAll("&#61;", "=") ?? "";
+    const { visitor } = await signInAs({ subject: "c1", claims: {} }, undefined, href);
+    expect(await whoIs(visitor)).toBe("carol: member of red");
+    const used = await signInAs({ subject: "c2", claims: {} }, undefined, href);
+    expect(alertOf(used.page)).toBe("This link was used or has ended; ask an owner for another.");
+    const other = await invite(owner, "dave");
+    const twice = await signInAs(
+      { subject: "c1", claims: {} },
+      undefined,
+      `/dashboard/oidc/start?link=${other}`,
+    );
+    expect(alertOf(twice.page)).toBe("You sign in as carol already; the link is for dave.");
+    expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*by provider/);
+    const byPassword = new Visitor(api.url);
+    await byPassword.post("/dashboard/login", { name: "carol", password });
+    expect(await whoIs(byPassword)).toBeUndefined();
+  });
+});
+
+describe("an answer that does not fit", () => {
+  let shared: TestApi;
+  let owner: Visitor;
+  beforeAll(async () => {
+    shared = await serve(newFile());
+    owner = await firstOwner();
+  });
+  beforeEach(() => {
+    provider.somebody = ada;
+  });
+  afterAll(() => shared.stop());
+
+  /** What comes of it, and what was written down. */
+  async function refusal(visitor: Visitor, back: URL) {
+    const before = await changes(owner);
+    const page = await visitor.get(`${back.pathname}${back.search}`);
+    expect(await whoIs(visitor)).toBeUndefined();
+    for (const secret of [back.searchParams.get("code"), provider.clientSecret]) {
+      if (secret) expect(page.text).not.toContain(secret);
+    }
+    const after = await changes(owner);
+    const [written] = after.slice(0, after.length - before.length);
+    return { status: page.status, says: alertOf(page), written };
+  }
+
+  it("is refused when it is shown again, here or in another browser", async () => {
+    const { visitor, back } = await signInAs(ada);
+    const { cookie } = visitor;
+    const begun = new Visitor(api.url);
+    await begin(begun);
+    const replayed = { status: 400, written: "somebody | sign-in refused | somebody | by Example Login: " };
+    const stranger = await refusal(new Visitor(api.url), back);
+    expect(stranger.says).toContain("This sign-in was not begun in this browser");
+    expect(stranger.written).toContain(replayed.written);
+    expect(await refusal(begun, back)).toMatchObject({
+      status: 400,
+      says: "The answer of Example Login does not fit this sign-in; begin again.",
+    });
+    expect((await visitor.get(`${back.pathname}${back.search}`)).status).toBe(400);
+    visitor.cookie = cookie;
+    expect(await whoIs(visitor)).toBe("ada: member of blue");
+  });
+
+  it("is refused when its code was used, though its browser kept the cookie", async () => {
+    const visitor = new Visitor(api.url);
+    const back = await provider.visit(await begin(visitor));
+    const { cookie } = visitor;
+    await visitor.get(`${back.pathname}${back.search}`);
+    expect(await whoIs(visitor)).toBe("ada: member of blue");
+    visitor.cookie = cookie;
+    expect(await refusal(visitor, back)).toEqual({
+      status: 400,
+      says: "This sign-in took too long or was used already; begin again.",
+      written: "somebody | sign-in refused | somebody | by Example Login: invalid_grant",
+    });
+  });
+
+  it.each([
+    ["another nonce", (target: URL) => target.searchParams.set("nonce", "another"), "does not fit"],
+    [
+      "another challenge",
+      (target: URL) => target.searchParams.set("code_challenge", "x".repeat(43)),
+      "took too long",
+    ],
+  ])("is refused with %s", async (_, change, says) => {
+    const visitor = new Visitor(api.url);
+    const target = await begin(visitor);
+    change(target);
+    const { status, says: said, written } = await refusal(visitor, await provider.visit(target));
+    expect([status, said, written]).toEqual([
+      400,
+      expect.stringContaining(says),
+      expect.stringContaining("somebody | sign-in refused | somebody | by Example Login: "),
+    ]);
+  });
+
+  it.each([
+    ["another state", "state", "another", "does not fit"],
+    ["no state", "state", undefined, "does not fit"],
+    ["another issuer", "iss", "https://login.example.net", "does not fit"],
+    ["a made-up code", "code", "made-up", "took too long"],
+    ["two codes", "code", "second", "does not fit"],
+    ["a refusal with markup in it", "error", "<script>alert(1)</script>", "ended the sign-in: unknown."],
+    ["a refusal", "error", "access_denied", "ended the sign-in: access_denied."],
+  ])("is refused with %s", async (what, name, value, says) => {
+    const visitor = new Visitor(api.url);
+    const back = await provider.visit(await begin(visitor));
+    if (value === undefined) back.searchParams.delete(name);
+    else if (what === "two codes") back.searchParams.append(name, value);
+    else back.searchParams.set(name, value);
+    const { status, says: said } = await refusal(visitor, back);
+    expect([status, said]).toEqual([400, expect.stringContaining(says)]);
+  });
+
+  it("is refused when its code is too old, and after ten minutes", async () => {
+    const visitor = new Visitor(api.url);
+    provider.codesAreOld = true;
+    const old = await provider.visit(await begin(visitor));
+    expect((await refusal(visitor, old)).says).toContain("took too long");
+    provider.codesAreOld = false;
+    const late = await provider.visit(await begin(visitor));
+    const [, name, begun, secret] = /^(.*)=(\d+)\.(.*)$/.exec(visitor.cookie) ?? [];
+    visitor.cookie = `${name}=${Number(begun) - 600_001}.${secret}`;
+    expect((await refusal(visitor, late)).says).toContain("took more than ten minutes");
+  });
+});
+
+describe("a provider", () => {
+  it.each([
+    [
+      "that is not there",
+      async () => ({ issuer: `http://127.0.0.1:${await leasePort()}` }),
+      503,
+      "cannot be reached now",
+    ],
+    [
+      "that has another name than its issuer's",
+      async () => ({ issuer: provider.issuer.replace("127.0.0.1", "localhost") }),
+      502,
+      "does not answer as its issuer should",
+    ],
+    [
+      "whose authority is not there",
+      async () => ({ caFile: join(folder, "none") }),
+      503,
+      "This server lacks something to reach Example Login: its authority's certificate.",
+    ],
+    [
+      "whose secret is not there",
+      async () => ({ clientSecretFile: join(folder, "none") }),
+      503,
+      "This server lacks something to reach Example Login: the client's secret.",
+    ],
+  ])("%s keeps nobody from signing in by a password", async (_, more, status, says) => {
+    await start(newFile(), await more());
+    const owner = await firstOwner();
+    const page = await new Visitor(api.url).get("/dashboard/oidc/start");
+    expect([page.status, alertOf(page)]).toEqual([status, expect.stringContaining(says)]);
+    expect(page.setCookie).toBeUndefined();
+    expect(await whoIs(owner)).toBe("boss: owner");
+    expect((await changes(owner))[0]).toContain("somebody | sign-in refused | somebody | by Example Login: ");
+  });
+
+  it("that refuses the client's secret is told of, and asked with the new one when it was replaced", async () => {
+    const clientSecretFile = join(folder, "replaced");
+    writeFileSync(clientSecretFile, "wrong");
+    await start(newFile(), { clientSecretFile });
+    const refused = await signInAs(root);
+    expect([refused.page.status, alertOf(refused.page)]).toEqual([
+      502,
+      expect.stringContaining("does not take this server for one that it knows"),
+    ]);
+    writeFileSync(clientSecretFile, provider.clientSecret);
+    expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner");
+  });
+
+  it("is asked with PKCE, a state and a nonce, and sends the browser back to the dashboard alone", async () => {
+    await start(newFile());
+    const visitor = new Visitor(api.url);
+    const { setCookie } = await visitor.get("/dashboard/oidc/start");
+    expect(setCookie).toMatch(
+      /^__Host-svc-tts-sign-in=\d{13}\.[\w-]{43}; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/,
+    );
+    const asked = Object.fromEntries((await begin(visitor)).searchParams);
+    expect(asked).toEqual({
+      client_id: "svc-tts",
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: "S256",
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      redirect_uri: `${url}/dashboard/oidc/callback`,
+      response_type: "code",
+      scope: "openid profile email",
+      state: expect.stringMatching(/^[\w-]{43}$/),
+    });
+  });
+
+  it("that knows nobody's group leaves the first owner to the link, who is still made after others came", async () => {
+    await start(newFile());
+    expect((await new Visitor(api.url).get("/dashboard/setup")).text).toContain("Sign in with Example Login");
+    expect(await whoIs((await signInAs(ada)).visitor)).toBe("ada: member of blue");
+    expect(await whoIs(await firstOwner())).toBe("boss: owner");
+  });
+});
+
+it("an answer is read to its end, whatever stands in it", async () => {
+  await start(newFile());
+  const visitor = new Visitor(api.url);
+  provider.somebody = root;
+  const back = await provider.visit(await begin(visitor));
+  await visitor.get(`${back.pathname}?more=a?b&${back.search.slice(1)}`);
+  expect(await whoIs(visitor)).toBe("root: owner");
+});
+
+it("a sign-in is finished by another replica than began it", async () => {
+  await start(await postgres.newDatabase());
+  const first = api;
+  await start(database);
+  const visitor = new Visitor(first.url);
+  provider.somebody = root;
+  const back = await provider.visit(await begin(visitor));
+  const other = new Visitor(api.url);
+  other.cookie = visitor.cookie;
+  await other.get(`${back.pathname}${back.search}`);
+  await first.stop();
+  expect(await whoIs(other)).toBe("root: owner");
+});
+
+it("another site's link uses up no invitation, whatever the browser tells", async () => {
+  await start(newFile());
+  const link = await invite(await firstOwner(), "dave");
+  const follow = (headers: Record<string, string>) =>
+    new Visitor(api.url).get(`/dashboard/oidc/start?link=${link}`, headers);
+  const foreign: Record<string, string>[] = [
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "cross-site", referer: `${api.url}/dashboard/join` },
+    { referer: "https://example.net/" },
+    { referer: "about:blank" },
+    {},
+  ];
+  for (const headers of foreign) {
+    const { status, setCookie } = await follow(headers);
+    expect([headers, status, setCookie]).toEqual([headers, 403, undefined]);
+  }
+  expect((await follow({ referer: `${api.url}/dashboard/join?link=${link}` })).status).toBe(303);
+});

@@ -1,0 +1,95 @@
+import { cp, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openArcana } from "../../../../server/engine/arcana/engine.ts";
+import type { RunningTier } from "../../../../server/model/tier.ts";
+import { recognize, type Spoken } from "../../../support/audio/recognizer.ts";
+import { englishSentences } from "../../../support/audio/texts.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { hear, modelTier } from "../../../support/server/model-tier.ts";
+
+const folders = folderOfTests("models");
+const arcana = { modelId: "arcana", speaker: "luna" } as const;
+const usual = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
+const sentence = englishSentences[0];
+
+let tier: RunningTier;
+beforeAll(async () => {
+  tier = await modelTier({ tier: "arcana" });
+});
+afterAll(() => tier.stop());
+
+function say(text: string, sampling: Partial<typeof usual> = {}, stretch = 1) {
+  return hear(tier.url, { ...arcana, text, stretch, sampling: { ...usual, ...sampling } });
+}
+
+/** How much the lengths of the words differ from take to take, ms, on average. */
+async function spread(sampling: Partial<typeof usual>, count = 5): Promise<number> {
+  const takes: number[][] = [];
+  for (let take = 0; take < count; take++) {
+    takes.push((await say(sentence, sampling)).words.map(({ start, end }) => 1000 * (end - start)));
+  }
+  const spreads = (takes[0] ?? []).map((_, word) => deviation(takes.map((lengths) => lengths[word] ?? 0)));
+  return spreads.reduce((sum, value) => sum + value, 0) / spreads.length;
+}
+
+function deviation(values: readonly number[]): number {
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  return Math.sqrt(values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length);
+}
+
+describe("arcana, as it comes", () => {
+  test("is spoken by the model of this repository, and understood", async () => {
+    const spoken: Spoken[] = [];
+    for (const text of englishSentences.slice(0, 4)) {
+      const { engine, ...speech } = await say(text, { temperature: 0 }); // repeatable: no gate that the dice open
+      expect(engine).toBe("arcana-mini");
+      spoken.push({ ...speech, sentence: text });
+    }
+    expect((await recognize(spoken)).wordErrorRate).toBeLessThanOrEqual(0.35);
+  });
+
+  test("varies how it says a thing the more, the higher the temperature; at 0 not at all", async () => {
+    expect(await spread({ temperature: 0 }, 2)).toBeLessThan(1e-6);
+    const [cool, hot] = [await spread({ temperature: 0.2 }), await spread({ temperature: 1.5 })];
+    expect(cool).toBeGreaterThan(0);
+    expect(hot).toBeGreaterThan(1.5 * cool);
+  });
+
+  test("says something else with another repetition penalty or top_p", async () => {
+    const greedy = await say(sentence, { temperature: 0, repetitionPenalty: 1 });
+    const penalized = await say(sentence, { temperature: 0, repetitionPenalty: 2 });
+    expect(penalized.samples).not.toEqual(greedy.samples);
+    const narrow = await say(sentence, { temperature: 1, topP: 0.0001, repetitionPenalty: 1 });
+    expect(narrow.samples).toEqual(greedy.samples); // only the likeliest code is left
+  });
+
+  test("is exactly as much slower or faster as asked, word by word", async () => {
+    const plain = await say(sentence, { temperature: 0 });
+    for (const stretch of [0.5, 2, 3]) {
+      const other = await say(sentence, { temperature: 0 }, stretch);
+      expect(other.samples.length / plain.samples.length).toBeCloseTo(stretch, 2);
+      for (const [i, { end }] of other.words.entries()) {
+        expect(end).toBeCloseTo((plain.words[i]?.end ?? 0) * stretch, 2);
+      }
+    }
+  });
+});
+
+describe("a model folder", () => {
+  const own = fileURLToPath(new URL("../../../../server/engine/arcana/model", import.meta.url));
+  const options = { processes: 1, log: { info: () => undefined, warn: () => undefined } };
+
+  test.each([
+    ["codes.onnx", "another file", "codes.onnx: its sha256 is"],
+    ["manifest.json", '{"kind":"tokens","sha256":{}}', "manifest.json: unknown kind tokens"],
+    ["encoder.onnx", undefined, "encoder.onnx"],
+  ])("with a wrong %s is refused, by name", async (name, content, says) => {
+    const folder = join(folders, name);
+    await cp(own, folder, { recursive: true });
+    if (content === undefined) await rm(join(folder, name));
+    else await writeFile(join(folder, name), content);
+    await expect(openArcana(options, folder)).rejects.toThrow(says);
+  });
+});

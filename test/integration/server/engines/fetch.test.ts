@@ -1,0 +1,420 @@
+import { execFile } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { paths } from "../../../../config/contract/names.ts";
+import { fetchers } from "../../../../operator/desired/pods/model-cache.ts";
+import { refuseDowngrade } from "../../../../server/fetch/answers.ts";
+import { type FetchOptions, fetchModel } from "../../../../server/fetch/fetch.ts";
+import { mayHavePassword } from "../../../../server/fetch/plan.ts";
+import { eventually, eventuallyPasses } from "../../../support/eventually.ts";
+import { FileServer } from "../../../support/server/file-server.ts";
+
+let server: FileServer;
+let folder: string;
+let lines: string[];
+
+beforeEach(async () => {
+  server = await FileServer.start();
+  folder = await mkdtemp(join(tmpdir(), "svc-tts-fetch-"));
+  lines = [];
+});
+
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const main = join(import.meta.dirname, "../../../../server/main.ts");
+const weights = randomBytes(300_000);
+const digestOf = (bytes: Buffer) => createHash("sha256").update(bytes).digest("hex");
+const line = (fields: object, message: string) => {
+  lines.push(`${message} ${JSON.stringify(fields)}`);
+};
+
+function run(source: string, more: Partial<FetchOptions> = {}) {
+  return fetchModel({
+    source,
+    folder,
+    path: undefined,
+    sha256: undefined,
+    endpoint: undefined,
+    credentials: {},
+    now: () => Date.parse("2026-01-01T00:00:00Z"),
+    log: { info: line, warn: line },
+    signal: new AbortController().signal,
+    pauseMs: 1,
+    lockBeatMs: 40,
+    lockStaleMs: 600_000,
+    ...more,
+  });
+}
+
+/** By digest: the difference between two files of random bytes tells nobody anything. */
+const fetched = async (name = "model.bin") => digestOf(await readFile(join(folder, name)));
+const partial = (name = "model.bin") => join(folder, ".fetch", `${name}.partial`);
+
+describe("a file by HTTP", () => {
+  beforeEach(() => {
+    server.files.set("/model.bin", weights);
+    server.beforeCut = async (sentBytes) => {
+      await eventually("all that was sent is on the disk", async () => {
+        return sentBytes === 0 || (await stat(partial())).size === sentBytes;
+      });
+    };
+  });
+
+  /** A process that ends while its connection is broken off. */
+  async function dieInTheMiddle(): Promise<void> {
+    server.cuts.push(100_000);
+    const stopped = new AbortController();
+    const dying = run(`${server.url}/model.bin`, { signal: stopped.signal, pauseMs: 60_000 });
+    await eventuallyPasses(() => expect(lines.join()).toContain("broken off"));
+    stopped.abort();
+    await expect(dying).rejects.toThrow();
+  }
+
+  it("is fetched, checked, and not asked for again", async () => {
+    const sha256 = digestOf(weights);
+    expect(await run(`${server.url}/model.bin?token=secret`, { sha256 })).toEqual({ files: 1, fetched: 1 });
+    expect(await fetched()).toBe(digestOf(weights));
+    expect(await run(`${server.url}/model.bin?token=secret`, { sha256 })).toEqual({ files: 1, fetched: 0 });
+    expect(server.requests).toHaveLength(1);
+    expect(lines.join()).not.toContain("secret");
+  });
+
+  it("that breaks off again and again is gone on with where it ended", async () => {
+    server.cuts.push(100_000, 50_000, 0, 70_000);
+    await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
+    expect(await fetched()).toBe(digestOf(weights));
+    const starts = server.requests.map(({ range }) => Number(/\d+/.exec(range ?? "0")?.[0]));
+    expect(starts).toEqual([0, 100_000, 150_000, 150_000, 220_000]);
+    expect(lines.filter((told) => told.startsWith("broken off"))).toHaveLength(4);
+  });
+
+  it("is gone on with by the next process, after this one died in the middle", async () => {
+    await dieInTheMiddle();
+    expect(existsSync(join(folder, "model.bin"))).toBe(false);
+    expect((await stat(partial())).size).toBeGreaterThan(0);
+    await run(`${server.url}/model.bin`);
+    expect(await fetched()).toBe(digestOf(weights));
+    expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]/);
+  });
+
+  it.each<[string, bytes: number, () => unknown]>([
+    ["ETag and If-Range", 200_000, () => undefined],
+    ["neither ETag nor Last-Modified", weights.length, () => (server.validator = "none")],
+    ["no If-Range", weights.length, () => (server.ifRange = false)],
+  ])("that became another one meanwhile is whole from a server with %s", async (_what, bytes, change) => {
+    change();
+    const other = randomBytes(bytes);
+    server.cuts.push(100_000);
+    server.rule = () => {
+      if (server.requests.length === 2) server.files.set("/model.bin", other);
+      return false;
+    };
+    await run(`${server.url}/model.bin`);
+    expect(await fetched()).toBe(digestOf(other));
+  });
+
+  it("without ETag and Last-Modified is gone on with where a digest judges the whole", async () => {
+    server.validator = "none";
+    server.cuts.push(100_000);
+    await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
+    expect(server.requests.at(-1)?.range).toMatch(/^bytes=[1-9]/);
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("for which there is no room fails, and is not taken for whole", async () => {
+    // a limit of the size of files writes short at its edge, as a full disk does
+    const source = ["--source", `${server.url}/model.bin`, "--sha256", digestOf(weights)];
+    const words = [process.execPath, main, "fetch", ...source, "--into", folder];
+    const limited = promisify(execFile)("bash", ["-c", `ulimit -f 100; exec "$@"`, "bash", ...words]);
+    await expect(limited).rejects.toMatchObject({
+      stderr: expect.stringContaining("the cache is full after"),
+    });
+    expect(existsSync(join(folder, "model.bin"))).toBe(false);
+  });
+
+  it.each([
+    ["knows no parts", () => (server.ranges = false)],
+    ["does not say how long files are", () => (server.lengths = false)],
+  ])("comes whole from a server that %s", async (_what, change) => {
+    change();
+    server.cuts.push(100_000);
+    await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("with another digest is not kept, not even in part", async () => {
+    const sha256 = "0".repeat(64);
+    await expect(run(`${server.url}/model.bin`, { sha256 })).rejects.toThrow(
+      `has the SHA-256 ${digestOf(weights)} and not ${sha256}`,
+    );
+    expect(await readdir(folder)).toEqual([".fetch"]);
+    expect(existsSync(partial())).toBe(false);
+  });
+
+  it("that was spoilt on the disk while half was there is found out", async () => {
+    await dieInTheMiddle();
+    await writeFile(partial(), randomBytes((await stat(partial())).size));
+    await expect(run(`${server.url}/model.bin`, { sha256: digestOf(weights) })).rejects.toThrow(/SHA-256/);
+    await run(`${server.url}/model.bin`, { sha256: digestOf(weights) });
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("that is not there fails at once; one that is overloaded is tried again", async () => {
+    await expect(run(`${server.url}/other.bin`)).rejects.toThrow(/answers 404; it is not there/);
+    expect(server.requests).toHaveLength(1);
+    let refusals = 3;
+    server.rule = (_request, response) => {
+      if (refusals-- <= 0) return false;
+      response.writeHead(503).end();
+      return true;
+    };
+    await run(`${server.url}/model.bin`);
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("from a server that never answers is given up after a bounded number of tries", async () => {
+    server.rule = (_request, response) => response.destroy() !== undefined;
+    await expect(run(`${server.url}/model.bin`)).rejects.toThrow(/broke off/);
+    expect(server.requests.length).toBeLessThan(20);
+  });
+
+  it("from a server that falls silent in the middle is gone on with", async () => {
+    server.rule = (_request, response) => {
+      if (server.requests.length > 1) return false;
+      response.writeHead(200, { "content-length": weights.length }).write(weights.subarray(0, 1000));
+      return true;
+    };
+    await run(`${server.url}/model.bin`, { idleTimeoutMs: 200, sha256: digestOf(weights) });
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("takes its Authorization from the Secret, and tells no other host", async () => {
+    await using other = await FileServer.start();
+    other.files.set("/there.bin", weights);
+    server.rule = (_request, response) => {
+      response.writeHead(302, { location: `${other.url}/there.bin` }).end();
+      return true;
+    };
+    await run(`${server.url}/model.bin`, { credentials: { FETCH_AUTHORIZATION: "Bearer s3cret" } });
+    expect(server.requests[0]?.authorization).toBe("Bearer s3cret");
+    // another port of one address is another origin
+    expect(other.requests[0]?.authorization).toBeUndefined();
+    expect(await fetched()).toBe(digestOf(weights));
+  });
+
+  it("tells its progress", async () => {
+    await run(`${server.url}/model.bin`, { progressEveryMs: 0 });
+    expect(lines.some((told) => /^fetching .*"percent":\d+,"bytesPerSecond":\d+/.test(told))).toBe(true);
+  });
+
+  it("is fetched once by two pods that share a cache, and by the second when the first died", async () => {
+    server.cuts.push(100_000);
+    await Promise.all([run(`${server.url}/model.bin`), run(`${server.url}/model.bin`)]);
+    expect(server.requests).toHaveLength(2);
+    expect(lines.join()).toContain("another pod is fetching");
+    await rm(join(folder, "model.bin"));
+    await mkdir(join(folder, ".fetch"), { recursive: true });
+    await writeFile(join(folder, ".fetch", "lock"), "of a pod that died");
+    await run(`${server.url}/model.bin`, { lockStaleMs: 300 });
+    expect(await fetched()).toBe(digestOf(weights));
+    expect(await readdir(join(folder, ".fetch"))).toEqual(["model.bin.json"]);
+  });
+});
+
+describe("svc-tts fetch", () => {
+  const command = (...words: string[]) =>
+    promisify(execFile)(process.execPath, [main, "fetch", "--into", folder, ...words]);
+
+  it("is the same as a command, and logs its progress as lines of JSON", async () => {
+    server.files.set("/model.bin", weights);
+    const { stdout } = await command("--source", `${server.url}/model.bin`, "--sha256", digestOf(weights));
+    expect(await fetched()).toBe(digestOf(weights));
+    const last = stdout.trim().split("\n").at(-1) ?? "";
+    expect(JSON.parse(last)).toMatchObject({ files: 1, fetched: 1, message: "the cache is complete" });
+  });
+
+  it("understands what the operator tells its init containers", async () => {
+    server.files.set("/model.bin", weights);
+    const source = { url: `${server.url}/model.bin`, path: "a/b.bin", sha256: digestOf(weights) };
+    const initContainers = fetchers({ emptyDir: {}, sources: [source] }, {});
+    const words = initContainers[0]?.args?.map((word) => (word === paths.models ? folder : word)) ?? [];
+    await promisify(execFile)(process.execPath, [main, ...words]);
+    expect(await fetched("a/b.bin")).toBe(digestOf(weights));
+  });
+
+  it("ends with one sentence and a failure where it cannot", async () => {
+    const failure = command("--source", `${server.url}/model.bin`);
+    await expect(failure).rejects.toMatchObject({
+      code: 1,
+      stderr: `${server.url}/model.bin answers 404; it is not there: check the source\n`,
+    });
+  });
+});
+
+describe("an object of S3", () => {
+  it("is fetched from a compatible store, signed or by nobody", async () => {
+    server.files.set("/bucket/a/my model.bin", weights);
+    await run("s3://bucket/a/my model.bin", { endpoint: server.url });
+    expect(server.requests[0]?.authorization).toBeUndefined();
+    expect(await fetched("my model.bin")).toBe(digestOf(weights));
+    const credentials = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "key", AWS_REGION: "eu-1" };
+    await run("s3://bucket/a/my model.bin", { endpoint: server.url, credentials, path: "again.bin" });
+    expect(server.requests[1]?.authorization).toMatch(/Credential=id\/20260101\/eu-1\/s3\/aws4_request,/);
+    expect(await fetched("again.bin")).toBe(digestOf(weights));
+  });
+
+  it("with half of the credentials is refused", async () => {
+    const credentials = { AWS_ACCESS_KEY_ID: "id" };
+    await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(/go together/);
+  });
+});
+
+describe("plain HTTP to another machine", () => {
+  const endpoint = "http://models.example:9000";
+  it.each([
+    ["http://models.example/model.bin?token=secret", {}],
+    ["s3://bucket/model.bin", { endpoint }],
+    ["hf://o/r", { endpoint }],
+    ["oci://registry.example/tts/arcana:1", { endpoint }],
+  ])("is refused for %s without a digest, before anything is asked", async (source, more) => {
+    const refused = run(source, more);
+    await expect(refused).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* give its sha256/);
+  });
+
+  it("is where no redirect of TLS may lead", () => {
+    const to = (url: string) => () => refuseDowngrade("https://models.example/a", { url } as Response);
+    expect(to("http://other.example/a")).toThrow(
+      "https://models.example/a leads to plain HTTP, where nobody vouches for the file",
+    );
+    expect(to("https://other.example/a")).not.toThrow();
+  });
+});
+
+describe("a repository of Hugging Face", () => {
+  const commit = "c0ffee";
+  const list = (siblings: object[]) => Buffer.from(JSON.stringify({ sha: commit, siblings }));
+
+  it("is fetched whole, of one commit, with the digests that it tells", async () => {
+    server.files.set(
+      "/api/models/o/r/revision/main",
+      list([
+        { rfilename: ".gitattributes" },
+        { rfilename: "config.json", size: 2 },
+        { rfilename: "w/a.bin", size: weights.length, lfs: { sha256: digestOf(weights) } },
+      ]),
+    );
+    server.files.set(`/o/r/resolve/${commit}/config.json`, Buffer.from("{}"));
+    server.files.set(`/o/r/resolve/${commit}/w/a.bin`, weights);
+    const more = { endpoint: server.url, path: "arcana", credentials: { HF_TOKEN: "hf_x" } };
+    expect(await run("hf://o/r", more)).toEqual({ files: 2, fetched: 2 });
+    expect(await fetched("arcana/w/a.bin")).toBe(digestOf(weights));
+    for (const { authorization } of server.requests) expect(authorization).toBe("Bearer hf_x");
+  });
+
+  it("gives one file by its resolve URL", async () => {
+    server.files.set("/o/r/resolve/v2/w/a.bin", weights);
+    await run("hf://o/r@v2/w/a.bin", { endpoint: server.url });
+    expect(await fetched("a.bin")).toBe(digestOf(weights));
+  });
+
+  it.each(["../../etc/passwd", "/etc/passwd", "a/../../b", "a\\..\\b", ""])(
+    "with the file name %s is refused: nothing is written outside the cache",
+    async (rfilename) => {
+      server.files.set("/api/models/o/r/revision/main", list([{ rfilename }]));
+      await expect(run("hf://o/r", { endpoint: server.url })).rejects.toThrow(/does not stay in the folder/);
+    },
+  );
+});
+
+describe("an artifact of an OCI registry", () => {
+  const title = "org.opencontainers.image.title";
+  const digest = `sha256:${digestOf(weights)}`;
+  const manifest = (annotations: object, of = digest) =>
+    Buffer.from(JSON.stringify({ layers: [{ digest: of, size: weights.length, annotations }] }));
+
+  const runArcana = (more: Partial<FetchOptions> = {}, reference = ":1") =>
+    run(`oci://registry.example/tts/arcana${reference}`, { endpoint: server.url, ...more });
+  const credentials = { OCI_USERNAME: "me", OCI_PASSWORD: "pw" };
+
+  beforeEach(() => {
+    server.files.set("/v2/tts/arcana/manifests/1", manifest({ [title]: "arcana.bin" }));
+    server.files.set(`/v2/tts/arcana/blobs/${digest}`, weights);
+  });
+
+  it("is fetched file by file, each checked by its digest", async () => {
+    await runArcana();
+    expect(await fetched("arcana.bin")).toBe(digestOf(weights));
+  });
+
+  it("is fetched with a token that the registry grants for the password", async () => {
+    server.rule = ({ url = "", headers }, response) => {
+      if (url.startsWith("/token")) {
+        const basic = Buffer.from("me:pw").toString("base64");
+        const granted = headers.authorization === `Basic ${basic}` && url.includes("scope=pull");
+        response.writeHead(granted ? 200 : 401).end(JSON.stringify({ token: "t0ken" }));
+        return true;
+      }
+      if (headers.authorization === "Bearer t0ken") return false;
+      const challenge = `Bearer realm="${server.url}/token",service="s",scope="pull"`;
+      response.writeHead(401, { "www-authenticate": challenge }).end();
+      return true;
+    };
+    await runArcana({ credentials });
+    expect(await fetched("arcana.bin")).toBe(digestOf(weights));
+  });
+
+  const elsewhere = ["https://auth.other.example/token", "http://localhost:9/token"];
+  it.each(elsewhere)("whose registry wants the password sent to %s is refused", async (realm) => {
+    server.rule = (_request, response) => {
+      response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
+      return true;
+    };
+    const says = /another site or plain HTTP; it is sent nowhere/;
+    await expect(runArcana({ credentials })).rejects.toThrow(says);
+  });
+
+  it.each([
+    ["registry-1.docker.io", "https://auth.docker.io/token", true],
+    ["registry.gitlab.com", "https://gitlab.com/jwt/auth", true],
+    ["ghcr.io", "https://ghcr.io/token", true],
+    ["ghcr.io", "http://ghcr.io/token", false],
+    ["registry.example.co.uk", "https://auth.example.co.uk/token", true],
+    ["registry.example.co.uk", "https://evil.co.uk/token", false],
+    ["10.0.0.1", "https://10.0.0.2/token", false],
+  ])("of %s has its password sent to %s: %s", (registry, realm, sent) => {
+    expect(mayHavePassword(new URL(realm), new URL(`https://${registry}/v2/`))).toBe(sent);
+  });
+
+  it.each([
+    [
+      "a layer that is no file",
+      { "io.deis.oras.content.unpack": "true", [title]: "x" },
+      /no single named file/,
+    ],
+    ["a layer without a name", {}, /no single named file/],
+  ])("with %s is refused", async (_what, annotations, message) => {
+    server.files.set("/v2/tts/arcana/manifests/1", manifest(annotations));
+    await expect(runArcana()).rejects.toThrow(message);
+  });
+
+  it("whose blob or manifest is not what its digest says is refused", async () => {
+    server.files.set(`/v2/tts/arcana/blobs/${digest}`, randomBytes(weights.length));
+    await expect(runArcana()).rejects.toThrow(/SHA-256/);
+    const named = `sha256:${"0".repeat(64)}`;
+    server.files.set(`/v2/tts/arcana/manifests/${named}`, manifest({ [title]: "arcana.bin" }));
+    await expect(runArcana({}, `@${named}`)).rejects.toThrow(/is not what its digest says/);
+  });
+
+  it("that asks for a password that there is not says so", async () => {
+    server.rule = (_request, response) => response.writeHead(401).end() !== undefined;
+    await expect(runArcana()).rejects.toThrow(/401; it needs credentials: name a Secret in secretRef/);
+  });
+});

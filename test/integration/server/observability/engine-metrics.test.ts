@@ -1,0 +1,283 @@
+/** The OpenTelemetry metrics of arcana (specification 6.3, 6.4), as its container sends them and the real collector takes them. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { stringify } from "yaml";
+import { acceptedTokensKey } from "../../../../config/contract/names.ts";
+import { type Clock, systemClock } from "../../../../lib/clock.ts";
+import { readTelemetry } from "../../../../server/cli/settings/telemetry.ts";
+import { lastFlushMs } from "../../../../server/telemetry/otlp.ts";
+import { startTelemetry } from "../../../../server/telemetry/start.ts";
+import type { Telemetry } from "../../../../server/telemetry/telemetry.ts";
+import { CollectorPod } from "../../../support/collector.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { hear, internalToken, invoke, modelTier } from "../../../support/server/model-tier.ts";
+import { type NvidiaSmi, standInNvidiaSmi } from "../../../support/server/nvidia-smi.ts";
+import {
+  type OtlpReceiver,
+  type ReceivedMetric,
+  startOtlpReceiver,
+  startSilentCollector,
+} from "../../../support/server/otlp.ts";
+import { makeTierFiles, startTierProcess } from "../../../support/server/tier-process.ts";
+import { heldRules } from "../../contract/held-rules.ts";
+
+const held = heldRules(import.meta.filename);
+
+const hello = { modelId: "arcana", speaker: "luna", text: "Good morning, everybody." } as const;
+const patienceMs = 30_000;
+const gpuLoad = "svc.engine.gpu_load";
+const ofStreams = [
+  "svc.engine.concurrent_pipeline",
+  "svc.engine.generated_audio_duration",
+  "svc.engine.initial_latency",
+  "svc.engine.invocation_request",
+];
+/** Tells what one test sends from what comes late of another. */
+let test = 0;
+const environment = () => ({
+  OTEL_RESOURCE_ATTRIBUTES: `service.name=voices,test=%2C${test}`,
+  OTEL_METRIC_EXPORT_INTERVAL: "200",
+});
+const resource = () => ({ "service.name": "voices", test: `,${test}` });
+
+const sending = (url: string, protocol = "http/protobuf") => ({
+  OTEL_COLLECTOR_PROTOCOL: protocol,
+  OTEL_COLLECTOR_ENDPOINT: url,
+});
+
+let receiver: OtlpReceiver;
+beforeAll(async () => {
+  receiver = await startOtlpReceiver();
+});
+afterAll(() => receiver.close());
+beforeEach(() => {
+  test++;
+  receiver.posts.length = 0;
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+/** Those with exactly the attributes of this test's environment. */
+const received = () => receiver.metrics().filter((metric) => isDeepStrictEqual(metric.resource, resource()));
+const names = () => [...new Set(received().map(({ name }) => name))].sort();
+
+/** As it was told last. */
+function latest(name: string): ReceivedMetric | undefined {
+  return received().findLast((metric) => metric.name === name);
+}
+
+const streams = () => latest("svc.engine.concurrent_pipeline")?.points[0]?.value;
+const invocations = () => latest("svc.engine.invocation_request")?.points[0]?.value;
+
+/** One stream, counted by hand. */
+function speak(telemetry: Telemetry): void {
+  telemetry.invoked();
+  telemetry.began();
+  telemetry.firstAudio(120);
+  telemetry.generated(2.5);
+  telemetry.ended();
+}
+
+describe("the real collector", () => {
+  let collector: CollectorPod;
+  beforeAll(async () => {
+    collector = await startCollector(receiver.url);
+  });
+  afterAll(() => collector[Symbol.asyncDispose]());
+
+  it("has all five of arcana's container by grpc, with the environment's attributes and no others", async () => {
+    using gpu = standInNvidiaSmi(["37"]);
+    const files = await makeTierFiles();
+    writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
+    const arcana = await startTierProcess("arcana", files, {
+      SVC_TTS_ARCANA_GENERATOR: "flite",
+      PATH: gpu.folder,
+      OTEL_COLLECTOR_ENDPOINT: `http://127.0.0.1:${collector.ports.grpc}`,
+      ...environment(),
+    });
+    onTestFinished(async () => {
+      await arcana.kill("SIGKILL");
+      files.remove();
+    });
+    const { samples, rate } = await hear(arcana.url, hello);
+    expect((await invoke(arcana.url, { ...hello, speaker: "nobody" })).status).toBe(400);
+    await eventually("a reading of the GPU", () => names().includes(gpuLoad));
+    await arcana.kill("SIGTERM");
+    await eventually("the last flush", () => invocations() === 2 && streams() === 0);
+    expectAllFive(samples.length / rate);
+    held.exercised("6.3", "6.4");
+  });
+
+  it.each(["http/protobuf", "http/json"])(
+    "has all five by %s, a stream while it is spoken among them",
+    async (protocol) => {
+      using gpu = standInNvidiaSmi(["37"]);
+      vi.stubEnv("PATH", gpu.folder);
+      const arcana = await modelTier({
+        tier: "arcana",
+        generator: "flite",
+        telemetry: readTelemetry({
+          ...sending(`http://127.0.0.1:${collector.ports.http}`, protocol),
+          ...environment(),
+        }),
+      });
+      const caller = new AbortController();
+      await invoke(arcana.url, { ...hello, text: `${hello.text} `.repeat(1_000) }, caller.signal);
+      await eventually("a stream and the GPU", () => streams() === 1 && names().includes(gpuLoad));
+      caller.abort();
+      await arcana.stop();
+      await eventually("the last flush", () => streams() === 0);
+      expect(names()).toEqual([...ofStreams, gpuLoad].sort());
+    },
+  );
+
+  it.each([
+    ["there is no nvidia-smi", []],
+    ["nvidia-smi says [N/A]", ["[N/A]"]],
+  ])("has four where %s", async (_what, loads) => {
+    using gpu = standInNvidiaSmi(loads);
+    // the last flush may take its time: a slow machine needs more than its limit to connect
+    const clock = new FakeClock();
+    const endpoint = { OTEL_COLLECTOR_ENDPOINT: `127.0.0.1:${collector.ports.grpc}` };
+    const telemetry = await start(endpoint, gpu, clock);
+    speak(telemetry);
+    await eventually("a question to the GPU", () => gpu.runs().length === loads.length);
+    await telemetry.stop();
+    await eventually("the last flush", () => invocations() === 1);
+    expect(names()).toEqual(ofStreams);
+  });
+});
+
+/** Types, units and values of one stream and one request that was refused. */
+function expectAllFive(audioSeconds: number): void {
+  expect(names()).toEqual([...ofStreams, gpuLoad].sort());
+  const one = (more: object) => [{ attributes: {}, ...more }];
+  expect(latest("svc.engine.invocation_request")).toMatchObject({
+    kind: "sum",
+    isMonotonic: true,
+    unit: "{request}",
+    points: one({ value: 2 }),
+  });
+  expect(latest("svc.engine.concurrent_pipeline")).toMatchObject({
+    kind: "sum",
+    isMonotonic: false,
+    unit: "{pipeline}",
+    points: one({ value: 0 }),
+  });
+  expect(latest(gpuLoad)).toMatchObject({ kind: "gauge", unit: "%", points: one({ value: 37 }) });
+  const duration = latest("svc.engine.generated_audio_duration");
+  expect(duration).toMatchObject({ kind: "histogram", unit: "s", points: one({ count: 1 }) });
+  expect(duration?.points[0]?.sum).toBeCloseTo(audioSeconds, 3);
+  const latency = latest("svc.engine.initial_latency");
+  expect(latency).toMatchObject({ kind: "histogram", unit: "ms", points: one({ count: 1 }) });
+  const { sum = 0, bounds = [] } = latency?.points[0] ?? {};
+  expect(sum).toBeGreaterThan(1); // milliseconds
+  expect(sum).toBeLessThan(patienceMs);
+  expect(bounds.filter((bound) => bound >= 100 && bound <= 500)).toHaveLength(17);
+}
+
+const told: string[] = [];
+const log = {
+  info: (_facts: object, message: string) => told.push(message),
+  warn: (_facts: object, message: string) => told.push(message),
+};
+
+async function start(
+  settings: Record<string, string>,
+  gpu: NvidiaSmi,
+  clock: Clock = systemClock,
+): Promise<Telemetry> {
+  vi.stubEnv("PATH", gpu.folder);
+  told.length = 0;
+  return startTelemetry(readTelemetry({ ...environment(), ...settings }), log, clock);
+}
+
+describe("arcana's metrics", () => {
+  let noGpu: NvidiaSmi;
+  beforeAll(() => {
+    noGpu = standInNvidiaSmi([]);
+  });
+  afterAll(() => noGpu[Symbol.dispose]());
+
+  it.each([
+    ["http/json", "application/json"],
+    ["http/protobuf", "application/x-protobuf"],
+  ])("go out by %s as %s, to a path of their own", async (protocol, type) => {
+    const telemetry = await start(sending(receiver.url, protocol), noGpu, new FakeClock());
+    await telemetry.stop();
+    expect(receiver.posts).toMatchObject([{ path: "/v1/metrics", type }]);
+  });
+
+  const complaints = () => told.filter((line) => line.includes("cannot be sent"));
+
+  it("leave no more than one send under way while the collector is silent, and one line in the log", async () => {
+    await using silent = await startSilentCollector();
+    const telemetry = await start(sending(silent.url), noGpu);
+    await eventually("several sends", () => silent.tries() > 3 && complaints().length > 0);
+    expect(silent.open()).toBeLessThan(3);
+    expect(complaints()).toHaveLength(1);
+    await telemetry.stop();
+  });
+
+  it("are no more than one line in the log by gRPC while there is no collector", async () => {
+    await using absent = await startSilentCollector({ hangsUp: true });
+    const telemetry = await start({ OTEL_COLLECTOR_ENDPOINT: absent.url }, noGpu);
+    await eventually("the complaint", () => complaints().length > 0);
+    const before = absent.tries();
+    await eventually("more tries", () => absent.tries() > before);
+    await telemetry.stop();
+    expect(complaints()).toHaveLength(1);
+  });
+
+  it("hold no stop back for longer than their last flush", async () => {
+    await using silent = await startSilentCollector();
+    const clock = new FakeClock();
+    const settings = { ...sending(silent.url), OTEL_METRIC_EXPORT_INTERVAL: "3600000" };
+    const telemetry = await start(settings, noGpu, clock);
+    const stopped = telemetry.stop();
+    await eventually("the last flush", () => silent.tries() === 1);
+    await clock.advance(lastFlushMs);
+    await stopped;
+    expect(silent.open(), "the flush itself still waits").toBe(1);
+  });
+
+  it("lose no count while the collector is away", async () => {
+    receiver.status = 400;
+    const telemetry = await start(sending(receiver.url, "http/json"), noGpu);
+    speak(telemetry);
+    await eventually("the complaint", () => complaints().length > 0);
+    receiver.status = 200;
+    await eventually("good news", () => told.includes("metrics are sent again"));
+    await telemetry.stop();
+    expect(invocations()).toBe(1);
+    expect(latest("svc.engine.initial_latency")?.points[0]).toMatchObject({ count: 1, sum: 120 });
+  });
+});
+
+/** Takes OTLP in every way and passes it on as JSON, as it came. */
+async function startCollector(to: string): Promise<CollectorPod> {
+  const protocols = { grpc: { endpoint: "127.0.0.1:4317" }, http: { endpoint: "127.0.0.1:4318" } };
+  const sending_queue = { num_consumers: 1 }; // in the order of their arrival
+  const config = {
+    extensions: { health_check: { endpoint: ":13133" } },
+    receivers: { otlp: { protocols } },
+    exporters: { otlp_http: { endpoint: to, encoding: "json", compression: "none", sending_queue } },
+    service: {
+      extensions: ["health_check"],
+      telemetry: { metrics: { level: "none" } },
+      pipelines: { metrics: { receivers: ["otlp"], exporters: ["otlp_http"] } },
+    },
+  };
+  const container = {
+    name: "collector",
+    args: ["--config=env:COLLECTOR_CONFIG"],
+    env: [{ name: "COLLECTOR_CONFIG", value: stringify(config) }],
+  };
+  const pod = await CollectorPod.prepare(container, {});
+  await pod.start();
+  return pod;
+}

@@ -1,0 +1,212 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { voices } from "../../../../config/contract/voices.ts";
+import { systemClock } from "../../../../lib/clock.ts";
+import { lastFlushMs } from "../../../../server/telemetry/otlp.ts";
+import { startTracing } from "../../../../server/tracing/start.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import { modelTier } from "../../../support/server/model-tier.ts";
+import {
+  type OtlpReceiver,
+  type ReceivedSpan,
+  startOtlpReceiver,
+  startSilentCollector,
+  tracingTo,
+} from "../../../support/server/otlp.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
+
+const traceId = "0af7651916cd43dd8448eb211c80319c";
+const callerSpan = "b7ad6b7169203331";
+const traceparent = `00-${traceId}-${callerSpan}-01`;
+/** So many wait for no timer: a whole batch, by the OpenTelemetry specification's default. */
+const batchSpans = 512;
+const text = "A quick look. Then a lengthy sentence follows it.";
+
+let receiver: OtlpReceiver;
+beforeEach(async () => {
+  receiver = await startOtlpReceiver();
+});
+afterEach(() => receiver.close());
+
+function named(name: string): ReceivedSpan {
+  const found = receiver.spans().find((span) => span.name === name);
+  if (!found) throw new Error(`no span ${name} among ${receiver.spans().map((span) => span.name)}`);
+  return found;
+}
+
+describe("a request through both tiers", () => {
+  it("is one trace, from the caller's own span to the engine", async () => {
+    const model = await modelTier({
+      tokens: { kind: "fixed", tokens: ["internal-token"] },
+      tracing: tracingTo(receiver.url, "model"),
+    });
+    const api = await startTestApi(model.url, { voices, tracing: tracingTo(receiver.url, "api") });
+    const answer = await api.post(
+      { speaker: "alan", modelId: "mist", text },
+      { accept: "audio/wav", traceparent, tracestate: "vendor=1", "x-request-id": "the-id" },
+    );
+    expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(10_000);
+    await api.stop();
+    await model.stop();
+
+    const spans = receiver.spans();
+    expect(new Set(spans.map((span) => span.traceId))).toEqual(new Set([traceId]));
+    const request = named("POST /v1/svc-tts");
+    const call = spans.find(({ name, kind }) => name === "POST /invocations" && kind === 3);
+    const invocation = spans.find(({ name, kind }) => name === "POST /invocations" && kind === 2);
+    const synthesis = named("synthesis");
+    expect(request).toMatchObject({ service: "api", kind: 2, parentSpanId: callerSpan });
+    expect(call).toMatchObject({ service: "api", parentSpanId: request.spanId });
+    expect(invocation).toMatchObject({ service: "model", parentSpanId: call?.spanId });
+    expect(synthesis).toMatchObject({ service: "model", parentSpanId: invocation?.spanId });
+    expect(named("encode")).toMatchObject({ service: "api", parentSpanId: request.spanId });
+    const admissions = spans.filter(({ name }) => name === "admission").map((span) => span.parentSpanId);
+    expect(admissions.sort()).toEqual([request.spanId, invocation?.spanId].sort());
+    const engines = spans.filter(({ name }) => name === "engine");
+    expect(engines.length).toBeGreaterThan(1);
+    for (const { parentSpanId, attributes } of engines) {
+      expect(parentSpanId).toBe(synthesis.spanId);
+      expect(attributes).toMatchObject({ "svc.engine": "flite" });
+    }
+    for (const span of spans) {
+      const parent = spans.find(({ spanId }) => spanId === span.parentSpanId);
+      if (parent) expect(span.startMs).toBeGreaterThanOrEqual(parent.startMs - 1);
+      expect(span.endMs).toBeGreaterThanOrEqual(span.startMs);
+      expect(span.status.code ?? 0).toBe(0);
+    }
+    expect(request.attributes).toMatchObject({
+      "http.response.status_code": 200,
+      "svc.request_id": "the-id",
+      "svc.model": "mist",
+      "svc.voice": "alan",
+      "svc.format": "wav",
+    });
+    expect(named("encode").attributes["svc.audio_seconds"]).toBeCloseTo(
+      Number(synthesis.attributes["svc.audio_seconds"]),
+      1,
+    );
+    const told = JSON.stringify(spans);
+    for (const secret of ["quick look", "lengthy", api.key]) expect(told).not.toContain(secret);
+  });
+});
+
+describe("traces", () => {
+  let model: ScriptedModel;
+  let api: TestApi;
+  const body = { speaker: "abbie", text: "Hello." };
+  beforeAll(async () => {
+    model = await startScriptedModel(speakTone(0.2));
+  });
+  afterAll(() => model.close());
+  const start = async (more: Parameters<typeof tracingTo>[2] = {}) => {
+    api = await startTestApi(model.url, { tracing: tracingTo(receiver.url, "api", more) });
+  };
+  const speak = async (headers: Record<string, string> = {}) => {
+    await (await api.post(body, { accept: "audio/pcm", ...headers })).arrayBuffer();
+    return model.calls.at(-1)?.headers;
+  };
+
+  it("are off unless asked for: no header goes on, nothing is sent", async () => {
+    api = await startTestApi(model.url);
+    expect(await speak({ traceparent })).not.toHaveProperty("traceparent");
+    await api.stop();
+    expect(receiver.posts).toEqual([]);
+  });
+
+  it("begin anew where the caller's header is wrong", async () => {
+    await start();
+    for (const wrong of ["", "00-0-0-01", `00-${"0".repeat(32)}-${callerSpan}-01`, "x".repeat(5000)]) {
+      const passed = String((await speak({ traceparent: wrong }))?.traceparent);
+      expect(passed).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+      expect(passed).not.toContain("0".repeat(32));
+    }
+    await api.stop();
+    const roots = receiver.spans().filter(({ name }) => name === "POST /v1/svc-tts");
+    expect(new Set(roots.map((span) => span.traceId)).size).toBe(4);
+    for (const { parentSpanId } of roots) expect(parentSpanId).toBe("");
+  });
+
+  it("are not sampled where the caller says so, who is told on", async () => {
+    await start();
+    const passed = String((await speak({ traceparent: `00-${traceId}-${callerSpan}-00` }))?.traceparent);
+    expect(passed).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-00$`));
+    await api.stop();
+    expect(receiver.spans()).toEqual([]);
+  });
+
+  it("say the code of a failure, and call it an error where it is ours", async () => {
+    await start();
+    await api.post({ ...body, speaker: "nobody" });
+    model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
+    await api.post(body);
+    model.script = speakTone(0.2);
+    await api.stop();
+    const [wrong, full] = receiver.spans().filter(({ name }) => name === "POST /v1/svc-tts");
+    expect(wrong).toMatchObject({ attributes: { "error.type": "invalid_request" } });
+    expect(wrong?.status.code ?? 0).toBe(0);
+    expect(full).toMatchObject({
+      attributes: { "error.type": "saturated", "http.response.status_code": 503 },
+      status: { code: 2, message: "saturated" },
+    });
+    const asked = receiver.spans().filter(({ name }) => name === "POST /invocations");
+    expect(asked.map(({ attributes }) => attributes["error.type"])).toEqual(["saturated"]);
+    expect(JSON.stringify(receiver.spans())).not.toContain("nobody");
+  });
+
+  it("go out as protobuf, to a path of their own", async () => {
+    await start({ protocol: "http/protobuf" });
+    await speak({ traceparent });
+    await api.stop();
+    const [post] = receiver.posts;
+    expect(post).toMatchObject({ path: "/v1/traces", type: "application/x-protobuf" });
+    expect(post?.body.includes("POST /v1/svc-tts")).toBe(true);
+    expect(post?.body.includes(Buffer.from(traceId, "hex"))).toBe(true);
+  });
+
+  it("cost only themselves while the collector is away: speech goes on, the log tells once, and once when it is back", async () => {
+    const told: string[] = [];
+    const log = {
+      info: (_facts: object, message: string) => told.push(message),
+      warn: (_facts: object, message: string) => told.push(message),
+    };
+    const tracing = await startTracing(tracingTo(receiver.url, "api"), log, systemClock);
+    receiver.status = 400;
+    for (let round = 0; round < 2; round++) {
+      for (let span = 0; span < batchSpans; span++) tracing.begin("lost", {}).end();
+      await eventually("a batch is refused", () => receiver.refused > round);
+    }
+    receiver.status = 200;
+    tracing.begin("kept", {}).end();
+    await tracing.stop();
+    expect(told).toEqual([
+      "traces are on",
+      "traces cannot be sent; they are dropped until the collector answers",
+      "traces are sent again",
+    ]);
+    expect(receiver.spans().map(({ name }) => name)).toEqual(["kept"]);
+  });
+
+  it("hold no stop back for longer than their last flush", async () => {
+    await using silent = await startSilentCollector();
+    const clock = new FakeClock();
+    api = await startTestApi(model.url, { tracing: tracingTo(silent.url, "api") }, { clock });
+    await speak();
+    const stopped = api.stop();
+    await eventually("the last flush", () => silent.tries() === 1);
+    await clock.advance(lastFlushMs);
+    await stopped;
+    expect([silent.tries(), silent.open()], "the flush itself still waits").toEqual([1, 1]);
+  });
+
+  it("are seen beside the metrics: the first audio's observation names its trace", async () => {
+    await start();
+    await speak({ traceparent });
+    await eventually("the exemplar", async () => {
+      const accept = "application/openmetrics-text;version=1.0.0";
+      const answer = await fetch(`${api.url}/metrics`, { headers: { accept } });
+      return (await answer.text()).includes(`# {trace_id="${traceId}"}`);
+    });
+    await api.stop();
+  });
+});

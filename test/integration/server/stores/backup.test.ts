@@ -1,0 +1,123 @@
+import { execFile } from "node:child_process";
+import { copyFileSync, existsSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { backupCommand } from "../../../../server/cli/backup.ts";
+import { type Database, openDatabase } from "../../../../server/store/database/database.ts";
+import { createKey } from "../../../../server/store/keys/key.ts";
+import { createKeyTable, openKeyTableBook } from "../../../../server/store/keys/key-table.ts";
+import { createLexiconTable } from "../../../../server/store/lexicon.ts";
+import { createOovStore } from "../../../../server/store/oov-store.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { runInProcess } from "../../../support/server/command-line.ts";
+import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
+
+const run = promisify(execFile);
+const main = fileURLToPath(new URL("../../../../server/main.ts", import.meta.url));
+const now = () => Date.now();
+
+const folder = folderOfTests("backup");
+let postgres: TestPostgres;
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+});
+afterAll(() => postgres.stop());
+
+/** A process of its own beside those that write. */
+function backUpByProcess(database: string, to: string) {
+  return run(process.execPath, [main, "backup", "--database", database, "--to", to]);
+}
+
+/** @returns what it said of a mistake. */
+async function refusal(database: string, to: string): Promise<string> {
+  const { code, err } = await runInProcess([backupCommand], ["backup", "--database", database, "--to", to]);
+  expect(code).toBe(2);
+  return err;
+}
+
+/** A key and a word. */
+async function fill(database: Database): Promise<void> {
+  await openKeyTableBook(database, now).create(createKey(), { name: "app", scopes: ["tts:write"] });
+  const word = { team: "blue", language: "eng", word: "zorblax", phonemes: "z" };
+  await createLexiconTable(database, now).save("ada", word);
+}
+
+async function spoil(database: Database): Promise<void> {
+  await openKeyTableBook(database, now).revoke("app");
+  await createLexiconTable(database, now).remove("ada", { team: "blue", language: "eng", word: "zorblax" });
+}
+
+async function holdings(database: Database): Promise<{ keys: number; words: string[] }> {
+  const keys = await createKeyTable(database, now).load();
+  const words = await createLexiconTable(database, now).list("blue");
+  return { keys: keys.length, words: words.map(({ word }) => word) };
+}
+
+const whole = { keys: 1, words: ["zorblax"] };
+
+describe("a backup", () => {
+  it("of SQLite is made while it is written, and is all there when it is put back", async () => {
+    const place = join(folder, "svc-tts.db");
+    const copy = join(folder, "copy.db");
+    const database = openDatabase(place);
+    await fill(database);
+    const seen = { count: 1, firstSeen: now(), lastSeen: now() };
+    const store = createOovStore(database);
+    let written = 0;
+    let isOver = false;
+    const writing = (async () => {
+      for (; !isOver; written++) {
+        await store.add([{ keyId: "k", team: "blue", language: "eng", word: `w${written}`, ...seen }]);
+      }
+    })();
+    await backUpByProcess(place, copy);
+    const before = written;
+    isOver = true;
+    await writing;
+    expect(before).toBeGreaterThan(0);
+    expect(statSync(copy).mode & 0o777).toBe(0o600);
+    expect(existsSync(`${copy}.part`)).toBe(false);
+    await spoil(database);
+    expect(await holdings(database)).toEqual({ keys: 0, words: [] });
+    await database.close();
+    for (const left of ["-wal", "-shm"]) rmSync(`${place}${left}`, { force: true });
+    copyFileSync(copy, place);
+    const restored = openDatabase(place);
+    expect(await holdings(restored)).toEqual(whole);
+    const kept = await createOovStore(restored).list({ keyId: "k", team: "blue" }, { limit: 100_000 });
+    expect(kept.length).toBeLessThanOrEqual(before + 1);
+    await restored.close();
+  });
+
+  it("of SQLite is not made over another file, of nothing, or of what is no database of ours", async () => {
+    const place = join(folder, "there.db");
+    const database = openDatabase(place);
+    await fill(database);
+    await database.close();
+    writeFileSync(join(folder, "taken"), "something else");
+    expect(await refusal(place, join(folder, "taken"))).toContain("is there already");
+    expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("is not there");
+    expect(await refusal(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
+    expect(await refusal("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
+      "postgres://db/tts is PostgreSQL: copy it by pg_dump",
+    );
+    expect(existsSync(join(folder, "new"))).toBe(false);
+  });
+
+  it("of PostgreSQL is put back under a server that goes on", async () => {
+    const place = await postgres.newDatabase();
+    const dump = join(folder, "tts.dump");
+    const database = openDatabase(place);
+    await fill(database);
+    await run(join(postgres.programs, "pg_dump"), ["--format", "custom", "--file", dump, place]);
+    await spoil(database);
+    expect(await holdings(database)).toEqual({ keys: 0, words: [] });
+    const words = ["--clean", "--if-exists", "--single-transaction", "--dbname", place, dump];
+    await run(join(postgres.programs, "pg_restore"), words);
+    expect(await holdings(database)).toEqual(whole);
+    await database.close();
+  });
+});

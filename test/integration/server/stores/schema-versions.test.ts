@@ -1,0 +1,116 @@
+import { join } from "node:path";
+import { type Kysely, sql } from "kysely";
+import type { Migration } from "kysely/migration";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { migrations, oldestReader } from "../../../../server/store/backend/schema.ts";
+import { type Database, openDatabase } from "../../../../server/store/database/database.ts";
+import type { Schema } from "../../../../server/store/database/migrate.ts";
+import { createKey, type KeyFacts } from "../../../../server/store/keys/key.ts";
+import { openKeyTableBook } from "../../../../server/store/keys/key-table.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
+
+const folder = folderOfTests("schema");
+let postgres: TestPostgres;
+let files = 0;
+const open: Database[] = [];
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+});
+afterEach(async () => {
+  for (const database of open.splice(0)) await database.close();
+});
+afterAll(() => postgres.stop());
+
+function opened(place: string, schema?: Schema): Database {
+  const database = openDatabase(place, schema && { schema });
+  open.push(database);
+  return database;
+}
+
+const now = Date.UTC(2030, 0, 1);
+const facts = (name: string): KeyFacts => ({ name, scopes: ["tts:write"], limits: {}, team: "blue" });
+const create = (database: Database, name: string) =>
+  openKeyTableBook(database, () => now).create(createKey(), facts(name));
+const names = async (database: Database) =>
+  (await openKeyTableBook(database, () => now).list()).map(({ name }) => name);
+
+/** The next release as it should be: it only adds. */
+const added: Migration = {
+  up: async (db: Kysely<never>) => {
+    await db.schema.alterTable("api_keys").addColumn("note", "text").execute();
+    await db.schema
+      .alterTable("key_secrets")
+      .addColumn("uses", "integer", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await db.schema.createTable("notes").addColumn("id", "text").execute();
+  },
+};
+const next: Schema = { migrations: { ...migrations, "998-notes": added }, oldestReader };
+/** The release after it, which removes what only older releases use. */
+const removed: Migration = {
+  up: async (db: Kysely<never>) => {
+    await db.schema.alterTable("api_keys").dropColumn("requests_per_minute").execute();
+  },
+};
+const afterNext: Schema = {
+  migrations: { ...next.migrations, "999-limits": removed },
+  oldestReader: "998-notes",
+};
+
+const executed = (database: Database) =>
+  database.run(async (db) => {
+    const { rows } = await sql<{ name: string }>`select name from kysely_migration order by name`.execute(db);
+    return rows.map(({ name }) => name);
+  });
+
+describe.each([
+  ["SQLite", async () => join(folder, `${files++}.db`)],
+  ["PostgreSQL", () => postgres.newDatabase()],
+])("a database in %s", (_, newPlace) => {
+  it("that a newer release has extended serves this release beside the newer one", async () => {
+    const place = await newPlace();
+    await create(opened(place), "before");
+    const newer = opened(place, next);
+    await create(newer, "during");
+    const older = opened(place);
+    await create(older, "after the rollback");
+    expect(await names(older)).toEqual(["after the rollback", "before", "during"]);
+    expect(await names(newer)).toEqual(["after the rollback", "before", "during"]);
+    expect(await executed(older)).toEqual(Object.keys(next.migrations));
+    expect(await executed(opened(place, next))).toEqual(Object.keys(next.migrations));
+  });
+
+  it("that a newer release has reserved for itself is refused with a sentence and not changed", async () => {
+    const place = await newPlace();
+    await create(opened(place), "before");
+    const newest = opened(place, afterNext);
+    expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));
+    const older = opened(place);
+    const latest = Object.keys(migrations).at(-1);
+    await expect(create(older, "refused")).rejects.toThrow(
+      `was migrated by a newer release (999-limits), and releases before migration 998-notes cannot work on it; this one ends at ${latest}. Start a newer release`,
+    );
+    await expect(names(older)).rejects.toThrow("Start a newer release");
+    expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));
+    const { rows } = await newest.run((db) => sql`select name from api_keys`.execute(db));
+    expect(rows).toEqual([{ name: "before" }]);
+    // the release between them still works, and does not lower the bar
+    expect(await executed(opened(place, next))).toEqual(Object.keys(afterNext.migrations));
+    await expect(names(opened(place))).rejects.toThrow("Start a newer release");
+  });
+
+  it("of another line of releases is refused with what it has and what it lacks", async () => {
+    const place = await newPlace();
+    const { "010-schema-readers": _own, ...before } = migrations;
+    const other = {
+      migrations: { ...before, "010-others": added, "011-schema-readers": _own },
+      oldestReader,
+    } as Schema;
+    expect(await executed(opened(place, other))).toContain("010-others");
+    await expect(names(opened(place))).rejects.toThrow(
+      "has migrations that this release does not know (010-others, 011-schema-readers) and lacks others that it needs (010-schema-readers)",
+    );
+  });
+});

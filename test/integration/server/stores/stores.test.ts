@@ -1,0 +1,596 @@
+import { statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Kysely, sql } from "kysely";
+import { Migrator } from "kysely/migration";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { type Accounts, createAccounts } from "../../../../server/store/accounts/accounts.ts";
+import { createSessions, sessionId } from "../../../../server/store/accounts/sessions.ts";
+import { listAudit, writeAudit } from "../../../../server/store/audit.ts";
+import { limitAudit } from "../../../../server/store/audit-retention.ts";
+import { migrations, type Tables } from "../../../../server/store/backend/schema.ts";
+import { type Database, isPostgresUrl, openDatabase } from "../../../../server/store/database/database.ts";
+import { createKey, digestKey, type KeyFacts } from "../../../../server/store/keys/key.ts";
+import type { Maker } from "../../../../server/store/keys/key-creators.ts";
+import { openKeyFileBook } from "../../../../server/store/keys/key-file.ts";
+import type { KeyBook } from "../../../../server/store/keys/key-manager.ts";
+import { KeyIndex } from "../../../../server/store/keys/key-store.ts";
+import { createKeyTable, openKeyTableBook } from "../../../../server/store/keys/key-table.ts";
+import { createLexiconTable, LexiconError } from "../../../../server/store/lexicon.ts";
+import { createOovStore, type MetWord } from "../../../../server/store/oov-store.ts";
+import { postgresBackend } from "../../../../server/store/postgres/backend.ts";
+import { sqliteBackend } from "../../../../server/store/sqlite/backend.ts";
+import { createSentenceSetting } from "../../../../server/store/team-settings.ts";
+import { listUsage, recordUsage } from "../../../../server/store/usage.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeClock, settle } from "../../../support/fake-clock.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
+
+const folder = folderOfTests("stores");
+let postgres: TestPostgres;
+let files = 0;
+const open: Database[] = [];
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+});
+afterEach(async () => {
+  for (const database of open.splice(0)) await database.close();
+});
+afterAll(() => postgres.stop());
+
+function opened(place: string): Database {
+  const database = openDatabase(place);
+  open.push(database);
+  return database;
+}
+
+const now = Date.UTC(2030, 0, 1);
+const hour = 3_600_000;
+/** Of what looks at it more than once. */
+let clock = now;
+const facts: KeyFacts = { name: "app", scopes: ["tts:write"], limits: { streams: 3 }, team: "blue" };
+
+const kinds: readonly [string, () => Promise<string>][] = [
+  ["SQLite", async () => join(folder, `${files++}.db`)],
+  ["PostgreSQL", () => postgres.newDatabase()],
+];
+
+const books: readonly [string, () => Promise<KeyBook>][] = [
+  ...kinds.map(([kind, newPlace]): [string, () => Promise<KeyBook>] => [
+    `of ${kind}`,
+    async () => openKeyTableBook(opened(await newPlace()), () => now),
+  ]),
+  [
+    "of a file",
+    async () => {
+      let text = "";
+      const write = (next: string) => {
+        text = next;
+      };
+      return openKeyFileBook({ read: () => text, write, now: () => now });
+    },
+  ],
+];
+
+describe.each(books)("a key book %s", (_, openBook) => {
+  it("makes, lists, rotates and revokes keys", async () => {
+    const book = await openBook();
+    const [first, second] = [createKey(), createKey()];
+    await book.create(first, facts);
+    await book.create(createKey(), { name: "other", scopes: ["admin", "oov:read"], expiresAt: now + hour });
+    await expect(book.create(createKey(), facts)).rejects.toThrow("there is a key named app already");
+    await book.rotate("app", second, { endOfOthers: now + 2 * hour });
+    await book.rotate("other", createKey(), { endOfOthers: now + 2 * hour, expiresAt: now + 9 * hour });
+    const digest = (key: string) => digestKey(key).toString("hex").slice(0, 8);
+    expect(await book.list()).toMatchObject([
+      {
+        ...facts,
+        secrets: [{ digest: digest(first), expiresAt: now + 2 * hour }, { digest: digest(second) }],
+      },
+      { name: "other", secrets: [{ expiresAt: now + hour }, { expiresAt: now + 9 * hour }] },
+    ]);
+    await book.revoke("app");
+    expect((await book.list()).map(({ name }) => name)).toEqual(["other"]);
+    await expect(book.revoke("app")).rejects.toThrow("no key named app");
+    await expect(book.rotate("app", createKey(), { endOfOthers: 0 })).rejects.toThrow("no key named app");
+    await book.create(createKey(), facts); // the name is free again
+  });
+
+  it("rotates a key with the end that it has, and none that has ended", async () => {
+    const book = await openBook();
+    await book.create(createKey(), { ...facts, expiresAt: now + 9 * hour });
+    for (const overlap of [hour, 2 * hour]) {
+      await book.rotate("app", createKey(), { endOfOthers: now + overlap });
+    }
+    await book.create(createKey(), { ...facts, name: "endless" });
+    await book.rotate("endless", createKey(), { endOfOthers: now + hour });
+    await book.rotate("endless", createKey(), { endOfOthers: now + hour });
+    const ends = (await book.list()).map(({ secrets }) => secrets.map(({ expiresAt }) => expiresAt));
+    expect(ends).toEqual([
+      [now + hour, now + 2 * hour, now + 9 * hour],
+      [now + hour, now + hour, undefined],
+    ]);
+    await book.create(createKey(), { ...facts, name: "ended", expiresAt: now });
+    const revived = book.rotate("ended", createKey(), { endOfOthers: now, expiresAt: now + hour });
+    await expect(revived).rejects.toThrow("no key named ended");
+  });
+});
+
+describe.each(kinds)("%s", (_, newPlace) => {
+  describe("the table of keys", () => {
+    it("has what is good now, by the same id through a rotation, and never the key itself", async () => {
+      const place = await newPlace();
+      const database = opened(place);
+      const book = openKeyTableBook(database, () => now);
+      const table = createKeyTable(database, () => now);
+      const [old, fresh, expired] = [createKey(), createKey(), createKey()];
+      const before = await table.revision();
+      await book.create(old, facts);
+      await book.rotate("app", fresh, { endOfOthers: now + hour });
+      await book.create(expired, { ...facts, name: "expired", expiresAt: now });
+      expect(await table.revision()).toBe(before + 3);
+      const index = new KeyIndex(await table.load());
+      expect(index.find(digestKey(old))).toMatchObject({ ...facts, expiresAt: now + hour });
+      expect(index.find(digestKey(fresh))?.id).toBe(index.find(digestKey(old))?.id);
+      expect(index.find(digestKey(expired))).toBeUndefined();
+      await table.used(new Map([[digestKey(fresh).toString("hex"), now]]));
+      expect((await book.list())[0]?.secrets.map(({ lastUsedAt }) => lastUsedAt)).toEqual([undefined, now]);
+      expect(await table.revision()).toBe(before + 3); // a use is no change
+      await book.revoke("app");
+      expect(await table.load()).toEqual([]);
+      const rows = await database.run((db) => db.selectFrom("key_secrets").selectAll().execute());
+      expect(rows).toHaveLength(3);
+      expect(JSON.stringify(rows)).not.toContain(fresh.slice(4));
+      if (!place.startsWith("postgres:")) expect(statSync(place).mode & 0o777).toBe(0o600);
+    });
+
+    it("is shared by processes: each sees the other's changes, and both may start at once", async () => {
+      const place = await newPlace();
+      const tables = [opened(place), opened(place), opened(place)].map((database) => ({
+        table: createKeyTable(database, () => now),
+        book: openKeyTableBook(database, () => now),
+      }));
+      await Promise.all(tables.map(({ table }) => table.revision()));
+      await Promise.all(
+        tables.map(({ book }, i) => book.create(createKey(), { name: `key ${i}`, scopes: ["admin"] })),
+      );
+      for (const { table } of tables) expect(await table.load()).toHaveLength(3);
+    });
+  });
+
+  describe("out-of-vocabulary words", () => {
+    const met = (word: string, more: Partial<MetWord> = {}): MetWord => ({
+      keyId: "k1",
+      team: undefined,
+      language: "eng",
+      word,
+      count: 1,
+      firstSeen: now,
+      lastSeen: now,
+      ...more,
+    });
+
+    it("are counted by word, and seen by their key or team alone", async () => {
+      const store = createOovStore(opened(await newPlace()));
+      await store.add([met("zorblax"), met("quuxly", { count: 2, language: "nld" })]);
+      await store.add([met("zorblax", { count: 3, firstSeen: now + 1, lastSeen: now + 2 })]);
+      await store.add([
+        met("teamword", { keyId: "k2", team: "blue" }),
+        met("teamword", { keyId: "k3", team: "blue" }),
+      ]);
+      expect(await store.list({ keyId: "k1", team: undefined }, { limit: 10 })).toEqual([
+        { word: "zorblax", language: "eng", count: 4, firstSeen: now, lastSeen: now + 2 },
+        { word: "quuxly", language: "nld", count: 2, firstSeen: now, lastSeen: now },
+      ]);
+      expect(await store.list({ keyId: "k9", team: "blue" }, { limit: 10 })).toMatchObject([
+        { word: "teamword", count: 2 },
+      ]);
+      const dutch = await store.list({ keyId: "k1", team: undefined }, { limit: 10, language: "nld" });
+      expect(dutch.map(({ word }) => word)).toEqual(["quuxly"]);
+      expect(await store.list({ keyId: "k1", team: undefined }, { limit: 1 })).toHaveLength(1);
+    });
+
+    it("keep when they were met first and last, and the sentence met last, in whatever order they come", async () => {
+      const database = opened(await newPlace());
+      await createSentenceSetting(database, () => now).turn("ada", "blue", true);
+      const store = createOovStore(database);
+      const add = (at: number, sentence: string | undefined) =>
+        store.add([met("zorblax", { team: "blue", firstSeen: now + at, lastSeen: now + at + 1, sentence })]);
+      await add(10, "A newer zorblax.");
+      await add(0, "An older zorblax.");
+      await add(20, undefined);
+      await add(5, "Another zorblax.");
+      expect(await store.list({ keyId: "k1", team: "blue" }, { limit: 9 })).toEqual([
+        { word: "zorblax", language: "eng", count: 4, firstSeen: now, lastSeen: now + 21 },
+      ]);
+      const [word] = await createLexiconTable(database, () => now).review("blue", 9);
+      expect(word?.sentence).toBe("A newer zorblax.");
+    });
+
+    it("are bounded: those met longest ago give way", async () => {
+      const store = createOovStore(opened(await newPlace()));
+      const words = Array.from({ length: 10_003 }, (_, i) => met(`w${i}`, { lastSeen: now + i }));
+      await store.add(words);
+      const kept = await store.list({ keyId: "k1", team: undefined }, { limit: 20_000 });
+      expect(kept).toHaveLength(10_000);
+      expect(kept.at(-1)?.word).toBe("w3");
+    });
+  });
+});
+
+describe.each(kinds)("people in %s", (_, newPlace) => {
+  const people = async () => {
+    const database = opened(await newPlace());
+    return {
+      accounts: createAccounts(database, () => clock),
+      sessions: createSessions(database, () => clock),
+      changes: async () => (await listAudit(database, 100)).map(({ actor, action }) => `${actor}: ${action}`),
+    };
+  };
+  const bob = { name: "bob", role: "member", team: "blue" } as const;
+  beforeEach(() => {
+    clock = now;
+  });
+
+  it("have one first owner, however many ask at once", async () => {
+    const { accounts, changes } = await people();
+    const tries = ["ada", "eve", "mallory"].map((name) => accounts.setUp(name, "kept"));
+    const made = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
+    expect(made).toHaveLength(1);
+    expect(await accounts.list()).toHaveLength(1);
+    expect(await changes()).toHaveLength(1);
+  });
+
+  it("keep at least one owner who can sign in, also when two remove each other at once", async () => {
+    const { accounts } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
+    const tries = [accounts.remove("eve", ada.id), accounts.remove("ada", eve.id)];
+    const done = (await Promise.allSettled(tries)).filter(({ status }) => status === "fulfilled");
+    expect(done).toHaveLength(1);
+    expect(await accounts.list()).toHaveLength(1);
+  });
+
+  it("leave keys behind that are revoked with them on demand: those they made or rotated, and what those made", async () => {
+    const database = opened(await newPlace());
+    const accounts = createAccounts(database, () => now);
+    const books = (maker?: Maker) =>
+      openKeyTableBook(database, () => now, { actor: "x", ...(maker && { maker }) });
+    await accounts.setUp("ada", "kept");
+    const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
+    const [hers, others] = [books(`person:${eve.id}`), books("person:other")];
+    const scopes = ["tts:write"] as const;
+    await hers.create(createKey(), { name: "made", scopes });
+    await hers.create(createKey(), { name: "root", scopes: ["admin"] });
+    const root = (await hers.list()).find(({ name }) => name === "root");
+    await books(`key:${root?.id}`).create(createKey(), { name: "by root", scopes });
+    await others.create(createKey(), { name: "rotated", scopes });
+    await hers.rotate("rotated", createKey(), { endOfOthers: now });
+    await others.create(createKey(), { name: "not hers", scopes });
+    await hers.create(createKey(), { name: "ended", scopes, expiresAt: now });
+    await books().create(createKey(), { name: "of the command line", scopes });
+    await hers.create(createKey(), { name: "revoked", scopes });
+    await hers.revoke("revoked");
+    const made = (await accounts.madeKeys())(eve.id).map(({ name }) => name);
+    expect(made.toSorted()).toEqual(["by root", "made", "root", "rotated"]);
+    const before = await createKeyTable(database, () => now).revision();
+    await accounts.remove("ada", eve.id, true);
+    expect(await createKeyTable(database, () => now).revision()).toBe(before + 1);
+    expect((await books().list()).map(({ name }) => name)).toEqual(["not hers", "of the command line"]);
+    const revoked = (await listAudit(database, 100)).filter(({ actor }) => actor === "ada");
+    expect(revoked.filter(({ action }) => action === "key revoked")).toHaveLength(4);
+  });
+
+  it("use a link once and in time, a new one in place of the old", async () => {
+    const { accounts, changes } = await people();
+    await accounts.setUp("ada", "kept");
+    const first = await accounts.add("ada", bob);
+    const [{ id = "" } = {}] = (await accounts.list()).filter(({ name }) => name === "bob");
+    const second = await accounts.invite("ada", id);
+    expect(await accounts.invited(first)).toBeUndefined();
+    clock += 7 * 24 * hour;
+    expect(await accounts.invited(second)).toBeUndefined();
+    await expect(accounts.join(second, "kept")).rejects.toThrow("This link was used or has ended");
+    const third = await accounts.invite("ada", id);
+    expect(await accounts.join(third, "kept by bob")).toEqual({ id, ...bob });
+    await expect(accounts.join(third, "kept")).rejects.toThrow("This link was used or has ended");
+    expect(await accounts.find("bob")).toEqual({ person: { id, ...bob }, password: "kept by bob" });
+    await expect(accounts.add("ada", bob)).rejects.toThrow("There is somebody named bob already");
+    expect((await changes()).toSorted()).toEqual([
+      "ada: link made",
+      "ada: link made",
+      "ada: person added",
+      "ada: person added",
+      "bob: password chosen",
+    ]);
+  });
+
+  it("change the password that was verified alone, which ends sessions and links", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const secret = await sessions.begin(ada.id);
+    const link = await accounts.invite("ada", ada.id);
+    const late = accounts.changePassword(ada.id, "kept before", "stolen");
+    await expect(late).rejects.toThrow("Another password was chosen a moment ago");
+    expect(await accounts.find("ada")).toMatchObject({ password: "kept" });
+    expect([await sessions.find(secret), await accounts.invited(link)]).toEqual([ada, ada]);
+    await accounts.changePassword(ada.id, "kept", "next");
+    expect(await accounts.find("ada")).toMatchObject({ password: "next" });
+    expect([await sessions.find(secret), await accounts.invited(link)]).toEqual([undefined, undefined]);
+  });
+
+  it("have sessions that end after a day without use, a week, a sign-out and with the person", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const secret = await sessions.begin(ada.id);
+    expect(await sessions.find(secret)).toEqual(ada);
+    expect(await sessions.find(`${secret}x`)).toBeUndefined();
+    clock += 23 * hour;
+    expect(await sessions.find(secret)).toEqual(ada);
+    clock += 23 * hour;
+    expect(await sessions.find(secret)).toEqual(ada); // each use begins the day anew
+    clock += 24 * hour;
+    expect(await sessions.find(secret)).toBeUndefined();
+    const other = await sessions.begin(ada.id);
+    for (let i = 0; i < 8; i++) {
+      clock += 20 * hour;
+      await sessions.find(other);
+    }
+    expect(await sessions.find(other)).toEqual(ada);
+    clock += 9 * hour;
+    expect(await sessions.find(other)).toBeUndefined();
+    const last = await sessions.begin(ada.id);
+    await sessions.end(last);
+    expect(await sessions.find(last)).toBeUndefined();
+  });
+
+  it("have sessions that are listed, and ended one by one or all but one, by whom they are of alone", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");
+    const old = await sessions.begin(ada.id);
+    clock += 25 * hour;
+    const first = await sessions.begin(ada.id);
+    const second = await sessions.begin(ada.id);
+    const third = await sessions.begin(ada.id);
+    const eves = await sessions.begin(eve.id);
+    const ids = (await sessions.list(ada.id)).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual([first, second, third].map(sessionId).toSorted());
+    expect(ids).not.toContain(sessionId(old));
+    await sessions.endOne(eve.id, sessionId(first));
+    expect(await sessions.find(first)).toEqual(ada);
+    await sessions.endOne(ada.id, sessionId(first));
+    expect(await sessions.find(first)).toBeUndefined();
+    await sessions.endOthers(ada.id, third);
+    expect((await sessions.list(ada.id)).map(({ id }) => id)).toEqual([sessionId(third)]);
+    expect(await sessions.find(eves)).toEqual(eve);
+  });
+
+  it("have a hundred sessions listed at most, the newest, and all of them ended at once", async () => {
+    const { accounts, sessions } = await people();
+    const ada = await accounts.setUp("ada", "kept");
+    const oldest = await sessions.begin(ada.id);
+    clock += 60_000;
+    for (let i = 0; i < 99; i++) await sessions.begin(ada.id);
+    clock += 60_000;
+    const own = await sessions.begin(ada.id);
+    const ids = (await sessions.list(ada.id)).map(({ id }) => id);
+    expect([ids.length, ids[0], ids.includes(sessionId(oldest))]).toEqual([100, sessionId(own), false]);
+    await sessions.endOthers(ada.id, own);
+    expect([await sessions.find(oldest), await sessions.find(own)]).toEqual([undefined, ada]);
+  });
+
+  it("have what keys are used for counted by the day, and what cannot be written waits", async () => {
+    const database = opened(await newPlace());
+    const troubles: (string | undefined)[] = [];
+    const time = new FakeClock(Date.UTC(2030, 0, 1));
+    const recorder = recordUsage({
+      database,
+      clock: time,
+      writeMs: 24 * hour,
+      onTrouble: (error) => troubles.push(error?.message),
+    });
+    await database.run((db) => db.schema.alterTable("key_usage").renameTo("away").execute());
+    recorder.note("k1", { requests: 1, failed: 0, audioMs: 1500.4 });
+    recorder.note("k1", { requests: 1, failed: 1, audioMs: 0 });
+    await time.advance(24 * hour);
+    await eventually("it cannot be written", () => troubles.length > 0);
+    await database.run((db) => db.schema.alterTable("away").renameTo("key_usage").execute());
+    recorder.note("k1", { requests: 1, failed: 0, audioMs: 10 });
+    await recorder.close();
+    expect(await listUsage(database, "2030-01-01")).toEqual([
+      { keyId: "k1", day: "2030-01-01", requests: 2, failed: 1, audioMs: 1500 },
+      { keyId: "k1", day: "2030-01-02", requests: 1, failed: 0, audioMs: 10 },
+    ]);
+    expect(await listUsage(database, "2030-01-02")).toHaveLength(1);
+  });
+});
+
+describe.each(kinds)("a database in %s of before the first owner was written down", (_, newPlace) => {
+  /** The migrations of the release before it. */
+  const earlier = Object.fromEntries(Object.entries(migrations).filter(([name]) => name < "009-set-up"));
+
+  /** What it is after the migration, of people as they were before. */
+  async function isSetUpAfter(people: (accounts: Accounts, database: Database) => Promise<unknown>) {
+    const current = opened(await newPlace());
+    const accounts = createAccounts(current, () => now);
+    await people(accounts, current);
+    const place = await newPlace();
+    const { dialect } = isPostgresUrl(place) ? postgresBackend(place) : sqliteBackend(place);
+    const old = new Kysely<Tables>({ dialect });
+    await new Migrator({ db: old, provider: { getMigrations: async () => earlier } }).migrateToLatest();
+    for (const table of ["users", "audit"] as const) {
+      const rows = await current.run((db) => db.selectFrom(table).selectAll().execute());
+      await old.insertInto(table).values(rows).execute();
+    }
+    await old.destroy();
+    return createAccounts(opened(place), () => now).isSetUp();
+  }
+  const demote = (database: Database) =>
+    database.run((db) => db.updateTable("users").set({ role: "viewer" }).execute());
+
+  it("counts as set up where there is an owner, or was one", async () => {
+    const setUp = (accounts: Accounts) => accounts.setUp("ada", "kept");
+    const byGroup = (accounts: Accounts) => accounts.add("ada", { name: "ada", role: "owner" });
+    expect(await isSetUpAfter(setUp)).toBe(true);
+    for (const makeOwner of [setUp, byGroup]) {
+      const wasOne = isSetUpAfter((accounts, database) => makeOwner(accounts).then(() => demote(database)));
+      expect(await wasOne).toBe(true);
+    }
+    const bob = { name: "bob", role: "member", team: "owner" } as const;
+    expect(await isSetUpAfter((accounts) => accounts.add("bob", bob))).toBe(false);
+  });
+});
+
+describe.each(kinds)("sentences in %s", (_, newPlace) => {
+  it("are kept of teams that want them alone, and are forgotten when they do not any more", async () => {
+    const database = opened(await newPlace());
+    const store = createOovStore(database);
+    const setting = createSentenceSetting(database, () => now);
+    const table = createLexiconTable(database, () => now);
+    const add = (team: string | undefined, sentence: string | undefined) =>
+      store.add([
+        {
+          ...{ keyId: `of ${team}`, team, language: "eng", word: "zorblax", sentence },
+          ...{ count: 1, firstSeen: now, lastSeen: now },
+        },
+      ]);
+    const sentencesOf = async (team: string) => (await table.review(team, 9)).map((word) => word.sentence);
+    await setting.turn("ada", "blue", true);
+    await setting.turn("ada", "", true);
+    for (const team of ["blue", "red", undefined]) await add(team, "A zorblax.");
+    await add("blue", undefined);
+    expect(await sentencesOf("blue")).toEqual(["A zorblax."]);
+    expect(await sentencesOf("")).toEqual(["A zorblax."]);
+    expect(await sentencesOf("red")).toEqual([undefined]); // as one that waited while it was turned off
+    expect([...(await table.load()).withSentences].toSorted()).toEqual(["", "blue"]);
+    const revision = await table.revision();
+    // whichever comes first, nothing is left
+    await Promise.all([setting.turn("ada", "blue", false), add("blue", "Another zorblax.")]);
+    expect(await setting.isOn("blue")).toBe(false);
+    expect(await sentencesOf("blue")).toEqual([undefined]);
+    expect(await sentencesOf("")).toEqual(["A zorblax."]);
+    expect(await table.revision()).toBeGreaterThan(revision);
+  });
+});
+
+describe.each(kinds)("the record of changes in %s", (_, newPlace) => {
+  const day = 24 * hour;
+  const write = (database: Database, at: number, subject: string) =>
+    database.run((db) => writeAudit(db, { actor: "ada", action: "signed in", subject }, at));
+
+  it("is read page by page, also where many changes have one time", async () => {
+    const database = opened(await newPlace());
+    for (let i = 0; i < 7; i++) await write(database, now + Math.floor(i / 4), `${i}`);
+    const seen: string[] = [];
+    for (let page = await listAudit(database, 3); page.length > 0; ) {
+      seen.push(...page.map(({ subject }) => subject));
+      page = await listAudit(database, 3, page.at(-1));
+    }
+    expect(seen.slice(0, 3).toSorted()).toEqual(["4", "5", "6"]);
+    expect(seen.slice(3).toSorted()).toEqual(["0", "1", "2", "3"]);
+  });
+
+  it("forgets what is older than it keeps, at once and as time goes on", async () => {
+    const database = opened(await newPlace());
+    const fake = new FakeClock(now);
+    for (const age of [31, 30, 29]) await write(database, now - age * day, `${age}`);
+    const kept = async () => (await listAudit(database, 10)).map(({ subject }) => subject);
+    const troubles: unknown[] = [];
+    const stop = limitAudit({ database, days: 30, clock: fake, onTrouble: (error) => troubles.push(error) });
+    await eventually("the oldest is forgotten", async () => (await kept()).join() === "29,30");
+    await fake.advance(hour);
+    await eventually("the next is forgotten", async () => (await kept()).join() === "29");
+    await stop();
+    expect([troubles, fake.timers]).toEqual([[], 0]);
+  });
+});
+
+describe.each(kinds)("a lexicon in %s", (_, newPlace) => {
+  it("takes in words together, over those that are there, and none when there would be too many", async () => {
+    const database = opened(await newPlace());
+    const table = createLexiconTable(database, () => now);
+    const entry = (word: string, phonemes: string) => ({ language: "eng", word, phonemes });
+    await table.save("ada", { team: "blue", ...entry("zorblax", "z") });
+    await table.saveAll("ada", "blue", [entry("zorblax", "s"), entry("quux", "k")]);
+    const saved = await table.list("blue");
+    expect(saved.map(({ word, phonemes }) => `${word} ${phonemes}`)).toEqual(["quux k", "zorblax s"]);
+    const revision = await table.revision();
+    const many = Array.from({ length: 4_999 }, (_, i) => entry(`w${"abcdefghij"[i % 10]}${i}`, "b"));
+    await expect(table.saveAll("ada", "blue", many)).rejects.toThrow("has 5000 words at most");
+    expect(await table.list("blue")).toEqual(saved);
+    expect(await table.revision()).toBe(revision);
+    await table.saveAll("ada", "blue", many.slice(1));
+    await table.save("ada", { team: "blue", ...entry("quux", "g") }); // a full one can still be changed
+    await expect(table.save("ada", { team: "blue", ...entry("more", "m") })).rejects.toThrow(LexiconError);
+    expect(await table.list("red")).toEqual([]);
+    expect((await listAudit(database, 10)).filter(({ action }) => action === "words imported")).toMatchObject(
+      [
+        { actor: "ada", subject: "blue", detail: expect.stringMatching(/^(4998|2) words$/) },
+        { detail: expect.stringMatching(/^(4998|2) words$/) },
+      ],
+    );
+  });
+});
+
+describe("PostgreSQL that is not well says what to do", () => {
+  const use = (database: Database) => createKeyTable(database, () => now).revision();
+
+  it("when it is stopped, and is used again once it is back", async () => {
+    const database = opened(await postgres.newDatabase());
+    expect(await use(database)).toBe(1);
+    await postgres.kill();
+    await expect(use(database)).rejects.toThrow(
+      /^the database postgres:\/\/127\.0\.0\.1\/tts\d+ (is|cannot)/,
+    );
+    await postgres.restart();
+    expect(await use(database)).toBe(1);
+  });
+
+  it("when it goes between two queries of one change, and the process lives on", async () => {
+    const database = opened(await postgres.newDatabase());
+    const change = database.run((db) =>
+      db.transaction().execute(async (trx) => {
+        await trx.selectFrom("revisions").selectAll().execute();
+        await postgres.kill();
+        await settle(); // the end of the connection arrives while no query waits
+        await trx.selectFrom("revisions").selectAll().execute();
+      }),
+    );
+    await expect(change).rejects.toThrow();
+    await postgres.restart();
+    expect(await database.run((db) => db.selectFrom("revisions").selectAll().execute())).not.toEqual([]);
+  });
+
+  it("when it refuses the password, which no message repeats, and reads it anew from its file", async () => {
+    const url = await postgres.newDatabase();
+    const wrong = url.replace(encodeURIComponent(postgres.password), "not-the-one");
+    const refused = use(opened(wrong));
+    await expect(refused).rejects.toThrow("refuses this user or password");
+    await expect(refused).rejects.not.toThrow("not-the-one");
+    const passwordFile = join(folder, "password");
+    writeFileSync(passwordFile, "not-yet\n");
+    const database = openDatabase(wrong, { passwordFile });
+    open.push(database);
+    await expect(use(database)).rejects.toThrow("refuses this user or password");
+    writeFileSync(passwordFile, `${postgres.password}\n`);
+    expect(await use(database)).toBe(1);
+  });
+
+  it("when there is no database of that name", async () => {
+    const url = `${await postgres.newDatabase()}-away`;
+    await expect(use(opened(url))).rejects.toThrow("is not there: the server has no database of this name");
+  });
+
+  it("when its tables are gone, which are made anew", async () => {
+    const database = opened(await postgres.newDatabase());
+    await use(database);
+    await database.run(async (db) => {
+      await sql`drop schema public cascade`.execute(db);
+      await sql`create schema public`.execute(db);
+    });
+    await expect(use(database)).rejects.toThrow("failed: relation");
+    expect(await use(database)).toBe(1);
+  });
+});

@@ -1,0 +1,237 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Route } from "../../../../config/contract/routing.ts";
+import { systemClock } from "../../../../lib/clock.ts";
+import type { ClusterClient } from "../../../../operator/cluster/client.ts";
+import { apiRole } from "../../../../operator/desired/role.ts";
+import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { ClusterAccess } from "../../../../server/api/upstream/kubernetes/connection.ts";
+import { createClusterDirectory } from "../../../../server/api/upstream/kubernetes/directory.ts";
+import type { Directory } from "../../../../server/api/upstream/replicas.ts";
+import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
+import { clusterRequestOrThrow } from "../../../support/cluster/cluster-request.ts";
+import { type ControlPlane, controlPlane } from "../../../support/cluster/control-plane.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FaultProxy, type ProxiedRequest } from "../../../support/operator/fault-proxy.ts";
+import { ttsDeployment } from "../../../support/operator/observed.ts";
+
+/**
+ * A real API server, which the directory reaches as the ServiceAccount of the API pods, under the role that the operator
+ * gives them. A proxy on the way records the requests and breaks connections.
+ */
+
+const route = (service: string, more: Partial<Route> = {}): Route => ({
+  pool: service,
+  service: `http://${service}:8080`,
+  weight: 100,
+  idle: false,
+  ...more,
+});
+
+let plane: ControlPlane;
+let admin: ClusterClient;
+let namespace: string;
+let podToken: string;
+let proxy: FaultProxy;
+let directory: Directory;
+let warnings: string[];
+
+beforeAll(async () => {
+  plane = await controlPlane();
+  admin = await adminClient(plane.address);
+});
+
+afterAll(async () => {
+  admin.close();
+  await plane.stop();
+});
+
+beforeEach(async () => {
+  namespace = await freshNamespace(admin, "directory");
+  podToken = await tokenOfApiPods();
+  proxy = await FaultProxy.start(plane.address, podToken);
+  warnings = [];
+  directory = follow({ url: proxy.server.origin, ca: undefined, token: () => podToken });
+});
+
+afterEach(async () => {
+  directory.close();
+  await proxy[Symbol.asyncDispose]();
+});
+
+function follow(access: ClusterAccess, watchSeconds = 60): Directory {
+  const log = (_facts: object, message: string) => void warnings.push(message);
+  return createClusterDirectory({
+    clock: systemClock,
+    access,
+    namespace,
+    configMap: "demo-routing",
+    log: { info: log, warn: log, error: log },
+    random: Math.random,
+    timing: { firstBackoffMs: 20, longestBackoffMs: 100, watchSeconds },
+  });
+}
+
+async function tokenOfApiPods(): Promise<string> {
+  const { rules } = apiRole(ttsDeployment());
+  const metadata = { name: "api", namespace };
+  const rbac = "rbac.authorization.k8s.io";
+  await admin.create({ apiVersion: "v1", kind: "ServiceAccount", metadata });
+  await admin.create({ apiVersion: `${rbac}/v1`, kind: "Role", metadata, rules });
+  await admin.create({
+    apiVersion: `${rbac}/v1`,
+    kind: "RoleBinding",
+    metadata,
+    roleRef: { apiGroup: rbac, kind: "Role", name: "api" },
+    subjects: [{ kind: "ServiceAccount", name: "api", namespace }],
+  });
+  const { status } = await clusterRequestOrThrow<{ status: { token: string } }>(plane.address, {
+    method: "POST",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/api/token`,
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
+}
+
+async function put(manifest: Manifest): Promise<void> {
+  await admin.apply(manifest, { manager: "test" });
+}
+
+const putTable = (text: string) =>
+  put({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "demo-routing", namespace },
+    data: { "routing.json": text },
+  });
+
+const table = (routes: readonly Route[]) =>
+  putTable(JSON.stringify({ version: 1, profile: "self-hosted", models: { mist: routes } }));
+
+const putSlice = (service: string, addresses: readonly string[]) =>
+  put({
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    metadata: { name: `${service}-x1`, namespace, labels: { "kubernetes.io/service-name": service } },
+    addressType: "IPv4",
+    ports: [{ name: "http", port: 8080 }],
+    endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+  });
+
+const removeSlice = (service: string) =>
+  admin.remove({
+    apiVersion: "discovery.k8s.io/v1",
+    kind: "EndpointSlice",
+    namespace,
+    name: `${service}-x1`,
+  });
+
+const sees =
+  (service: string, ...addresses: readonly string[]) =>
+  () =>
+    directory.replicas(route(service)).join() === addresses.map((one) => `http://${one}:8080`).join();
+
+const ofSlices = ({ path }: ProxiedRequest) => path.endsWith("/endpointslices");
+
+async function watchTheFirstState(): Promise<void> {
+  await table([route("demo-mist")]);
+  await putSlice("demo-mist", ["10.0.0.1"]);
+  await eventually("the first state", sees("demo-mist", "10.0.0.1"));
+  await eventually("both are watched", () => proxy.openWatches === 2);
+}
+
+describe("the directory of a cluster", () => {
+  it("knows nothing until the table is there, and then follows it", async () => {
+    expect(directory.table()).toBeUndefined();
+    await eventually("it says that it waits", () => warnings.some((text) => text.includes("demo-routing")));
+    await table([route("demo-mist")]);
+    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
+    await table([route("demo-mist", { weight: 90 }), route("demo-canary", { weight: 10 })]);
+    await eventually("the change is seen", () => directory.table()?.models.mist?.length === 2);
+  });
+
+  it("follows the endpoints of just the services in the table", async () => {
+    await table([route("demo-mist")]);
+    await putSlice("other", ["10.0.0.7"]);
+    await putSlice("demo-mist", ["10.0.0.1"]);
+    await eventually("the first replica", sees("demo-mist", "10.0.0.1"));
+    await putSlice("demo-mist", ["10.0.0.1", "10.0.0.2"]);
+    await eventually("the second", sees("demo-mist", "10.0.0.1", "10.0.0.2"));
+    await removeSlice("demo-mist");
+    await eventually("none", sees("demo-mist"));
+    expect(directory.replicas(route("other"))).toEqual([]);
+    expect(proxy.requests.find(ofSlices)?.query.get("labelSelector")).toBe(
+      "kubernetes.io/service-name in (demo-mist)",
+    );
+    expect(directory.replicas(route("demo-mist", { idle: true }))).toEqual([]);
+  });
+
+  const expired = '{"type":"ERROR","object":{"kind":"Status","code":410,"message":"too old"}}';
+  it.each<[what: string, fault: () => void]>([
+    ["an expired version (410)", () => proxy.sayOnWatches(expired)],
+    ["a dropped connection", () => proxy.cutWatches()],
+    ["an event that is not JSON", () => proxy.sayOnWatches("<html>")],
+  ])("loses no change to %s", async (_what, fault) => {
+    await watchTheFirstState();
+    // the change's own event never arrives
+    proxy.stallWatches();
+    await putSlice("demo-mist", ["10.0.0.9"]);
+    fault();
+    await eventually("the state after the fault", sees("demo-mist", "10.0.0.9"));
+  });
+
+  it("keeps the last good state while the API server is away, and catches up when it is back", async () => {
+    await watchTheFirstState();
+    proxy.rule = () => ({ kind: "answer", status: 500 });
+    proxy.cutWatches();
+    const before = proxy.requests.length;
+    await eventually("it tries again and again", () => proxy.requests.length > before + 3);
+    expect(sees("demo-mist", "10.0.0.1")()).toBe(true);
+    await putSlice("demo-mist", ["10.0.0.2"]);
+    proxy.rule = () => undefined;
+    await eventually("the new state", sees("demo-mist", "10.0.0.2"));
+  });
+
+  it("keeps the last good table when a wrong one comes, and says so", async () => {
+    await table([route("demo-mist")]);
+    await eventually("the table is read", () => directory.table() !== undefined);
+    await putTable('{"version":7}');
+    await eventually("the complaint", () =>
+      warnings.some((text) => text.includes("the last good one stays")),
+    );
+    expect(directory.table()?.models.mist).toHaveLength(1);
+  });
+
+  it("sends the token as it is now, to the API server itself", async () => {
+    await table([route("demo-mist")]);
+    directory.close();
+    const { server: url, caPem: ca } = plane.address;
+    let token = "not a token";
+    directory = follow({ url, ca, token: () => token });
+    await eventually("the API server refused it", () => warnings.some((text) => text.includes("broke off")));
+    expect(directory.table()).toBeUndefined();
+    token = podToken;
+    await eventually("the table is read", () => directory.table()?.models.mist?.length === 1);
+  });
+
+  it("goes on from the last bookmark when the API server ends a watch in time, without listing again", async () => {
+    await table([route("demo-mist")]);
+    directory.close();
+    // a real API server sends a bookmark some seconds before the end of a watch
+    directory = follow({ url: proxy.server.origin, ca: undefined, token: () => podToken }, 5);
+    const isOfTable = (asked: ProxiedRequest) => !ofSlices(asked);
+    const isWatch = ({ query }: ProxiedRequest) => query.get("timeoutSeconds") === "5";
+    const watches = () => proxy.requests.filter((asked) => isOfTable(asked) && isWatch(asked));
+    await eventually("the table is watched", () => watches().length === 1);
+    const [first] = watches();
+    const versionOf = (asked: ProxiedRequest | undefined) => Number(asked?.query.get("resourceVersion"));
+    let writes = 0;
+    // each write moves the version of ConfigMaps, not the table; a watch that ended before its bookmark came begins where it began
+    await eventually("a watch that goes on from a bookmark", async () => {
+      const data = { write: String(writes++) };
+      await put({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "other", namespace }, data });
+      return watches().some((asked) => versionOf(asked) > versionOf(first));
+    });
+    const since = proxy.requests.slice(proxy.requests.indexOf(first as ProxiedRequest));
+    expect(since.filter(isOfTable).every(isWatch)).toBe(true);
+  });
+});

@@ -1,0 +1,110 @@
+/** PostgreSQL is away for ten minutes while a thousand unknown words come each second; then for longer than there is room. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createOovRecorder, type OovRecorder } from "../../../../server/api/oovs/recorder.ts";
+import { openSpool } from "../../../../server/api/oovs/spool.ts";
+import { type Database, openDatabase } from "../../../../server/store/database/database.ts";
+import type { ApiKey } from "../../../../server/store/keys/key.ts";
+import { createOovStore } from "../../../../server/store/oov-store.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { folderOfTests } from "../../../support/folder.ts";
+import { startPostgres, type TestPostgres } from "../../../support/server/postgres.ts";
+
+/** Five keys, each with ten words, twenty times a second. */
+const keys = Array.from({ length: 5 }, (_, i): ApiKey => {
+  return { id: `00000000-0000-4000-8000-00000000000${i}`, name: `app ${i}`, team: "blue", scopes: [] };
+});
+const words = Array.from({ length: 10 }, (_, i) => `zorblax${i}`);
+const everySecond = Array.from({ length: 20 }, () => words).flat();
+const wordsASecond = keys.length * everySecond.length;
+const clock = new FakeClock();
+const began = clock.nowMs();
+const folder = folderOfTests("outage");
+
+let postgres: TestPostgres;
+let database: Database;
+let recorder: OovRecorder;
+let dropped = 0;
+const troubles: (string | undefined)[] = [];
+
+beforeAll(async () => {
+  postgres = await startPostgres();
+  database = openDatabase(await postgres.newDatabase());
+  const spool = await openSpool({
+    folder,
+    onDropped: (count) => {
+      dropped += count;
+    },
+    onTrouble: (error) => troubles.push(error?.message),
+    onUnreadable: (error) => troubles.push(error.message),
+  });
+  recorder = createOovRecorder({
+    waiting: spool,
+    store: createOovStore(database),
+    keepsSentences: () => false,
+    clock,
+    writeMs: 60_000,
+    onTrouble: () => undefined,
+  });
+});
+afterAll(async () => {
+  await recorder.close();
+  await database.close();
+  await postgres.stop();
+});
+
+async function meet(seconds: number, all = everySecond): Promise<void> {
+  for (let i = 0; i < seconds; i++) {
+    for (const key of keys) recorder.note(key, "eng", all, "");
+    await clock.advance(1_000);
+  }
+}
+
+async function kept(): Promise<{ count: number; firstSeen: number; lastSeen: number; late: number }> {
+  return database.run(async (db) => {
+    const rows = await db.selectFrom("oovs").selectAll().execute();
+    return {
+      count: rows.reduce((sum, { count }) => sum + Number(count), 0),
+      firstSeen: (Math.min(...rows.map((row) => Number(row.first_seen))) - began) / 1000,
+      lastSeen: (Math.max(...rows.map((row) => Number(row.last_seen))) - began) / 1000,
+      late: rows.filter(({ word }) => word === "late").length,
+    };
+  });
+}
+
+async function isWritten(count: number): Promise<void> {
+  await eventually("all are there", async () => {
+    await clock.advance(60_000);
+    return readdirSync(folder).length === 0 && (await kept()).count === count;
+  });
+}
+
+it("loses no word in ten minutes, and of more keeps those that came first and counts the others", async () => {
+  await postgres.kill();
+  await meet(600);
+  expect(dropped).toBe(0);
+  await eventually("they are on the disk", () => lines() === 600 * wordsASecond);
+  await meet(300);
+  expect(dropped).toBeGreaterThan(0);
+  const whole = 900 * wordsASecond - dropped;
+  const before = dropped;
+  await meet(1, ["late"]);
+  expect(dropped).toBe(before + keys.length);
+  await postgres.restart();
+  await isWritten(whole);
+  expect(await kept()).toMatchObject({ firstSeen: 0, late: 0 });
+  const { lastSeen } = await kept();
+  expect(lastSeen, "the first that came").toBeGreaterThanOrEqual(600);
+  expect(lastSeen).toBeLessThan(900);
+  await meet(1, ["late"]);
+  await isWritten(whole + keys.length);
+  expect(troubles.filter((trouble) => trouble !== undefined)).toEqual([]);
+});
+
+function lines(): number {
+  return readdirSync(folder).reduce((sum, name) => {
+    return sum + readFileSync(join(folder, name), "latin1").split("\n").length - 1;
+  }, 0);
+}

@@ -1,0 +1,97 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { createRateConverter } from "../../../server/audio/resample.ts";
+import type { WordTime } from "../../../server/contract/speech.ts";
+import { pythonWith } from "../python.ts";
+import { wavFile } from "./audio.ts";
+
+const run = promisify(execFile);
+const packages = ["pocketsphinx==5.1.1", "jiwer==4.0.0"];
+const program = fileURLToPath(new URL("recognize.py", import.meta.url));
+const recognizeLimitMs = 600_000;
+/** What the recognizer's model knows, Hz. */
+const modelRate = 16_000;
+/** A recognizer needs a moment of room around the speech, as a microphone would give it. */
+const roomSeconds = 0.25;
+
+/** A recording and the English that it should say. */
+export interface Spoken {
+  readonly samples: Int16Array;
+  /** Hz. */
+  readonly rate: number;
+  readonly sentence: string;
+}
+
+export interface Recognized {
+  /** Wrong words per word said, over all sentences: 0 is perfect, above 1 is possible. */
+  readonly wordErrorRate: number;
+  readonly heard: readonly string[];
+}
+
+/** What a speech recognizer hears, against what they should say. */
+export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
+  const [recognized] = await recognizeEach([spoken]);
+  if (!recognized) throw new Error("the recognizer answered nothing");
+  return recognized;
+}
+
+/** The same for several groups of recordings, with one start of the recognizer, which takes seconds. */
+export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Promise<Recognized[]> {
+  const answers = await ask<{ heard: string; wrong: number; words: number }[]>("words", groups.flat());
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
+  let from = 0;
+  return groups.map(({ length }) => {
+    const own = answers.slice(from, from + length);
+    from += length;
+    return {
+      wordErrorRate: sum(own.map(({ wrong }) => wrong)) / sum(own.map(({ words }) => words)),
+      heard: own.map(({ heard }) => heard),
+    };
+  });
+}
+
+/** When each word begins and ends in each recording, by forced alignment to a hundredth of a second. */
+export async function align(spoken: readonly Spoken[]): Promise<WordTime[][]> {
+  const sentences = await ask<[string, number, number][][]>("align", spoken);
+  return sentences.map((words) =>
+    words.map(([word, start, end]) => ({ word, start: start - roomSeconds, end: end - roomSeconds })),
+  );
+}
+
+/** Whether the recognizer takes each recording for its own sentence, when it may choose among all of them. */
+export function choose(spoken: readonly Spoken[]): Promise<boolean[]> {
+  return ask("choose", spoken);
+}
+
+async function ask<Answer>(mode: string, spoken: readonly Spoken[]): Promise<Answer> {
+  const python = await pythonWith(packages);
+  const folder = await mkdtemp(join(tmpdir(), "svc-tts-recognize-"));
+  try {
+    const lines: string[] = [];
+    for (const [i, { sentence, ...recording }] of spoken.entries()) {
+      const path = join(folder, `${i}.wav`);
+      await writeFile(path, wavFile(withRoom(recording), modelRate));
+      lines.push(`${path}\t${sentence}\n`);
+    }
+    const list = join(folder, "sentences.tsv");
+    await writeFile(list, lines.join(""));
+    const { stdout } = await run(python, [program, mode, list], {
+      timeout: recognizeLimitMs,
+      maxBuffer: 2 ** 26,
+    });
+    return JSON.parse(stdout) as Answer;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+function withRoom({ samples, rate }: Omit<Spoken, "sentence">): Int16Array {
+  const converter = createRateConverter(rate, modelRate);
+  const converted = [...converter.push(samples), ...converter.finish()];
+  const room = new Array<number>(modelRate * roomSeconds).fill(0);
+  return Int16Array.from([...room, ...converted, ...room]);
+}

@@ -1,0 +1,67 @@
+/** The chart's own roles, applied: the operator of the tests may do what the operator of a cluster may, and nothing else. */
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { parseAllDocuments } from "yaml";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { clusterRequestOrThrow } from "./cluster-request.ts";
+import type { ControlPlaneAddress } from "./control-plane.ts";
+
+const chart = join(import.meta.dirname, "../../../charts/tts-operator");
+const release = "op";
+const placeholder = "a-namespace-to-be-named";
+
+/** Rendered once a process and scope: helm takes a second. */
+const rendered = new Map<string, Promise<string>>();
+
+/**
+ * Applies the chart's ServiceAccount and roles in a namespace, bound there alone or, with `clusterWide`, everywhere.
+ * @returns a token of that ServiceAccount, good for an hour
+ */
+export async function chartsRole(
+  address: ControlPlaneAddress,
+  namespace: string,
+  { clusterWide = false } = {},
+): Promise<string> {
+  const text = (await render(address, clusterWide))
+    .replaceAll(placeholder, namespace)
+    .replaceAll(`name: ${release}-`, `name: ${namespace}-`);
+  const objects = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null);
+  await Promise.all(objects.map((object) => object && apply(address, object, namespace)));
+  const account = `${namespace}-tts-operator`;
+  const { status } = await clusterRequestOrThrow<{ status: { token: string } }>(address, {
+    method: "POST",
+    path: `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`,
+    body: { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} },
+  });
+  return status.token;
+}
+
+async function apply(address: ControlPlaneAddress, object: Manifest, namespace: string): Promise<void> {
+  const { apiVersion, kind, metadata } = object;
+  const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
+  const scope = kind.startsWith("Cluster") ? "" : `/namespaces/${metadata.namespace ?? namespace}`;
+  const path = `${root}${scope}/${kind.toLowerCase()}s/${metadata.name}?fieldManager=test&force=true`;
+  await clusterRequestOrThrow(address, {
+    method: "PATCH",
+    path,
+    body: object,
+    type: "application/apply-patch+yaml",
+  });
+}
+
+function render(address: ControlPlaneAddress, clusterWide: boolean): Promise<string> {
+  const watched = clusterWide ? "" : placeholder;
+  const known = rendered.get(watched) ?? template(address, watched);
+  rendered.set(watched, known);
+  return known;
+}
+
+async function template({ binDirectory }: ControlPlaneAddress, watched: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(join(binDirectory, "helm"), [
+    ...["template", release, chart, "--namespace", placeholder, "--kube-version", "1.36.3"],
+    ...(watched === "" ? [] : ["--set", `watchNamespaces={${watched}}`]),
+    ...["--show-only", "templates/rbac.yaml", "--show-only", "templates/serviceaccount.yaml"],
+  ]);
+  return stdout;
+}

@@ -1,0 +1,16 @@
+/** A client of the suite's API server, as its administrator, and a namespace that a test has for itself. */
+import { randomBytes } from "node:crypto";
+import { ClusterClient } from "../../../operator/cluster/client.ts";
+import { connect } from "../../../operator/cluster/connect.ts";
+import type { ControlPlaneAddress } from "./control-plane.ts";
+
+export async function adminClient(address: ControlPlaneAddress): Promise<ClusterClient> {
+  return new ClusterClient(await connect({ kubeconfig: address.kubeconfigPath }));
+}
+
+/** Its name; the namespace goes with the API server. */
+export async function freshNamespace(client: ClusterClient, prefix: string): Promise<string> {
+  const name = `${prefix}-${randomBytes(4).toString("hex")}`;
+  await client.create({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
+  return name;
+}

@@ -1,0 +1,309 @@
+/**
+ * A real API server with its etcd, alone: no node, no root, on leased ports of 127.0.0.1. One serves a whole suite
+ * (`cluster-setup.ts` starts it). A test file that changes what the whole cluster shares (CRDs, cluster roles,
+ * admission) or that breaks its API server starts its own.
+ */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, existsSync, openSync } from "node:fs";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { leasePorts } from "../port-lease.ts";
+
+const CLUSTER_SCRIPTS = join(import.meta.dirname, "../../cluster");
+/** They bound a start or stop that hangs, on a machine that is busy with other tests. */
+const READY_WITHIN_MS = 240_000;
+const STOP_WITHIN_MS = 30_000;
+const DIRECTORY_PREFIX = "svc-tts-control-plane-";
+
+/** What another process needs to reach the API server; plain data, so that a suite can hand it to its tests. */
+export interface ControlPlaneAddress {
+  /** `https://127.0.0.1:PORT` */
+  readonly server: string;
+  /** A kubeconfig of a cluster administrator. */
+  readonly kubeconfigPath: string;
+  /** PEM of the authority, and of the administrator's certificate and key. */
+  readonly caPem: string;
+  readonly adminCertPem: string;
+  readonly adminKeyPem: string;
+  /** The folder of kubectl, helm, kubeconform and the rest. */
+  readonly binDirectory: string;
+  /** Holds the logs (`apiserver.log`, `etcd.log`) and the keys; removed by `stop`. */
+  readonly directory: string;
+}
+
+export interface ControlPlaneOptions {
+  /**
+   * Runs once the API server is ready and before any controller starts. CRDs that are installed here are known to the
+   * garbage collector from its start; it looks for other new kinds only every 30 seconds.
+   */
+  readonly prepare?: (address: ControlPlaneAddress) => Promise<void>;
+  /**
+   * Also run the garbage collector and the namespace controller, for foreground deletion and for namespaces that end.
+   * No other controller runs: nothing turns a Deployment into pods or writes its status.
+   */
+  readonly controllerManager?: boolean;
+  /** Runs these controllers of Kubernetes too, by their names in kube-controller-manager. */
+  readonly controllers?: readonly string[];
+  /** Also turn Deployments into pods, place them on nodes and give them the devices that they claim; nothing runs those pods. */
+  readonly scheduler?: boolean;
+  /** Also let KWOK play every node and its pods, which are ready as soon as they are placed. */
+  readonly kwok?: boolean;
+  /** An audit policy (audit.k8s.io/v1): what it asks for is told in `audit.log`, a JSON line each. */
+  readonly auditPolicy?: object;
+}
+
+export class ControlPlane implements AsyncDisposable {
+  readonly address: ControlPlaneAddress;
+  readonly #processes: readonly ChildProcess[];
+
+  constructor(address: ControlPlaneAddress, processes: readonly ChildProcess[]) {
+    this.address = address;
+    this.#processes = processes;
+  }
+
+  /** Ends every process, the last started first, and removes the folder. */
+  async stop(): Promise<void> {
+    for (const child of this.#processes.toReversed()) await end(child);
+    await rm(this.address.directory, { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+/**
+ * Starts etcd and the API server, and with `controllerManager` the garbage collector; about three seconds once the
+ * programs are built (`test/cluster/tools.sh`, which this runs). Whatever ends this process ends them too.
+ *
+ * @throws Error with the failing program's last log lines
+ */
+export async function controlPlane(options: ControlPlaneOptions = {}): Promise<ControlPlane> {
+  await removeLeftovers();
+  const binDirectory = await clusterPrograms();
+  const directory = await mkdtemp(join(tmpdir(), `${DIRECTORY_PREFIX}${process.pid}-`));
+  const processes: ChildProcess[] = [];
+  try {
+    const [apiPort, etcdPort, peerPort] = await leasePorts(3);
+    const server = `https://127.0.0.1:${apiPort}`;
+    await promisify(execFile)(join(CLUSTER_SCRIPTS, "pki.sh"), [join(directory, "pki"), server, "127.0.0.1"]);
+    const address = await readAddress(server, directory, binDirectory);
+    processes.push(launch(address, "etcd", etcdArguments(directory, Number(etcdPort), Number(peerPort))));
+    const apiServer = launch(address, "kube-apiserver", [
+      ...apiServerArguments(address, Number(apiPort), Number(etcdPort), options.kwok ?? false),
+      ...(options.auditPolicy === undefined ? [] : await auditArguments(directory, options.auditPolicy)),
+    ]);
+    processes.push(apiServer);
+    await ready(address, processes);
+    await options.prepare?.(address);
+    const more = [...(options.scheduler ? workloadControllers : []), ...(options.controllers ?? [])];
+    if (options.controllerManager || more.length > 0) {
+      processes.push(launch(address, "kube-controller-manager", controllerArguments(directory, more)));
+    }
+    if (options.scheduler) processes.push(launch(address, "kube-scheduler", schedulerArguments(directory)));
+    if (options.kwok) processes.push(launch(address, "kwok", kwokArguments(address)));
+    return new ControlPlane(address, processes);
+  } catch (cause) {
+    for (const child of processes.toReversed()) await end(child);
+    await rm(directory, { recursive: true, force: true });
+    throw cause;
+  }
+}
+
+/** The folder of the cluster's programs; builds them when they are not there, with progress on standard error. */
+async function clusterPrograms(): Promise<string> {
+  const build = spawn(join(CLUSTER_SCRIPTS, "tools.sh"), { stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  build.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  const [code] = await once(build, "close");
+  if (code !== 0)
+    throw new Error("the cluster's programs could not be built; run test/cluster/tools.sh to see why");
+  return output.trim();
+}
+
+/** A killed run's processes died with it (see `launch`); its folder is what may be left. */
+async function removeLeftovers(): Promise<void> {
+  const owned = new RegExp(`^${DIRECTORY_PREFIX}(\\d+)-`);
+  for (const name of await readdir(tmpdir())) {
+    const owner = owned.exec(name)?.[1];
+    if (owner && !existsSync(`/proc/${owner}`))
+      await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}
+
+async function readAddress(
+  server: string,
+  directory: string,
+  binDirectory: string,
+): Promise<ControlPlaneAddress> {
+  const pem = (name: string): Promise<string> => readFile(join(directory, "pki", name), "utf8");
+  return {
+    server,
+    kubeconfigPath: join(directory, "pki/admin.kubeconfig"),
+    caPem: await pem("ca.crt"),
+    adminCertPem: await pem("admin.crt"),
+    adminKeyPem: await pem("admin.key"),
+    binDirectory,
+    directory,
+  };
+}
+
+/** The kernel kills the program when this process ends, however it ends; a group of its own keeps Ctrl-C from it. */
+function launch(
+  address: ControlPlaneAddress,
+  program: string,
+  programArguments: readonly string[],
+): ChildProcess {
+  const log = openSync(join(address.directory, `${program}.log`), "a");
+  const command = ["--pdeathsig", "KILL", "--", join(address.binDirectory, program), ...programArguments];
+  const child = spawn("setpriv", command, { stdio: ["ignore", log, log], detached: true });
+  closeSync(log);
+  return child;
+}
+
+function etcdArguments(directory: string, clientPort: number, peerPort: number): string[] {
+  const client = `http://127.0.0.1:${clientPort}`;
+  const peer = `http://127.0.0.1:${peerPort}`;
+  return [
+    `--data-dir=${join(directory, "etcd")}`,
+    "--unsafe-no-fsync",
+    "--log-level=warn",
+    `--listen-client-urls=${client}`,
+    `--advertise-client-urls=${client}`,
+    `--listen-peer-urls=${peer}`,
+    `--initial-advertise-peer-urls=${peer}`,
+    `--initial-cluster=default=${peer}`,
+  ];
+}
+
+function apiServerArguments(
+  address: ControlPlaneAddress,
+  port: number,
+  etcdPort: number,
+  kwok: boolean,
+): string[] {
+  const pki = join(address.directory, "pki");
+  return [
+    `--etcd-servers=http://127.0.0.1:${etcdPort}`,
+    "--bind-address=127.0.0.1",
+    "--advertise-address=127.0.0.1",
+    `--secure-port=${port}`,
+    "--service-cluster-ip-range=10.96.0.0/16",
+    "--authorization-mode=Node,RBAC",
+    "--enable-admission-plugins=NodeRestriction",
+    // no controller makes the default ServiceAccount here, and pods written by a test may do without; none untaints a new node
+    `--disable-admission-plugins=ServiceAccount${kwok ? ",TaintNodesByCondition" : ""}`,
+    `--client-ca-file=${pki}/ca.crt`,
+    `--tls-cert-file=${pki}/apiserver.crt`,
+    `--tls-private-key-file=${pki}/apiserver.key`,
+    "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+    `--service-account-key-file=${pki}/service-account.pub`,
+    `--service-account-signing-key-file=${pki}/service-account.key`,
+    "--endpoint-reconciler-type=none",
+    "--allow-privileged=true",
+  ];
+}
+
+/** One file, never rotated: it goes with the folder. */
+async function auditArguments(directory: string, wanted: object): Promise<string[]> {
+  const log = join(directory, "audit.log");
+  const policy = join(directory, "audit-policy.json");
+  await writeFile(policy, JSON.stringify(wanted));
+  return [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`, "--audit-log-maxsize=4096"];
+}
+
+/** Leases that are renewed seldom: nothing here asks whether a node still lives. */
+function kwokArguments({ directory, binDirectory }: ControlPlaneAddress): string[] {
+  return [
+    `--config=${join(binDirectory, "../kwok-stages.yaml")}`,
+    `--kubeconfig=${join(directory, "pki/admin.kubeconfig")}`,
+    "--manage-all-nodes=true",
+    "--node-ip=10.0.0.1",
+    "--cidr=10.64.0.0/12",
+    "--node-lease-duration-seconds=3600",
+  ];
+}
+
+const workloadControllers = ["deployment-controller", "replicaset-controller", "resourceclaim-controller"];
+
+function schedulerArguments(directory: string): string[] {
+  const kubeconfig = join(directory, "pki/admin.kubeconfig");
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    `--authentication-kubeconfig=${kubeconfig}`,
+    `--authorization-kubeconfig=${kubeconfig}`,
+    "--secure-port=0",
+    "--leader-elect=false",
+    "--kube-api-qps=300",
+    "--kube-api-burst=600",
+  ];
+}
+
+function controllerArguments(directory: string, more: readonly string[]): string[] {
+  // the controllers' own accounts would need one more controller to make them
+  const kubeconfig = join(directory, "pki/admin.kubeconfig");
+  return [
+    `--kubeconfig=${kubeconfig}`,
+    `--authentication-kubeconfig=${kubeconfig}`,
+    `--authorization-kubeconfig=${kubeconfig}`,
+    `--controllers=${["garbage-collector-controller", "namespace-controller", ...more].join(",")}`,
+    // no port: nothing asks it anything
+    "--secure-port=0",
+    "--leader-elect=false",
+    "--kube-api-qps=300",
+    "--kube-api-burst=600",
+  ];
+}
+
+async function ready(address: ControlPlaneAddress, processes: readonly ChildProcess[]): Promise<void> {
+  const deadline = Date.now() + READY_WITHIN_MS;
+  while (!(await answersReady(address))) {
+    const ended = processes.find((child) => child.exitCode !== null || child.signalCode !== null);
+    if (ended || Date.now() > deadline) {
+      const what = ended ? `${ended.spawnargs[4]} ended` : `not ready after ${READY_WITHIN_MS / 1000} s`;
+      throw new Error(`the control plane did not start: ${what}\n${await lastLogLines(address.directory)}`);
+    }
+    await delay(50);
+  }
+}
+
+function answersReady({ server, caPem, adminCertPem, adminKeyPem }: ControlPlaneAddress): Promise<boolean> {
+  return new Promise((resolve) => {
+    const options = { ca: caPem, cert: adminCertPem, key: adminKeyPem, agent: false, timeout: 2_000 };
+    const asked = request(`${server}/readyz`, options, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    asked.on("timeout", () => asked.destroy());
+    asked.on("error", () => resolve(false));
+    asked.end();
+  });
+}
+
+async function lastLogLines(directory: string): Promise<string> {
+  const parts: string[] = [];
+  for (const name of await readdir(directory)) {
+    if (!name.endsWith(".log")) continue;
+    const lines = (await readFile(join(directory, name), "utf8")).trimEnd().split("\n").slice(-10);
+    parts.push(`--- ${name}`, ...lines);
+  }
+  return parts.join("\n");
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return;
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  const stopped = await Promise.race([exited.then(() => true), delay(STOP_WITHIN_MS, false, { ref: false })]);
+  if (!stopped) {
+    child.kill("SIGKILL");
+    await exited;
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * The cluster of the e2e suite: the one of `KUBECONFIG` when that is set, else the local one, started when it does not run
+ * and stopped again only then. The operator is installed from this tree either way.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { TestProject } from "vitest/node";
+import { apiVariable, startApiProxy } from "./api-reader.ts";
+
+const cache = process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts");
+const scripts = fileURLToPath(new URL("../../cluster", import.meta.url));
+
+declare module "vitest" {
+  interface ProvidedContext {
+    readonly cluster: ClusterFacts;
+  }
+}
+
+/** What tests must know of the cluster that they run on. */
+export interface ClusterFacts {
+  readonly serverImage: string;
+  readonly operatorImage: string;
+  /** docker-archive of that image. */
+  readonly operatorArchive: string;
+  /** Private JWK of a license key that the operator trusts. */
+  readonly signingKeyFile: string;
+  /** The single node of test/cluster, whose device plugin and processes tests may touch. */
+  readonly isLocal: boolean;
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const isLocal = !process.env.KUBECONFIG;
+  const wasUp = isLocal && isUp();
+  await script("install.sh");
+  if (isLocal) process.env.KUBECONFIG = join(cache, "cluster", "kubeconfig");
+  process.env.PATH = [toolsFolder(), process.env.PATH].join(delimiter);
+  const images = readImages();
+  project.provide("cluster", {
+    serverImage: images.SERVER_IMAGE ?? "",
+    operatorImage: images.OPERATOR_IMAGE ?? "",
+    operatorArchive: images.OPERATOR_ARCHIVE ?? "",
+    signingKeyFile: join(cache, "dev", "private.jwk"),
+    isLocal,
+  });
+  const proxy = await startApiProxy();
+  process.env[apiVariable] = proxy.url;
+  return async () => {
+    proxy.stop();
+    if (isLocal && !wasUp) await script("down.sh");
+  };
+}
+
+/** `down.sh` removes the file, so it tells a person's running cluster from none. */
+function isUp(): boolean {
+  return existsSync(join(cache, "cluster", "kubeconfig"));
+}
+
+/** kubectl and helm of the very version that the cluster has; built ones go before the machine's own. */
+function toolsFolder(): string {
+  return execFileSync(join(scripts, "tools.sh"), { encoding: "utf8" }).trim();
+}
+
+/** What images.sh wrote: `NAME=value` lines. */
+function readImages(): Record<string, string> {
+  const lines = readFileSync(join(cache, "images", "current.env"), "utf8").split("\n");
+  return Object.fromEntries(
+    lines.filter((line) => /^[A-Z_]+=/.test(line)).map((line) => line.split(/=(.*)/s, 2)),
+  );
+}
+
+/** Runs one of the cluster's scripts, which say what they do as they go. */
+function script(name: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    // of a cluster by kind no test may touch the node's programs
+    const env = { ...process.env, SVC_TTS_CLUSTER: "node" };
+    const child = spawn(join(scripts, name), { stdio: ["ignore", "inherit", "inherit"], env });
+    child.once("error", reject);
+    child.once("exit", (code) =>
+      code === 0 ? resolve() : reject(new Error(`test/cluster/${name} ended with ${code}`)),
+    );
+  });
+}

@@ -1,0 +1,90 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { eventually } from "../eventually.ts";
+import { clusterRequestOrThrow } from "./cluster-request.ts";
+import type { ControlPlaneAddress } from "./control-plane.ts";
+
+export interface KubectlResult {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs kubectl as the cluster's administrator; `input` goes to its standard input. */
+export function kubectl(
+  address: ControlPlaneAddress,
+  args: readonly string[],
+  input?: string,
+): Promise<KubectlResult> {
+  const child = spawn(join(address.binDirectory, "kubectl"), [
+    "--kubeconfig",
+    address.kubeconfigPath,
+    ...args,
+  ]);
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+  });
+  child.stdin.end(input ?? "");
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, stdout, stderr }));
+  });
+}
+
+/** Standard output; throws what kubectl said when it failed. */
+export async function kubectlOrThrow(
+  address: ControlPlaneAddress,
+  args: readonly string[],
+  input?: string,
+): Promise<string> {
+  const { code, stdout, stderr } = await kubectl(address, args, input);
+  if (code !== 0) throw new Error(`kubectl ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+const ours = join(import.meta.dirname, "../../../crds");
+
+/** Installs CRDs, ours unless others are given. Resolves when the API server serves their objects and discovery lists them. */
+export async function installCrds(
+  address: ControlPlaneAddress,
+  files: readonly string[] = [ours],
+): Promise<void> {
+  const flags = files.flatMap((file) => ["-f", file]);
+  const text = await kubectlOrThrow(address, ["apply", "--server-side", "-o", "json", ...flags]);
+  const { items = [JSON.parse(text)] } = JSON.parse(text) as { items?: Crd[] };
+  await eventually(
+    `the API server serves ${items.map(({ metadata }) => metadata.name).join(", ")}`,
+    async () => {
+      const served = await servedResources(address);
+      return items.every(({ metadata }) => served.has(metadata.name));
+    },
+  );
+}
+
+interface Crd {
+  readonly metadata: { readonly name: string };
+}
+
+/**
+ * `plural.group` of every resource in the API server's aggregated discovery document, which the garbage collector
+ * reads. It lists a CRD only after the CRD is established.
+ */
+async function servedResources(address: ControlPlaneAddress): Promise<Set<string>> {
+  const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+  const { items } = await clusterRequestOrThrow<{ items: Group[] }>(address, { path: "/apis", accept });
+  return new Set(
+    items.flatMap(({ metadata, versions }) =>
+      versions.flatMap(({ resources }) => resources.map(({ resource }) => `${resource}.${metadata.name}`)),
+    ),
+  );
+}
+
+interface Group {
+  readonly metadata: { readonly name: string };
+  readonly versions: readonly { readonly resources: readonly { readonly resource: string }[] }[];
+}

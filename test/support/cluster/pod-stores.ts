@@ -1,0 +1,265 @@
+/** PostgreSQL and Valkey as pods of the local cluster, each behind a Service of its own name, from Debian's programs. */
+import { execFile } from "node:child_process";
+import { chownSync, mkdtempSync, rmSync } from "node:fs";
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { selfSigned } from "../certificate.ts";
+import { postgresPrograms } from "../server/postgres.ts";
+import { valkeyProgram } from "../server/valkey.ts";
+import { giveNodeImage } from "./node-images.ts";
+import type { Kubectl } from "./real-cluster.ts";
+
+export interface PodPostgres {
+  /** As `spec.api.keys.postgres` names it: over TLS, with a password and an authority in Secrets. */
+  readonly keys: object;
+  /** Makes it, empty; done when it answers. */
+  start(): Promise<void>;
+  /** Its pod is killed, with every connection; done when it is gone. */
+  kill(): Promise<void>;
+  /** Another pod, with all that it held; done when it answers. */
+  restart(): Promise<void>;
+  /** It takes connections still, and answers nothing, until it goes on. */
+  hang(): Promise<void>;
+  goOn(): Promise<void>;
+  /** What its namespace does not take along, as much of it as there is. */
+  remove(): Promise<void>;
+}
+
+const image = "svc-tts.local/stores:1";
+const owner = "tts";
+const password = "correct horse/battery@staple";
+
+export function podPostgres(kubectl: Kubectl, name: string): PodPostgres {
+  const folder = mkdtempSync(join(tmpdir(), "svc-tts-pod-postgres-"));
+  const [passwordSecret, caSecret, tlsSecret] = [`${name}-password`, `${name}-ca`, `${name}-tls`];
+  const signal = async (which: "STOP" | "CONT") =>
+    void (await kubectl.exec(name, "/bin/sh", "-c", `kill -${which} -1`));
+  const begin = async () => {
+    const programs = await postgresPrograms();
+    await kubectl.apply(postgresPod({ name, programs, passwordSecret, tlsSecret }));
+    await ready(kubectl, name);
+  };
+  return {
+    keys: {
+      url: `postgres://${owner}@${name}:5432/postgres?sslmode=verify-full`,
+      secretRef: { name: passwordSecret },
+      caSecretRef: { name: caSecret },
+    },
+    start: async () => {
+      chownSync(folder, programUser, programUser);
+      const { key, cert } = await selfSigned(`DNS:${name}`);
+      await kubectl.apply(
+        secret(passwordSecret, { password }),
+        secret(caSecret, { "ca.crt": cert.toString() }),
+        secret(tlsSecret, { "tls.crt": cert.toString(), "tls.key": key.toString() }),
+        volume(kubectl, name, folder),
+        claim(name),
+        service(name, 5432),
+      );
+      await begin();
+    },
+    kill: async () => void (await kubectl.do("delete", "pod", name, "--grace-period=1")),
+    restart: begin,
+    hang: () => signal("STOP"),
+    goOn: () => signal("CONT"),
+    remove: async () => {
+      const volume = volumeName(kubectl, name);
+      await kubectl.do("delete", "persistentvolume", volume, "--ignore-not-found", "--timeout=60s");
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** @returns what `spec.api.rateLimit.valkey` says of it; it keeps nothing. */
+export async function startPodValkey(kubectl: Kubectl, name: string): Promise<object> {
+  const command = [valkeyPath, "--port", "6379", "--save", "", "--requirepass", password];
+  const passwordSecret = `${name}-password`;
+  await kubectl.apply(
+    secret(passwordSecret, { password }),
+    service(name, 6379),
+    pod(name, 6379, { command }),
+  );
+  await ready(kubectl, name);
+  return { url: `redis://${name}:6379`, secretRef: { name: passwordSecret } };
+}
+
+const valkeyPath = "/usr/bin/redis-server";
+
+/** Both programs, and the little of PostgreSQL's files that a new database is made from. */
+export async function giveStoresImage(): Promise<void> {
+  const postgres = await postgresPrograms();
+  const libraries = ["plpgsql.so", "dict_snowball.so"].map((file) => join(postgres, "../lib", file));
+  const shared = postgres.replace("/usr/lib", "/usr/share").replace(/\/bin$/, "");
+  await giveProgramImage({
+    name: image,
+    programs: [join(postgres, "postgres"), join(postgres, "initdb")],
+    files: [...libraries, shared, "/usr/share/zoneinfo/Etc"],
+    // Debian's one Redis program goes by the name it is called by
+    renamed: { [valkeyPath]: await valkeyProgram() },
+  });
+}
+
+interface PostgresFacts {
+  readonly name: string;
+  readonly programs: string;
+  readonly passwordSecret: string;
+  readonly tlsSecret: string;
+}
+
+function postgresPod({ name, programs, passwordSecret, tlsSecret }: PostgresFacts): object {
+  const data = "/data/cluster";
+  const make = [
+    ...[
+      `${programs}/initdb`,
+      "--pgdata",
+      data,
+      "--username",
+      owner,
+      "--pwfile",
+      "/secrets/password/password",
+    ],
+    ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C"],
+  ].join(" ");
+  const settings = [
+    ...["listen_addresses=*", "unix_socket_directories=", "ssl=on", "jit=off"],
+    ...["ssl_cert_file=/secrets/tls/tls.crt", "ssl_key_file=/secrets/tls/tls.key"],
+  ];
+  const begin = [`${programs}/postgres`, "-D", data, ...settings.flatMap((setting) => ["-c", setting])];
+  // the shell stays, so that the first process of the container, which no signal from within stops, is not PostgreSQL
+  const script = `
+    [ -s ${data}/PG_VERSION ] || { ${make} && echo "hostssl all all all scram-sha-256" >> ${data}/pg_hba.conf; } || exit 1
+    ${begin.map((word) => `'${word}'`).join(" ")}`;
+  return pod(name, 5432, {
+    command: ["/bin/sh", "-c", script],
+    volumes: [
+      [{ name: "data", persistentVolumeClaim: { claimName: name } }, "/data"],
+      [{ name: "password", secret: { secretName: passwordSecret } }, "/secrets/password"],
+      // PostgreSQL takes a key of root's that its group may read
+      [{ name: "tls", secret: { secretName: tlsSecret, defaultMode: 0o440 } }, "/secrets/tls"],
+    ],
+  });
+}
+
+interface Volume {
+  readonly name: string;
+  readonly [source: string]: unknown;
+}
+
+interface PodFacts {
+  readonly command: readonly string[];
+  readonly volumes?: readonly (readonly [volume: Volume, mountPath: string])[];
+}
+
+function pod(name: string, port: number, { command, volumes = [] }: PodFacts): object {
+  const all: PodFacts["volumes"] = [...volumes, [{ name: "tmp", emptyDir: {} }, "/tmp"]];
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, labels: { "e2e/program": name } },
+    spec: {
+      automountServiceAccountToken: false,
+      securityContext: {
+        ...{ runAsNonRoot: true, runAsUser: programUser, fsGroup: programUser },
+        seccompProfile: { type: "RuntimeDefault" },
+      },
+      containers: [
+        {
+          ...{ name, image, command, imagePullPolicy: "IfNotPresent" },
+          readinessProbe: { tcpSocket: { port }, periodSeconds: 1 },
+          securityContext: {
+            ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+            capabilities: { drop: ["ALL"] },
+          },
+          volumeMounts: all.map(([{ name }, mountPath]) => ({ name, mountPath })),
+        },
+      ],
+      volumes: all.map(([volume]) => volume),
+    },
+  };
+}
+
+async function ready(kubectl: Kubectl, name: string): Promise<void> {
+  const ran = await kubectl.try("wait", "--for=condition=Ready", `pod/${name}`, "--timeout=120s");
+  if (ran.code === 0) return;
+  const [log, described] = [await kubectl.try("logs", name), await kubectl.try("describe", "pod", name)];
+  throw new Error(`${name} did not start: ${ran.stderr}${log.stdout}${described.stdout}`);
+}
+
+function secret(name: string, stringData: Record<string, string>): object {
+  return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
+}
+
+function service(name: string, port: number): object {
+  const spec = { selector: { "e2e/program": name }, ports: [{ port }] };
+  return { apiVersion: "v1", kind: "Service", metadata: { name }, spec };
+}
+
+const capacity = { storage: "1Gi" };
+const accessModes = ["ReadWriteOnce"];
+
+/** A folder of this machine, which is the node. */
+function volume(kubectl: Kubectl, name: string, path: string): object {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name: volumeName(kubectl, name) },
+    spec: {
+      ...{ capacity, accessModes, storageClassName: "", persistentVolumeReclaimPolicy: "Retain" },
+      claimRef: { namespace: kubectl.namespace, name },
+      hostPath: { path, type: "Directory" },
+    },
+  };
+}
+
+function claim(name: string): object {
+  const spec = { accessModes, storageClassName: "", resources: { requests: capacity } };
+  return { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name }, spec };
+}
+
+function volumeName({ namespace }: Kubectl, name: string): string {
+  return `${namespace}-${name}`;
+}
+
+const run = promisify(execFile);
+
+/** Whom its containers run as. */
+const programUser = 65532;
+
+/** Of programs that this machine has, as Debian's packages brought them: themselves, the libraries that they load and what they read. */
+interface ProgramImage {
+  readonly name: string;
+  /** With what they load. */
+  readonly programs: readonly string[];
+  /** Files and folders, as they are. */
+  readonly files?: readonly string[];
+  /** Programs that have another path in the image: theirs there, and here. */
+  readonly renamed?: Readonly<Record<string, string>>;
+}
+
+/** Makes it, with a shell, and gives it to the first node of the local cluster. */
+async function giveProgramImage({ name, programs, files = [], renamed = {} }: ProgramImage): Promise<void> {
+  const layer = await mkdtemp(join(tmpdir(), "svc-tts-image-"));
+  try {
+    const all = ["/bin/sh", ...programs];
+    const loaded = await librariesOf([...all, ...Object.values(renamed)]);
+    await run("cp", ["--parents", "--recursive", "--dereference", ...all, ...loaded, ...files, layer]);
+    for (const [there, here] of Object.entries(renamed)) {
+      await mkdir(join(layer, dirname(there)), { recursive: true });
+      await copyFile(here, join(layer, there));
+    }
+    await mkdir(join(layer, "etc"), { recursive: true });
+    // PostgreSQL asks for the name of its user
+    await writeFile(join(layer, "etc/passwd"), `svc:x:${programUser}:${programUser}::/:/bin/sh\n`);
+    await giveNodeImage({ name, layer, config: { User: String(programUser) } });
+  } finally {
+    await rm(layer, { recursive: true });
+  }
+}
+
+/** The loader among them. */
+async function librariesOf(programs: readonly string[]): Promise<string[]> {
+  const { stdout } = await run("ldd", programs);
+  return [...new Set([...stdout.matchAll(/(\/\S+) \(0x/g)].map(([, path = ""]) => path))];
+}

@@ -1,0 +1,411 @@
+/** A namespace of its own on a real cluster, with a license, an API key and a client pod inside the cluster. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { CompactSign, importJWK, type JWK } from "jose";
+import { stringify } from "yaml";
+import type { LicenseClaims } from "../../../config/contract/license.ts";
+import { api, children, keysKey, labels, ports } from "../../../config/contract/names.ts";
+import { createKey } from "../../../server/store/keys/key.ts";
+import { toFileEntry } from "../../../server/store/keys/key-file.ts";
+import { eventually } from "../eventually.ts";
+import type { ClusterFacts } from "./e2e-setup.ts";
+import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
+
+export const licenseSecret = "tts-license";
+const keysSecret = "tts-keys";
+
+/** What the load in the client pod saw, of all its requests. */
+export interface LoadReport {
+  /** Answers of status 200 whose body came to its end. */
+  readonly ok: number;
+  /** How many others there were; `failures` shows the first twenty. */
+  readonly failed: number;
+  readonly failures: readonly { readonly atMs: number; readonly what: string }[];
+  /** How many bytes complete answers had: one number where the model speaks a text in the same way each time. */
+  readonly sizes: readonly number[];
+}
+
+export interface LoadOptions {
+  readonly streams?: number;
+  /** Reads the audio no faster than it plays, so that a stream lasts as long as its speech. */
+  readonly listening?: boolean;
+}
+
+/** Ends a load whose test does not. */
+const loadLimitSeconds = 1200;
+
+interface ContainerStatus {
+  readonly name: string;
+  readonly restartCount: number;
+  readonly lastState: unknown;
+}
+
+export class World {
+  readonly kubectl: Kubectl;
+  readonly #cluster: ClusterFacts;
+  readonly #key = createKey();
+  #client: Promise<unknown> | undefined;
+
+  /** @param what begins the name of its namespace, which no other world has. */
+  constructor(cluster: ClusterFacts, what: string) {
+    this.#cluster = cluster;
+    this.kubectl = new Kubectl(`e2e-${what}-${randomBytes(3).toString("hex")}`);
+  }
+
+  get namespace(): string {
+    return this.kubectl.namespace;
+  }
+
+  /** Makes the namespace, the key Secret and the client pod; not the license. */
+  async open(): Promise<void> {
+    await this.kubectl.apply(
+      {
+        apiVersion: "v1",
+        kind: "Namespace",
+        metadata: { name: this.namespace, labels: { "pod-security.kubernetes.io/enforce": "restricted" } },
+      },
+      secret(keysSecret, {
+        [keysKey]: stringify({ keys: [toFileEntry(this.#key, { name: "e2e", scopes: ["tts:write"] })] }),
+      }),
+      clientPod(this.#cluster.serverImage),
+    );
+  }
+
+  /** Opens, and deploys. */
+  async openWith(name: string, spec: Record<string, unknown> = {}): Promise<void> {
+    await this.open();
+    await this.deploy(name, spec);
+  }
+
+  /** Applies a license of 30 days and a `TtsDeployment`, and waits until it is ready. */
+  async deploy(name: string, spec: Record<string, unknown> = {}): Promise<void> {
+    await this.license(30);
+    await this.kubectl.apply(ttsDeployment(name, spec));
+    await this.condition(name, "Ready", "True");
+  }
+
+  /**
+   * Deletes the namespace. Pods are not left to drain: no test looks at them any more, and a namespace's deletion waits
+   * for half of their grace period. The garbage collector finishes the rest while the next test runs.
+   */
+  async close(): Promise<void> {
+    await this.kubectl.do("delete", "namespace", this.namespace, "--wait=false", "--ignore-not-found");
+    await eventually("the pods to be gone", async () => {
+      await this.kubectl.do("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false");
+      return (await this.kubectl.list("pods")).length === 0;
+    });
+  }
+
+  /** Puts a license of this many days into the Secret; negative days made it expire that long ago. */
+  async license(days: number, claims: Partial<LicenseClaims> = {}): Promise<void> {
+    const now = Math.floor(Date.now() / 1000);
+    const whole: LicenseClaims = {
+      iss: "svc-tts",
+      sub: "e2e",
+      jti: `e2e-${now}`,
+      nbf: now - 60 * 86_400,
+      exp: now + Math.round(days * 86_400),
+      models: ["mist", "mistv2", "arcana"],
+      maxGpus: 64,
+      maxStreams: 1024,
+      graceDays: 7,
+      ...claims,
+    };
+    await this.kubectl.apply(secret(licenseSecret, { "license.jwt": await this.#sign(whole) }));
+  }
+
+  /** Puts a license into the Secret whose content was changed after it was signed. */
+  async forgeLicense(): Promise<void> {
+    const found = await this.kubectl.get("secret", licenseSecret);
+    const token = Buffer.from(found?.data["license.jwt"] ?? "", "base64").toString();
+    const [head, payload = "", signature] = token.split(".");
+    const claims = JSON.parse(Buffer.from(payload, "base64url").toString()) as LicenseClaims;
+    const forged = Buffer.from(JSON.stringify({ ...claims, maxGpus: 1_000_000 })).toString("base64url");
+    await this.kubectl.apply(secret(licenseSecret, { "license.jwt": `${head}.${forged}.${signature}` }));
+  }
+
+  async #sign(claims: LicenseClaims): Promise<string> {
+    const jwk = JSON.parse(readFileSync(this.#cluster.signingKeyFile, "utf8")) as JWK;
+    return new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+      .setProtectedHeader({ alg: "EdDSA", ...(jwk.kid !== undefined && { kid: jwk.kid }) })
+      .sign(await importJWK(jwk, "EdDSA"));
+  }
+
+  /** Puts the API key itself where another namespace's pod can read it. */
+  async copyKeyTo(kubectl: Kubectl, name: string): Promise<void> {
+    await kubectl.apply(secret(name, { apiKey: this.#key }));
+  }
+
+  /** Runs an ES module in the client pod, and returns what it printed. */
+  async run(script: string, ...args: string[]): Promise<string> {
+    await this.clientReady();
+    return this.kubectl.exec("client", "node", "--input-type=module", "-e", script, ...args);
+  }
+
+  /** Resolves when the client pod runs. */
+  clientReady(): Promise<unknown> {
+    this.#client ??= this.kubectl.do("wait", "--for=condition=Ready", "pod/client", "--timeout=300s");
+    return this.#client;
+  }
+
+  deployment(name: string): Promise<KubeObject | undefined> {
+    return this.kubectl.get("ttsd", name);
+  }
+
+  /** Waits until a condition of the current generation is as wanted; on the way there others may be told. */
+  async condition(name: string, type: string, status: "True" | "False", message: RegExp = /./) {
+    return eventually(
+      `${type}=${status} of ${name}`,
+      async () => {
+        const object = await this.deployment(name);
+        const found = condition(object, type);
+        const current = object?.status?.observedGeneration === object?.metadata.generation;
+        return current && found?.status === status && message.test(found.message) ? found : undefined;
+      },
+      { seen: async () => (await this.deployment(name))?.status?.conditions },
+    );
+  }
+
+  /** Speaks through the Service, from inside the cluster: status, content type and the body. */
+  async speak(deployment: string, body: Record<string, unknown>, accept = "audio/wav") {
+    const script = `
+      const answer = await fetch(process.argv[1], { method: "POST", body: process.argv[2], headers: {
+        "content-type": "application/json", accept: process.argv[3], authorization: "Bearer " + process.argv[4] } });
+      const bytes = Buffer.from(await answer.arrayBuffer());
+      console.log(JSON.stringify({ status: answer.status, type: answer.headers.get("content-type"), body: bytes.toString("base64") }));`;
+    const out = await this.run(script, this.url(deployment), JSON.stringify(body), accept, this.#key);
+    const answer = JSON.parse(out) as { status: number; type: string; body: string };
+    return { status: answer.status, type: answer.type, body: Buffer.from(answer.body, "base64") };
+  }
+
+  /** Speaks as `speak` does, and tells how long the first audio took to come, connecting included. */
+  async timeFirstAudio(deployment: string, body: Record<string, unknown>) {
+    const script = `
+      const start = performance.now();
+      const answer = await fetch(process.argv[1], { method: "POST", body: process.argv[2], headers: {
+        "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + process.argv[3] } });
+      let firstAudioMs;
+      for await (const piece of answer.body) firstAudioMs ??= Math.round(performance.now() - start);
+      console.log(JSON.stringify({ status: answer.status, firstAudioMs }));`;
+    const out = await this.run(script, this.url(deployment), JSON.stringify(body), this.#key);
+    return JSON.parse(out) as { status: number; firstAudioMs: number };
+  }
+
+  /** `GET /health` of the API tier, from inside the cluster. */
+  async health(deployment: string): Promise<Record<string, unknown>> {
+    const script = `console.log(await (await fetch(process.argv[1])).text())`;
+    const url = this.url(deployment).replace("/v1/svc-tts", "/health");
+    return JSON.parse(await this.run(script, url)) as Record<string, unknown>;
+  }
+
+  /**
+   * Speaks again and again, `streams` at once, until stopped, and counts every answer: it must be 200 and complete.
+   * Stopping lets the running requests finish.
+   */
+  async load(
+    deployment: string,
+    body: Record<string, unknown>,
+    { streams = 4, listening = false }: LoadOptions = {},
+  ) {
+    await this.clientReady();
+    const stopFile = `/tmp/stop-${randomBytes(4).toString("hex")}`;
+    const settings = { streams, listening, stopFile, limitSeconds: loadLimitSeconds, key: this.#key };
+    const job = this.kubectl.background(
+      "client",
+      "node",
+      "--input-type=module",
+      "-e",
+      loadScript,
+      this.url(deployment),
+      JSON.stringify(body),
+      JSON.stringify(settings),
+    );
+    const answered = () => [...job.output().matchAll(/^answered$/gm)].length;
+    const isEnded = job.ended.then((output) => {
+      throw new Error(`the load ended by itself: ${output}`);
+    });
+    const speaking = () => eventually(`${streams} streams`, () => job.output().includes(allSpeak));
+    await Promise.race([speaking(), isEnded]);
+    return {
+      /** Resolves when as many more requests were answered as there are streams. */
+      goesOn: () => {
+        const before = answered();
+        return eventually(`${streams} more answers`, () => answered() >= before + streams);
+      },
+      stop: async (): Promise<LoadReport> => {
+        await this.kubectl.exec(
+          "client",
+          "node",
+          "-e",
+          `require("node:fs").writeFileSync("${stopFile}", "")`,
+        );
+        const out = await job.ended;
+        const line = out.split("\n").find((l) => l.startsWith("{"));
+        if (!line) throw new Error(`the load printed no report: ${out}`);
+        return JSON.parse(line) as LoadReport;
+      },
+    };
+  }
+
+  /** Containers of a deployment that had to be started again, each with why and the last that it said. */
+  async restarts(deployment: string): Promise<string[]> {
+    const pods = await this.kubectl.list("pods", `${labels.deployment}=${deployment}`);
+    const again = pods.flatMap(({ metadata, status }) =>
+      ((status?.containerStatuses ?? []) as ContainerStatus[])
+        .filter(({ restartCount }) => restartCount > 0)
+        .map((container) => ({ pod: metadata.name, ...container })),
+    );
+    return Promise.all(
+      again.map(async ({ pod, name, lastState }) => {
+        const log = await this.kubectl.try("logs", pod, "-c", name, "--previous", "--tail=20");
+        const events = await this.kubectl.try("events", "--for", `pod/${pod}`);
+        return [`${pod}/${name}: ${JSON.stringify(lastState)}`, log.stdout, events.stdout].join("\n");
+      }),
+    );
+  }
+
+  /** A script (ES module) that serves on a port, behind a Service of its own name; `output` is what it printed so far. */
+  async serve(name: string, port: number, script: string, ...args: string[]) {
+    const service = {
+      apiVersion: "v1",
+      kind: "Service",
+      metadata: { name },
+      spec: { selector: { "e2e/program": name }, ports: [{ port }] },
+    };
+    const words = ["--input-type=module", "-e", script, ...args];
+    await this.kubectl.apply(service, nodePod(name, this.#cluster.serverImage, words));
+    await this.kubectl.do("wait", "--for=condition=Ready", `pod/${name}`, "--timeout=300s");
+    return {
+      url: `http://${name}.${this.namespace}.svc:${port}`,
+      output: () => this.kubectl.do("logs", name),
+    };
+  }
+
+  url(deployment: string): string {
+    return `http://${children.apiService(deployment)}.${this.namespace}.svc:${ports.api}/v1/svc-tts`;
+  }
+}
+
+const allSpeak = "every stream speaks";
+
+const loadScript = `
+  import { existsSync } from "node:fs";
+  const [url, body, settings] = process.argv.slice(1);
+  const { streams, listening, stopFile, limitSeconds, key } = JSON.parse(settings);
+  const start = Date.now();
+  let ok = 0; const failures = []; const sizes = new Set(); const speaking = new Set();
+  const begun = (index) => {
+    if (speaking.size === streams) return;
+    speaking.add(index);
+    if (speaking.size === streams) console.log("${allSpeak}");
+  };
+  const take = async (answer, index) => {
+    const bytesPerMs = 2 * Number(answer.headers.get("x-sampling-rate") ?? 16000) / 1000;
+    const began = Date.now();
+    let bytes = 0;
+    for await (const piece of answer.body) {
+      bytes += piece.byteLength;
+      begun(index);
+      const aheadMs = bytes / bytesPerMs - (Date.now() - began);
+      if (listening && aheadMs > 0) await new Promise((r) => setTimeout(r, aheadMs));
+    }
+    return bytes;
+  };
+  const one = async (_, index) => {
+    // listeners do not all begin and end together
+    if (listening) await new Promise((r) => setTimeout(r, index * 250));
+    while (!existsSync(stopFile) && Date.now() - start < limitSeconds * 1000) {
+      try {
+        const answer = await fetch(url, { method: "POST", body, headers: {
+          "content-type": "application/json", accept: "audio/pcm", authorization: "Bearer " + key } });
+        if (answer.status === 200) {
+          const bytes = await take(answer, index);
+          if (bytes > 1000) { ok++; sizes.add(bytes); }
+          else failures.push({ atMs: Date.now() - start, what: "200, " + bytes + " bytes" });
+        } else failures.push({ atMs: Date.now() - start, what: answer.status + ", " + await answer.text() });
+      } catch (error) {
+        failures.push({ atMs: Date.now() - start, what: String(error.cause ?? error) });
+      }
+      console.log("answered");
+      await new Promise((r) => setTimeout(r, 100));
+    }
+  };
+  await Promise.all(Array.from({ length: streams }, one));
+  console.log(JSON.stringify({ ok, failed: failures.length, failures: failures.slice(0, 20), sizes: [...sizes] }));`;
+
+function secret(name: string, stringData: Record<string, string>): object {
+  return { apiVersion: "v1", kind: "Secret", metadata: { name }, stringData };
+}
+
+/** A pod that only waits for `kubectl exec`. */
+function clientPod(image: string): object {
+  return nodePod("client", image, ["-e", "setInterval(() => {}, 1e9)"]);
+}
+
+/** A pod that runs a script: the server image has the one program needed, node. */
+function nodePod(name: string, image: string, args: readonly string[]): object {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, labels: { "e2e/program": name } },
+    spec: {
+      terminationGracePeriodSeconds: 0,
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, runAsUser: 65532, seccompProfile: { type: "RuntimeDefault" } },
+      containers: [
+        {
+          name,
+          image,
+          command: ["node", ...args],
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            capabilities: { drop: ["ALL"] },
+            readOnlyRootFilesystem: true,
+          },
+          volumeMounts: [{ name: "tmp", mountPath: "/tmp" }],
+        },
+      ],
+      volumes: [{ name: "tmp", emptyDir: {} }],
+    },
+  };
+}
+
+/** Shorter than the product's, so that tests need not wait. */
+const drain = { endpointDelaySeconds: 3, maxStreamSeconds: 60 };
+
+/** The `TtsDeployment` that the tests start from: mist on CPU, arcana on one GPU. */
+export function ttsDeployment(name: string, spec: Record<string, unknown> = {}): object {
+  return {
+    apiVersion: api.apiVersion,
+    kind: "TtsDeployment",
+    metadata: { name },
+    spec: {
+      license: { secretRef: { name: licenseSecret }, gracePeriod: "72h" },
+      api: { replicas: 2, keys: { secretRef: { name: keysSecret } }, drain },
+      models: [mist(), arcana()],
+      ...spec,
+    },
+  };
+}
+
+export function mist(more: Record<string, unknown> = {}): object {
+  return {
+    name: "mist",
+    kind: "mist",
+    replicas: 1,
+    maxConcurrentStreams: 16,
+    drain,
+    ...more,
+  };
+}
+
+export function arcana(more: Record<string, unknown> = {}): object {
+  return {
+    name: "arcana",
+    kind: "arcana",
+    replicas: 1,
+    accelerator: { count: 1 },
+    drain,
+    ...more,
+  };
+}

@@ -1,0 +1,178 @@
+/** Programs of others that judge our manifests. They and what they need are made on first use, from Go modules, Debian's packages and our own files. */
+import { execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { parseAllDocuments } from "yaml";
+
+const execute = promisify(execFile);
+const build = join(import.meta.dirname, "../../judges/build.sh");
+
+let folder: Promise<string> | undefined;
+
+/** Path of a built program; minutes the first time. */
+export async function judge(
+  name: "kstatus" | "argohealth" | "kube-score" | "helm-unittest",
+): Promise<string> {
+  folder ??= execute(build, { timeout: 600_000 }).then(({ stdout }) => stdout.trim());
+  return join(await folder, name);
+}
+
+export interface Verdict {
+  readonly status: string;
+  readonly message: string;
+}
+
+/** What the program makes of each object, in their order. */
+export async function verdictsOf(
+  program: "kstatus" | "argohealth",
+  args: readonly string[],
+  objects: readonly object[],
+): Promise<Verdict[]> {
+  const child = spawn(await judge(program), args, { stdio: ["pipe", "pipe", "inherit"] });
+  child.stdin.end(objects.map((object) => `${JSON.stringify(object)}\n`).join(""));
+  const lines = (await text(child.stdout)).trimEnd().split("\n");
+  if (lines.length !== objects.length)
+    throw new Error(`${program} judged ${lines.length} of ${objects.length} objects`);
+  return lines.map((line) => {
+    const [status = "", message = ""] = line.split("\t");
+    return { status, message };
+  });
+}
+
+/** Prometheus' own checker: Debian's, unpacked into the cache without installing a service. */
+export async function promtool(...args: string[]): Promise<{ stdout: string; stderr: string }> {
+  return execute(await promtoolPath(), args);
+}
+
+async function promtoolPath(): Promise<string> {
+  if (existsSync("/usr/bin/promtool")) return "/usr/bin/promtool";
+  const cache = join(homedir(), ".cache/svc-tts");
+  const folder = join(cache, "promtool");
+  const path = join(folder, "usr/bin/promtool");
+  if (existsSync(path)) return path;
+  process.stderr.write("==> fetching Debian's prometheus package for promtool\n");
+  await mkdir(cache, { recursive: true });
+  const work = await mkdtemp(join(cache, "promtool."));
+  await execute("apt-get", ["download", "-qq", "prometheus"], { cwd: work }).catch(async () => {
+    await execute("apt-get", ["update", "-qq"]);
+    await execute("apt-get", ["download", "-qq", "prometheus"], { cwd: work });
+  });
+  const [archive = ""] = await readdir(work);
+  await execute("dpkg", ["-x", archive, "."], { cwd: work });
+  await rename(work, folder).catch(() => rm(work, { recursive: true }));
+  return path;
+}
+
+interface Schema {
+  type?: string;
+  properties?: Record<string, Schema>;
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+  oneOf?: object[];
+  "x-kubernetes-group-version-kind"?: { group: string; version: string; kind: string }[];
+  "x-kubernetes-int-or-string"?: boolean;
+  "x-kubernetes-preserve-unknown-fields"?: boolean;
+}
+
+interface Crd {
+  readonly kind: string;
+  readonly spec: {
+    readonly group: string;
+    readonly names: { readonly kind: string };
+    readonly versions: { readonly name: string; readonly schema: { readonly openAPIV3Schema: Schema } }[];
+  };
+}
+
+/** What kubeconform's `-schema-location` takes. */
+export function schemaLocation(folder: string): string {
+  return `${folder}/{{.ResourceKind}}{{.KindSuffix}}.json`;
+}
+
+/**
+ * Writes kubeconform's schema for every kind into a new folder, from the OpenAPI document of the very Kubernetes that the tests run and from CRDs:
+ * nothing is fetched.
+ * @param swagger file of the API server's own OpenAPI 2 document
+ * @param crds files of CustomResourceDefinitions
+ */
+export async function writeSchemas(folder: string, swagger: string, crds: readonly string[]): Promise<void> {
+  await mkdir(folder);
+  await writeKubernetes(folder, swagger);
+  for (const file of crds) {
+    for (const document of parseAllDocuments(await readFile(file, "utf8"))) {
+      const crd = document.toJS() as Crd | null;
+      if (crd?.kind === "CustomResourceDefinition") await writeCrd(folder, crd);
+    }
+  }
+}
+
+async function writeKubernetes(folder: string, swagger: string): Promise<void> {
+  const { definitions } = JSON.parse(await readFile(swagger, "utf8")) as {
+    definitions: Record<string, Schema>;
+  };
+  // the API server takes both forms of these two, which OpenAPI 2 cannot say
+  for (const name of ["util.intstr.IntOrString", "api.resource.Quantity"])
+    definitions[`io.k8s.apimachinery.pkg.${name}`] = { oneOf: [{ type: "string" }, { type: "number" }] };
+  for (const schema of Object.values(definitions)) if (schema.properties) schema.additionalProperties = false;
+  for (const [name, schema] of Object.entries(definitions)) {
+    for (const { group, version, kind } of schema["x-kubernetes-group-version-kind"] ?? []) {
+      const text = JSON.stringify({ $ref: `#/definitions/${name}`, definitions: closure(definitions, name) });
+      await writeFile(join(folder, fileName(group, version, kind)), text);
+    }
+  }
+}
+
+/** As kubeconform asks for it: only the first part of a group. */
+function fileName(group: string, version: string, kind: string): string {
+  return `${kind.toLowerCase()}${group === "" ? "" : `-${group.split(".")[0]}`}-${version}.json`;
+}
+
+async function writeCrd(folder: string, { spec }: Crd): Promise<void> {
+  for (const { name, schema } of spec.versions) {
+    const whole = strict(schema.openAPIV3Schema);
+    // what every object has, and no CRD's schema describes
+    whole.properties = {
+      ...whole.properties,
+      apiVersion: { type: "string" },
+      kind: { type: "string" },
+      metadata: { type: "object" },
+    };
+    await writeFile(join(folder, fileName(spec.group, name, spec.names.kind)), JSON.stringify(whole));
+  }
+}
+
+/** A field that the schema does not name is an error, where the API server would drop it. */
+function strict(schema: Schema): Schema {
+  if (schema["x-kubernetes-int-or-string"]) return { oneOf: [{ type: "string" }, { type: "integer" }] };
+  const { properties, items, additionalProperties } = schema;
+  const closed = properties !== undefined && !schema["x-kubernetes-preserve-unknown-fields"];
+  return {
+    ...schema,
+    ...(properties && { properties: mapValues(properties, strict) }),
+    ...(items && { items: strict(items) }),
+    ...(typeof additionalProperties === "object" && { additionalProperties: strict(additionalProperties) }),
+    ...(closed && { additionalProperties: false }),
+  };
+}
+
+function mapValues(object: Record<string, Schema>, change: (schema: Schema) => Schema) {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+}
+
+/** A definition and all that it refers to. */
+function closure(definitions: Record<string, Schema>, name: string): Record<string, Schema> {
+  const needed: Record<string, Schema> = {};
+  const open = [name];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const schema = definitions[next];
+    if (!schema || needed[next]) continue;
+    needed[next] = schema;
+    open.push(
+      ...[...JSON.stringify(schema).matchAll(/"#\/definitions\/([^"]+)"/g)].map(([, found]) => found ?? ""),
+    );
+  }
+  return needed;
+}

@@ -1,0 +1,297 @@
+/**
+ * An operator that stops dead right after its n-th write: the write is carried out, its answer is lost, and nothing
+ * more is heard of that process.
+ */
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import { ClusterClient } from "../../../operator/cluster/client.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { TtsDeployment } from "../../../operator/facts/observed.ts";
+import { turnOf } from "../seed.ts";
+import type { FaultProxy, ProxiedRequest } from "./fault-proxy.ts";
+import { OperatorHouse } from "./operator-house.ts";
+
+/** One in so many writes is tried in a run; `make test-operator-faults` tries all. */
+const step = Number(process.env.CRASH_STEP ?? 11);
+const overlapMs = 100;
+
+/** What operators make, change and delete while they die. */
+export const crashSpec = {
+  networkPolicy: { enabled: true },
+  api: { replicas: 2, route: { hostnames: ["tts.example.com"], ingress: {} } },
+};
+export const crashModels = [
+  { name: "mist", kind: "mist", replicas: 2 },
+  { name: "old", kind: "mist" },
+];
+
+export type Fate = "died" | "survived";
+
+/** The state of one dying operator. */
+export interface Death {
+  writes: number;
+  dead: boolean;
+  /** The write after which it died. */
+  last: string;
+}
+
+/** Writes to die after. The seed of the run decides where they begin: eleven consecutive seeds visit all of them. */
+export function* crashPoints(): Generator<number> {
+  for (let n = 1 + turnOf(step); ; n += step) yield n;
+}
+
+/** An event is lost with the process that had it in mind. */
+export function isWrite({ method, path }: ProxiedRequest): boolean {
+  return method !== "GET" && !path.includes("/events");
+}
+
+/** A house for the tests of one file, in which operators die. */
+export function useCrashHouse(): CrashHouse {
+  const crashes = new CrashHouse();
+  beforeAll(() => crashes.open());
+  // a test that failed leaves neither a dead operator's rule nor its objects to the next
+  beforeEach(async () => {
+    crashes.bury();
+    await crashes.sweep();
+  });
+  afterAll(() => crashes.close());
+  return crashes;
+}
+
+export class CrashHouse {
+  #house: OperatorHouse | undefined;
+  #endPlay: () => Promise<void> = async () => undefined;
+  /** The proxy drops what any other operator sends, such as a request that was on its way when its operator died. */
+  #living: string | undefined;
+  #lives = 0;
+  /** Asked for each request of the living operator. */
+  rule: FaultProxy["rule"] = () => undefined;
+
+  get house(): OperatorHouse {
+    if (this.#house === undefined) throw new Error("the house is not open");
+    return this.#house;
+  }
+
+  async open(): Promise<void> {
+    this.#house = await OperatorHouse.open();
+    await this.house.stopOperator();
+    await this.house.putLicense(await this.house.issuer.issue());
+    this.house.proxy.rule = (request) =>
+      request.client === this.#living ? this.rule(request) : { kind: "drop", when: "before" };
+    this.#endPlay = this.house.play();
+  }
+
+  async close(): Promise<void> {
+    await this.#endPlay();
+    await this.#house?.[Symbol.asyncDispose]();
+  }
+
+  /** One operator's life; every call is tried once, and none leaves a dead one, whoever lives after it. */
+  async life(): Promise<void> {
+    this.#lives += 1;
+    const life = `operator-${this.#lives}`;
+    this.#living = life;
+    const connection = this.house.proxy.connection();
+    const credentials = async () => {
+      if (this.#living !== life) throw new Error("this operator is dead");
+      const { headers, ...rest } = await connection.credentials();
+      return { ...rest, headers: { ...headers, "x-test-client": life } };
+    };
+    const client = new ClusterClient({ ...connection, credentials }, { attempts: 1 });
+    await this.house.startOperator({ client, tokenOverlapMs: overlapMs });
+  }
+
+  /** Kills the running operator after its n-th write from now. */
+  dieAfter(n: number): Death {
+    const death: Death = { writes: 0, dead: false, last: "" };
+    this.rule = (request) => {
+      if (death.dead) return { kind: "drop", when: "before" };
+      if (!isWrite(request)) return undefined;
+      death.writes += 1;
+      if (death.writes < n) return undefined;
+      death.dead = true;
+      death.last = `${request.method} ${request.path}`;
+      return { kind: "drop", when: "after" };
+    };
+    return death;
+  }
+
+  bury(): void {
+    this.#living = undefined;
+    this.house.abandonOperators();
+    this.rule = () => undefined;
+  }
+
+  family() {
+    return childrenOf(this.house.admin, this.house.namespace, "demo");
+  }
+
+  async look(): Promise<Record<string, unknown>> {
+    const owner = await this.house.get("TtsDeployment", "demo");
+    return portraits([...(owner ? [owner] : []), ...(await this.family())]);
+  }
+
+  async isSettled(): Promise<boolean> {
+    const found = (await this.house.get("TtsDeployment", "demo")) as TtsDeployment | undefined;
+    if (found === undefined) return false;
+    const { metadata, status } = found;
+    const says = (type: string) => status?.conditions.find((condition) => condition.type === type)?.status;
+    return (
+      status?.observedGeneration === metadata.generation &&
+      says("Ready") === "True" &&
+      says("Reconciling") === "False"
+    );
+  }
+
+  /** Deletes everything, without waiting for the garbage collector. */
+  async sweep(): Promise<void> {
+    await this.house.stopOperator();
+    await this.house.remove("TtsDeployment", "demo");
+    const isGone = async () => {
+      const left = await this.family();
+      await Promise.all(left.map(({ kind, metadata }) => this.house.remove(kind, metadata.name)));
+      return left.length === 0;
+    };
+    await this.house.until(isGone, "an empty namespace");
+  }
+
+  /** Resolves when the operator has died, or else when it came to the end. */
+  async fateOf(death: Death, isAtEnd: () => Promise<boolean>): Promise<Fate> {
+    await this.house.until(async () => death.dead || (await isAtEnd()), "death, or the end");
+    // an operator that came to the end unharmed is not harmed any more
+    if (!death.dead) this.rule = () => undefined;
+    return death.dead ? "died" : "survived";
+  }
+
+  /** Nothing is left to the garbage collector. */
+  async #isCollected(): Promise<boolean> {
+    const [owner, found] = await Promise.all([this.house.get("TtsDeployment", "demo"), this.family()]);
+    const standing = new Set([owner, ...found].map((one) => one?.metadata.uid));
+    return found.every(
+      ({ metadata }) => metadata.ownerReferences?.every(({ uid }) => standing.has(uid)) ?? true,
+    );
+  }
+
+  /** The end that an uninterrupted run comes to: what is there once nothing more is written or collected. */
+  async #theEnd(): Promise<Record<string, unknown>> {
+    await this.house.until(() => this.isSettled(), "Ready");
+    await this.house.until(() => this.#isCollected(), "what the garbage collector takes");
+    // the steps of a token's rotation, which wait for their time
+    await this.house.advance(10 * overlapMs);
+    return this.look();
+  }
+
+  async #reach(end: Record<string, unknown>, what: string): Promise<void> {
+    let last: Record<string, unknown> = {};
+    try {
+      await this.house.until(async () => {
+        if (!(await this.isSettled())) return false;
+        last = await this.look();
+        return JSON.stringify(last) === JSON.stringify(end);
+      }, what);
+    } catch (error) {
+      expect(last, what).toEqual(end);
+      throw error;
+    }
+  }
+
+  /** Requests of the operator that lives now. */
+  get requests(): readonly ProxiedRequest[] {
+    return this.house.proxy.requests.filter(({ client }) => client === this.#living);
+  }
+
+  #removed(): Set<string> {
+    const deletions = this.requests.filter(({ method }) => method === "DELETE");
+    return new Set(deletions.map(({ path }) => path));
+  }
+
+  /**
+   * Interrupts `act` after one write after the other. Each time the next operator must come to the same end as an
+   * uninterrupted one, and delete nothing else than it does.
+   * @param prepare makes what stands before it
+   */
+  async comesToTheSameEnd(prepare: () => Promise<void>, act: () => Promise<void>): Promise<void> {
+    const { house } = this;
+    await prepare();
+    await this.life();
+    await act();
+    const end = await this.#theEnd();
+    const goal = JSON.stringify(end);
+    const isAtEnd = async () => (await this.isSettled()) && JSON.stringify(await this.look()) === goal;
+    const mayGo = this.#removed();
+    await this.sweep();
+    for (const n of crashPoints()) {
+      await prepare();
+      const death = this.dieAfter(n);
+      await this.life();
+      await act();
+      if ((await this.fateOf(death, isAtEnd)) === "survived") break;
+      this.bury();
+      await this.life();
+      await this.#reach(end, `the end, after a crash behind write ${n} (${death.last})`);
+      expect(mayGo).toEqual(new Set([...mayGo, ...this.#removed()]));
+      await this.sweep();
+    }
+    await house.advance(10 * overlapMs);
+    expect(await this.look()).toEqual(end);
+    await this.sweep();
+  }
+}
+
+/** Kinds of which a TtsDeployment may have children, itself aside. */
+const kinds = [
+  "ServiceAccount",
+  "Role",
+  "RoleBinding",
+  "ConfigMap",
+  "Secret",
+  "Service",
+  "Deployment",
+  "TtsModelPool",
+  "Ingress",
+  "NetworkPolicy",
+  "PodDisruptionBudget",
+  "HorizontalPodAutoscaler",
+] as const;
+
+async function childrenOf(admin: ClusterClient, namespace: string, deployment: string): Promise<Manifest[]> {
+  const labelSelector = `tts.svc.dev/deployment=${deployment}`;
+  const lists = await Promise.all(kinds.map((kind) => admin.list(kind, { namespace, labelSelector })));
+  return lists.flat();
+}
+
+/** By `Kind/name`: all of it but what no two runs share (times, versions, ids, addresses, the token's own letters). */
+function portraits(objects: readonly Manifest[]): Record<string, unknown> {
+  const pairs = objects.map(
+    (object) => [`${object.kind}/${object.metadata.name}`, portrait(object)] as const,
+  );
+  return Object.fromEntries(pairs.sort(([a], [b]) => a.localeCompare(b)));
+}
+
+function portrait({ metadata, ...rest }: Manifest): unknown {
+  const { labels, annotations, finalizers, ownerReferences, deletionTimestamp } = metadata;
+  const owners = ownerReferences?.map(({ kind, name }) => `${kind}/${name}`);
+  const said = { labels, annotations, finalizers, owners, isGoing: deletionTimestamp !== undefined };
+  const content = rest.kind === "Secret" ? { ...rest, data: tokenForm(rest.data) } : rest;
+  return JSON.parse(
+    JSON.stringify({ ...said, ...content }, (key, value) => (fleeting.has(key) ? undefined : value)),
+  );
+}
+
+const fleeting = new Set([
+  "lastTransitionTime",
+  "clusterIP",
+  "clusterIPs",
+  "nodePort",
+  "healthCheckNodePort",
+  "tts.svc.dev/token-changed-at",
+  // how often a status was written on the way
+  "resourceVersion",
+]);
+
+/** How many tokens are accepted, and which of them is sent. */
+function tokenForm(data: unknown): unknown {
+  const plain = (text = "") => Buffer.from(text, "base64").toString();
+  const { token, accepted } = data as Record<string, string | undefined>;
+  const list = plain(accepted).split("\n");
+  return { accepted: list.length, sent: list.indexOf(plain(token)) };
+}

@@ -1,0 +1,69 @@
+/** Every version of objects that the API server had, by a watch: what is not in it never was. */
+
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import type { ClusterClient } from "../../../operator/cluster/client.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { eventually } from "../eventually.ts";
+
+const WATCH_SECONDS = 3_600;
+
+export interface Version {
+  readonly type: "ADDED" | "MODIFIED" | "DELETED";
+  readonly object: Manifest;
+}
+
+export class History implements Disposable {
+  readonly #client: ClusterClient;
+  readonly #kind: string;
+  readonly #namespace: string;
+  readonly #stream: Readable;
+  readonly #versions: Version[] = [];
+  #failure: string | undefined;
+
+  private constructor(client: ClusterClient, kind: string, namespace: string, stream: Readable) {
+    this.#client = client;
+    this.#kind = kind;
+    this.#namespace = namespace;
+    this.#stream = stream;
+    const lines = createInterface({ input: stream });
+    lines.on("line", (line) => {
+      const event = JSON.parse(line) as Version | { type: "ERROR" };
+      if (event.type === "ERROR") this.#failure = line;
+      else this.#versions.push(event);
+    });
+    lines.on("close", () => {
+      this.#failure ??= "the API server ended the watch";
+    });
+  }
+
+  /** Begins with the objects that are there now. */
+  static async of(client: ClusterClient, kind: string, namespace: string): Promise<History> {
+    // without a version, a watch begins with the present objects
+    const options = { namespace, resourceVersion: undefined, timeoutSeconds: WATCH_SECONDS };
+    return new History(client, kind, namespace, await client.openWatch(kind, options));
+  }
+
+  /** All versions up to now, in the order in which the API server stored them. */
+  async versions(): Promise<readonly Version[]> {
+    const now = await this.#client.list(this.#kind, { namespace: this.#namespace });
+    await eventually("the watch to catch up with the API server", () => {
+      if (this.#failure !== undefined) throw new Error(this.#failure);
+      return now.every((object) => this.#versions.some((version) => isSame(version.object, object)));
+    });
+    return this.#versions.toSorted((a, b) => versionOf(a.object) - versionOf(b.object));
+  }
+
+  [Symbol.dispose](): void {
+    this.#stream.destroy();
+  }
+}
+
+/** A number that grows with every write to the cluster, whatever the kind of the object. */
+export function versionOf({ metadata }: Manifest): number {
+  return Number(metadata.resourceVersion);
+}
+
+function isSame(one: Manifest, other: Manifest): boolean {
+  return one.metadata.uid === other.metadata.uid && versionOf(one) === versionOf(other);
+}

@@ -1,0 +1,116 @@
+import { Compile } from "typebox/compile";
+import { Value } from "typebox/value";
+import type { LicenseReading } from "../../../config/contract/license.ts";
+import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
+import { TtsModelPoolSpecSchema } from "../../../crds/tts-model-pool.ts";
+import { modelDeployment } from "../../../operator/desired/pods/deployment.ts";
+import type {
+  Deployment,
+  Grant,
+  Judgement,
+  ObservedDeployment,
+  Pod,
+  TtsDeployment,
+  TtsModelPool,
+} from "../../../operator/facts/observed.ts";
+import type { ServerImage } from "../../../operator/facts/settings.ts";
+import { planRollout } from "../../../operator/rollout/plan.ts";
+
+/** What a pass may see, as values; defaults are filled in as the API server does. */
+
+type Json = { [name: string]: unknown };
+export const now = Date.parse("2026-01-01T00:00:00Z");
+
+const meta = (name: string, uid = `uid-of-${name}`) => ({ name, namespace: "ns", uid, generation: 1 });
+
+export function ttsDeployment(
+  spec: Json = {},
+  models: Json[] = [{ name: "mist", kind: "mist" }],
+): TtsDeployment {
+  const given = { license: { secretRef: { name: "license" } }, models, ...spec };
+  const whole = Value.Default(TtsDeploymentSpecSchema, given);
+  if (!Compile(TtsDeploymentSpecSchema).Check(whole))
+    throw new Error(`no such spec: ${JSON.stringify(given)}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata: meta("demo"), spec: whole };
+}
+
+export function ttsModelPool(spec: Json = {}): TtsModelPool {
+  const given = { deployment: "demo", pool: "mist", kind: "mist", ...spec };
+  const whole = Value.Default(TtsModelPoolSpecSchema, given);
+  if (!Compile(TtsModelPoolSpecSchema).Check(whole))
+    throw new Error(`no such spec: ${JSON.stringify(given)}`);
+  const metadata = meta(`demo-${whole.pool}`);
+  return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsModelPool", metadata, spec: whole };
+}
+
+/** A Deployment whose pods all run, changed by `status`. */
+export function running(replicas: number, status: Json = {}): Deployment {
+  const all = { observedGeneration: 1, replicas, updatedReplicas: replicas, availableReplicas: replicas };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: meta("some"),
+    spec: { replicas, selector: {}, template: {}, progressDeadlineSeconds: 900 },
+    status: { ...all, readyReplicas: replicas, ...status },
+  };
+}
+
+export function pod(status: Pod["status"] & object, name = "demo-mist-1"): Pod {
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "ns" }, status };
+}
+
+/** What the operator's own command line gives, with no license key that it trusts. */
+export const serverSettings = {
+  server: { image: "server:1", pullPolicy: undefined },
+  licenseKeys: { keys: [] },
+};
+
+export const granted: Grant = { held: false, replicas: 1 };
+
+/** A valid license that grants one replica to the API and to each of these pools. */
+export function granting(...pools: string[]): Judgement {
+  return {
+    verdict: { state: "valid", message: "Licensed." },
+    valid: true,
+    reason: "Valid",
+    message: "Licensed.",
+    failedAt: undefined,
+    api: granted,
+    pools: new Map(pools.map((name) => [name, granted])),
+    limits: new Map(pools.map((name) => [name, 8])),
+    changesAt: undefined,
+  };
+}
+
+const noLicense: LicenseReading = { state: "missing", message: "No license was found." };
+
+export function observed(
+  deployment: TtsDeployment,
+  more: Partial<ObservedDeployment> = {},
+): ObservedDeployment {
+  return {
+    now,
+    deployment,
+    license: noLicense,
+    keysSecretExists: undefined,
+    telemetry: { missingSecrets: [], monitorsMissing: false },
+    api: { deployment: undefined, pods: [] },
+    apiReplicas: deployment.spec.api.replicas,
+    pools: [],
+    ...more,
+  };
+}
+
+/** The Deployment of a pool that has nothing but its live one to go by. */
+export function plannedDeployment(
+  pool: TtsModelPool,
+  live: Deployment | undefined,
+  grant: Grant,
+  server: ServerImage,
+) {
+  const facts = { observed: { pool, workload: { deployment: live, pods: [] } }, grant, now };
+  return modelDeployment(
+    pool,
+    planRollout({ ...facts, canary: undefined, routed: false, figures: undefined }, server),
+  );
+}

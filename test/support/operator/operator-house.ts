@@ -1,0 +1,490 @@
+import { afterEach, beforeEach, inject } from "vitest";
+import type { LicenseClaims } from "../../../config/contract/license.ts";
+import type { ApiLoad } from "../../../config/contract/load.ts";
+import type { RoutingTable } from "../../../config/contract/routing.ts";
+import { type Clock, systemClock } from "../../../lib/clock.ts";
+import { ApiError } from "../../../operator/cluster/api-error.ts";
+import { ClusterClient } from "../../../operator/cluster/client.ts";
+import type { WatchState } from "../../../operator/cluster/reflector.ts";
+import { resourceOf } from "../../../operator/cluster/resources.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { keyOf } from "../../../operator/facts/object-key.ts";
+import type { Deployment, TtsDeployment, TtsModelPool } from "../../../operator/facts/observed.ts";
+import {
+  type Activity,
+  type FailingWatches,
+  type Operator,
+  startOperator,
+} from "../../../operator/serve/start.ts";
+import { chartsRole } from "../cluster/charts-role.ts";
+import { adminClient, freshNamespace } from "../cluster/cluster-namespace.ts";
+import type { ControlPlaneAddress } from "../cluster/control-plane.ts";
+import { kubectlOrThrow } from "../cluster/kubectl.ts";
+import { eventually } from "../eventually.ts";
+import { SkippingClock, type TestClock } from "../fake-clock.ts";
+import { type Issuer, licenseIssuer } from "../server/licenses.ts";
+import { FaultProxy } from "./fault-proxy.ts";
+
+type Json = { [name: string]: unknown };
+const serverImage = "registry.example/svc-tts/server:0.1.0";
+
+interface HouseOptions {
+  /** The role that the chart gives an operator which serves every namespace. */
+  readonly clusterWide?: boolean;
+  /** By which operators work; one that goes on with real time unless given. A `FakeClock` begins at `Date.now()`, as the API server's clock. */
+  readonly clock?: TestClock;
+}
+
+interface StartOptions {
+  readonly image?: string;
+  /** Instead of one that goes through the proxy. */
+  readonly client?: ClusterClient;
+  readonly elected?: boolean;
+  readonly tokenOverlapMs?: number;
+  /** What every API pod says at `/metrics`. */
+  readonly metrics?: () => string;
+  /** Of the operator's own clock, before the API server's. */
+  readonly clockAheadMs?: number;
+  /** Which release of the chart it is of. */
+  readonly release?: string;
+  /** Passes at once. */
+  readonly workers?: number;
+  /** Beside the house's own. */
+  readonly moreNamespaces?: readonly string[];
+}
+
+/** Stops a play. */
+type Curtain = () => Promise<void>;
+
+/**
+ * A namespace (the CRDs are installed already) with an operator of its own in front of the suite's API server, reached under the chart's own role through a
+ * proxy that counts and can misbehave. No controller runs pods here: `serve` plays the Deployment controller.
+ *
+ * Operators work by `clock`, which `advance` moves. Their requests and watches keep to real time, as the API server does: hours that a test
+ * skips neither end a request that is under way nor a watch on which nothing came.
+ */
+export class OperatorHouse implements AsyncDisposable {
+  readonly namespace: string;
+  readonly proxy: FaultProxy;
+  readonly issuer: Issuer;
+  readonly admin: ClusterClient;
+  readonly clock: TestClock;
+  readonly lines: string[] = [];
+  readonly #address: ControlPlaneAddress;
+  #running: { readonly operator: Operator; readonly client: ClusterClient }[] = [];
+
+  private constructor(
+    address: ControlPlaneAddress,
+    namespace: string,
+    proxy: FaultProxy,
+    issuer: Issuer,
+    admin: ClusterClient,
+    clock: TestClock,
+  ) {
+    this.#address = address;
+    this.namespace = namespace;
+    this.proxy = proxy;
+    this.issuer = issuer;
+    this.admin = admin;
+    this.clock = clock;
+  }
+
+  static async open(options: HouseOptions = {}, address = inject("controlPlane")): Promise<OperatorHouse> {
+    const admin = await adminClient(address);
+    const namespace = await freshNamespace(admin, "operator");
+    const proxy = await FaultProxy.start(address, await chartsRole(address, namespace, options));
+    const house = new OperatorHouse(
+      address,
+      namespace,
+      proxy,
+      await licenseIssuer(),
+      admin,
+      options.clock ?? new SkippingClock(),
+    );
+    await house.startOperator();
+    return house;
+  }
+
+  /** Beside those that run. */
+  async startOperator(options: StartOptions = {}): Promise<void> {
+    const {
+      image = serverImage,
+      client,
+      elected = false,
+      tokenOverlapMs,
+      metrics,
+      clockAheadMs = 0,
+      release,
+      workers,
+      moreNamespaces = [],
+    } = options;
+    const network = { ...systemClock, nowMs: () => systemClock.nowMs() + clockAheadMs };
+    const line = (fields: object, message: string) => {
+      this.lines.push(`${message} ${JSON.stringify(fields)}`);
+    };
+    const used = client ?? new ClusterClient(this.proxy.connection(), { clock: network });
+    const operator = await startOperator({
+      client: used,
+      clock: aheadBy(this.clock, clockAheadMs),
+      settings: { server: { image, pullPolicy: undefined }, licenseKeys: this.issuer.keys },
+      namespaces: [this.namespace, ...moreNamespaces],
+      instance: "test",
+      ...(tokenOverlapMs !== undefined && { tokenOverlapMs }),
+      ...(metrics && { readMetrics: async () => metrics() }),
+      ...(release !== undefined && { release }),
+      ...(workers !== undefined && { workers }),
+      ...(elected && { election: { namespace: this.namespace, name: "tts-operator" } }),
+      log: { debug: line, info: line, warn: line, error: line },
+      onLost: (reason) => line({ reason }, "lost"),
+    });
+    this.#running.push({ operator, client: used });
+  }
+
+  /** All that run. */
+  async stopOperator(): Promise<void> {
+    const running = this.#running;
+    this.#running = [];
+    await Promise.all(running.map(({ operator }) => operator.stop()));
+    for (const { client } of running) client.close();
+  }
+
+  /** All that run stop, and one starts. */
+  async restart(options: StartOptions = {}): Promise<void> {
+    await this.stopOperator();
+    await this.startOperator(options);
+  }
+
+  /** As if their processes had died: nobody waits for them, and their connections are closed. */
+  abandonOperators(): void {
+    for (const { operator, client } of this.#running.splice(0)) {
+      client.close();
+      void operator.stop();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stopOperator();
+    await this.proxy[Symbol.asyncDispose]();
+    this.admin.close();
+  }
+
+  failingWatches(): FailingWatches[] {
+    return this.#running.flatMap(({ operator }) => operator.failingWatches());
+  }
+
+  get(kind: string, name: string): Promise<Manifest | undefined> {
+    const { apiVersion } = resourceOf(kind);
+    return this.admin.get({ apiVersion, kind, namespace: this.namespace, name });
+  }
+
+  async mustGet(kind: string, name: string): Promise<Manifest> {
+    const found = await this.get(kind, name);
+    if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
+    return found;
+  }
+
+  async deployment(name = "demo"): Promise<TtsDeployment> {
+    return (await this.mustGet("TtsDeployment", name)) as TtsDeployment;
+  }
+
+  async pool(name: string): Promise<TtsModelPool> {
+    return (await this.mustGet("TtsModelPool", name)) as TtsModelPool;
+  }
+
+  async workload(name: string): Promise<Deployment> {
+    return (await this.mustGet("Deployment", name)) as Deployment;
+  }
+
+  async replicas(name: string): Promise<number | undefined> {
+    const { spec } = ((await this.get("Deployment", name)) ?? {}) as Partial<Deployment>;
+    return spec?.replicas;
+  }
+
+  async routing(): Promise<RoutingTable> {
+    const { data } = await this.mustGet("ConfigMap", "demo-routing");
+    return JSON.parse((data as Record<string, string>)["routing.json"] ?? "");
+  }
+
+  /** One condition as `Status Reason: message`. */
+  async condition(type: string, name = "demo"): Promise<string> {
+    const { status } = await this.deployment(name);
+    const found = status?.conditions.find((condition) => condition.type === type);
+    return found ? `${found.status} ${found.reason}: ${found.message}` : "absent";
+  }
+
+  /** Runs kubectl in the house's namespace, as the cluster's administrator; throws what it said when it failed. */
+  kubectl(...words: string[]): Promise<string> {
+    return kubectlOrThrow(this.#address, ["-n", this.namespace, ...words]);
+  }
+
+  async putLicense(token: string, name = "license"): Promise<void> {
+    await this.#replaceOrCreate({
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { name, namespace: this.namespace },
+      stringData: { "license.jwt": token },
+    });
+  }
+
+  remove(kind: string, name: string): Promise<boolean> {
+    const { apiVersion } = resourceOf(kind);
+    return this.admin.remove({ apiVersion, kind, namespace: this.namespace, name });
+  }
+
+  async putDeployment(
+    spec: Json = {},
+    models: Json[] = [{ name: "mist", kind: "mist" }],
+    name = "demo",
+  ): Promise<void> {
+    await this.#replaceOrCreate({
+      apiVersion: "tts.svc.dev/v1alpha1",
+      kind: "TtsDeployment",
+      metadata: { name, namespace: this.namespace },
+      spec: { license: { secretRef: { name: "license" } }, models, ...spec },
+    });
+  }
+
+  /** Changes nothing but an annotation, so that the TtsDeployment is reconciled again. */
+  async touch(value: string): Promise<void> {
+    const live = await this.deployment();
+    const annotations = { ...live.metadata.annotations, value };
+    await this.admin.replace({ ...live, metadata: { ...live.metadata, annotations } });
+  }
+
+  /** As the Deployment controller would, once all pods run. */
+  async serve(...names: string[]): Promise<void> {
+    for (const name of names) {
+      const live = await eventually(`Deployment ${name}`, () => this.workload(name));
+      await this.setStatus(live, served(live));
+    }
+  }
+
+  /** Serves whatever Deployment there is, again and again, until the curtain. */
+  play(): Curtain {
+    let playing = true;
+    const act = async () => {
+      while (playing) {
+        for (const live of await this.admin.list("Deployment", { namespace: this.namespace })) {
+          const { metadata, status } = live as Deployment;
+          if (status?.observedGeneration !== metadata.generation) await this.#serveIfThere(metadata.name);
+        }
+        await new Promise((resolve) => setTimeout(resolve, 40));
+      }
+    };
+    const acting = act();
+    return () => {
+      playing = false;
+      return acting;
+    };
+  }
+
+  async #serveIfThere(name: string): Promise<void> {
+    const live = (await this.get("Deployment", name)) as Deployment | undefined;
+    if (live === undefined || live.metadata.deletionTimestamp !== undefined) return;
+    await this.setStatus(live, served(live)).catch((error: unknown) => {
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
+    });
+  }
+
+  async setStatus(object: Manifest, status: Json): Promise<void> {
+    const { apiVersion, kind, metadata } = object;
+    const { name, namespace = this.namespace } = metadata;
+    await this.admin.applyStatus({ apiVersion, kind, metadata: { name, namespace }, status });
+  }
+
+  /** A valid license and a deployment that is ready. */
+  async ready(spec: Json = {}, models?: Json[], claims?: Partial<LicenseClaims>): Promise<void> {
+    await this.putLicense(await this.issuer.issue(claims));
+    await this.putDeployment(spec, models);
+    const pools = (models ?? [{ name: "mist" }]).map(({ name }) => `demo-${name}`);
+    await this.serve("demo-api", ...pools);
+    await this.untilReady();
+  }
+
+  /** Waits for a fact; fails with the conditions as they stand. */
+  async until(fact: () => Promise<boolean>, what: string): Promise<void> {
+    await eventually(what, fact, { seen: () => this.#report() });
+  }
+
+  /** @param wanted of the condition as `Status Reason: message` */
+  untilCondition(type: string, wanted: RegExp, name?: string): Promise<void> {
+    return this.until(async () => wanted.test(await this.condition(type, name)), `${type} ${wanted}`);
+  }
+
+  untilReady(name?: string): Promise<void> {
+    return this.untilCondition("Ready", /^True/, name);
+  }
+
+  untilThere(kind: string, name: string): Promise<void> {
+    return this.until(async () => (await this.get(kind, name)) !== undefined, `${kind} ${name}`);
+  }
+
+  untilGone(kind: string, name: string): Promise<void> {
+    return this.until(async () => (await this.get(kind, name)) === undefined, `the end of ${kind} ${name}`);
+  }
+
+  /** @param name of a Deployment */
+  untilReplicas(name: string, count: number): Promise<void> {
+    return this.until(async () => (await this.replicas(name)) === count, `${count} replicas of ${name}`);
+  }
+
+  /**
+   * Waits until operators have nothing left to do: no key waits, no pass runs, no request is under way, and every watch has seen what a list
+   * of the same selection shows now. What waits for a later time by the clock is not waited for: see {@link advance}.
+   */
+  async idle(): Promise<void> {
+    await eventually("the operators to be idle", () => this.#isIdle(), {
+      seen: () => this.#running.map(({ operator }) => summaryOf(operator.activity())),
+    });
+  }
+
+  /** Moves the clock, stopping at each timer that falls due until what it began has come to its end. */
+  async advance(durationMs: number): Promise<void> {
+    const endMs = this.clock.monotonicMs() + durationMs;
+    await this.idle();
+    for (let nowMs = this.clock.monotonicMs(); nowMs < endMs; nowMs = this.clock.monotonicMs()) {
+      const stopMs = Math.min(endMs, Math.max(nowMs, this.clock.nextDueMs ?? endMs));
+      const passes = this.#passes();
+      await this.clock.advance(stopMs - nowMs);
+      if (passes === undefined || passes !== this.#passes()) await this.idle();
+    }
+  }
+
+  /**
+   * The operators' requests, watches left out, while their clock moves on. It stops at each timer that falls due, as {@link advance} does.
+   * Watches keep to real time, so that a watch which reconnects or lists again after hours is not part of this.
+   */
+  async requestsDuring(durationMs: number): Promise<string[]> {
+    await this.idle();
+    const before = this.proxy.requests.length;
+    await this.advance(durationMs);
+    const sent = this.proxy.requests.slice(before).filter(({ watch }) => !watch);
+    return sent.map(({ method, path }) => `${method} ${path}`);
+  }
+
+  /** How often operators write while their clock moves on, as in {@link requestsDuring}. */
+  async writesDuring(durationMs: number): Promise<number> {
+    await this.idle();
+    const before = this.proxy.count("write");
+    await this.advance(durationMs);
+    return this.proxy.count("write") - before;
+  }
+
+  /** Waits until an operator knows what this API pod tells now, and has done what follows from it. */
+  async hears({ load }: { readonly load: ApiLoad }): Promise<void> {
+    const told = JSON.stringify(load);
+    const isKnown = () =>
+      this.#running.some(({ operator }) =>
+        [...operator.activity().loads.values()].some((known) => JSON.stringify(known) === told),
+      );
+    await this.until(async () => isKnown(), "the load that the API pod tells");
+    await this.idle();
+  }
+
+  /** How many have begun so far, of all operators; undefined while one of them has something to do. */
+  #passes(): number | undefined {
+    const all = this.#running.map(({ operator }) => operator.activity());
+    const isBusy = ({ queue, requests, events }: Activity) =>
+      queue.waiting + queue.running + requests + events > 0;
+    return all.some(isBusy) ? undefined : all.reduce((sum, { queue }) => sum + queue.begun, 0);
+  }
+
+  async #isIdle(): Promise<boolean> {
+    const before = this.#passes();
+    if (before === undefined) return false;
+    const watches = () => this.#running.flatMap(({ operator }) => operator.activity().watches);
+    const listed = new Map<string, string>();
+    const bySelection = new Map(watches().map((watch) => [idOf(watch), watch]));
+    const list = async ([id, watch]: [string, WatchState]) => listed.set(id, await this.#versionsOf(watch));
+    await Promise.all([...bySelection].map(list));
+    const haveSeenAll = watches().every((watch) => listed.get(idOf(watch)) === versionsIn(watch.versions));
+    return haveSeenAll && this.#passes() === before;
+  }
+
+  /** Of what the API server has now. */
+  async #versionsOf({ kind, selection }: WatchState): Promise<string> {
+    try {
+      const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
+      return versionsIn(new Map(found.map((object) => [keyOf(object), object.metadata.resourceVersion])));
+    } catch (error) {
+      // The kind was uninstalled, and all its objects with it.
+      if (error instanceof ApiError && error.status === 404) return versionsIn(new Map());
+      throw error;
+    }
+  }
+
+  /** What an operator writes that starts anew where nothing is left to do. */
+  async writesOfRestart(): Promise<number> {
+    await this.idle();
+    const before = this.proxy.count("write");
+    await this.restart();
+    await this.idle();
+    return this.proxy.count("write") - before;
+  }
+
+  async #report(): Promise<string> {
+    const found = await this.admin.list("TtsDeployment", { namespace: this.namespace });
+    const statuses = found.map(({ metadata, status }) => [metadata.name, status]);
+    return JSON.stringify([Object.fromEntries(statuses), this.lines.slice(-40)], null, 1);
+  }
+
+  /** Read again when the operator wrote a status between our reading and writing. */
+  async #replaceOrCreate(manifest: Manifest): Promise<void> {
+    for (let conflicts = 0; ; conflicts++) {
+      const live = await this.get(manifest.kind, manifest.metadata.name);
+      try {
+        if (live === undefined) await this.admin.create(manifest);
+        else await this.admin.replace({ ...live, ...manifest, metadata: live.metadata });
+        return;
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 409 || conflicts === 10) throw error;
+      }
+    }
+  }
+}
+
+/** Opens a house before each test, and closes it afterwards. */
+export function useOperatorHouse(assign: (house: OperatorHouse) => void): void {
+  let house: OperatorHouse | undefined;
+  beforeEach(async () => {
+    house = await OperatorHouse.open();
+    assign(house);
+  });
+  afterEach(async () => {
+    await house?.[Symbol.asyncDispose]();
+    house = undefined;
+  });
+}
+
+function aheadBy(clock: TestClock, aheadMs: number): Clock {
+  return {
+    nowMs: () => clock.nowMs() + aheadMs,
+    monotonicMs: () => clock.monotonicMs(),
+    after: (delayMs, callback) => clock.after(delayMs, callback),
+  };
+}
+
+function idOf({ kind, selection }: WatchState): string {
+  return JSON.stringify([kind, selection]);
+}
+
+function versionsIn(versions: WatchState["versions"]): string {
+  return JSON.stringify([...versions].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+function summaryOf({ watches, loads, ...activity }: Activity): object {
+  return { ...activity, watches: watches.map(idOf), loads: [...loads.keys()] };
+}
+
+/** What the Deployment controller says once every pod of the current template is ready. */
+function served({ metadata, spec }: Deployment): Json {
+  const replicas = spec?.replicas ?? 0;
+  return {
+    observedGeneration: metadata.generation,
+    replicas,
+    updatedReplicas: replicas,
+    readyReplicas: replicas,
+    availableReplicas: replicas,
+    conditions: [],
+  };
+}

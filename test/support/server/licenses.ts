@@ -1,0 +1,44 @@
+import { CompactSign, exportJWK, generateKeyPair, type JSONWebKeySet } from "jose";
+import type { LicenseClaims } from "../../../config/contract/license.ts";
+import { answerType } from "../../../config/contract/license-check.ts";
+
+/** Signs licenses by a key of its own. */
+export interface Issuer {
+  readonly keys: JSONWebKeySet;
+  /** A license that is good for an hour, changed by `claims`. */
+  issue(claims?: Partial<LicenseClaims>): Promise<string>;
+  /** What the issuer says now of a license: that it is good, changed by `claims`. */
+  answer(claims?: { jti?: string; status?: string; iat?: number; reason?: string }): Promise<string>;
+}
+
+export async function licenseIssuer(): Promise<Issuer> {
+  const pair = await generateKeyPair("EdDSA", { extractable: true });
+  const header = { alg: "EdDSA", kid: "test" };
+  const sign = (claims: object, more: object = {}) =>
+    new CompactSign(new TextEncoder().encode(JSON.stringify(claims)))
+      .setProtectedHeader({ ...header, ...more })
+      .sign(pair.privateKey);
+  return {
+    keys: { keys: [{ ...(await exportJWK(pair.publicKey)), ...header }] },
+    issue(claims = {}) {
+      const now = Math.floor(Date.now() / 1000);
+      const whole: LicenseClaims = {
+        iss: "svc-tts",
+        sub: "Example GmbH",
+        jti: "1",
+        nbf: now - 60,
+        exp: now + 3600,
+        models: ["mist", "mistv2", "arcana"],
+        maxGpus: 8,
+        maxStreams: 256,
+        graceDays: 7,
+        ...claims,
+      };
+      return sign(whole);
+    },
+    answer(claims = {}) {
+      const iat = Math.floor(Date.now() / 1000);
+      return sign({ jti: "1", status: "good", iat, ...claims }, { typ: answerType });
+    },
+  };
+}

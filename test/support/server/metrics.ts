@@ -1,0 +1,96 @@
+import { Registry } from "prom-client";
+import {
+  callMetrics,
+  leaderMetrics,
+  queueMetrics,
+  resourceMetrics,
+  watchMetrics,
+} from "../../../operator/serve/metrics.ts";
+import type { Operator } from "../../../operator/serve/start.ts";
+import { createMetrics, type Metrics } from "../../../server/api/observability/metrics.ts";
+import { newCounts } from "../../../server/engine/runtime/generator-counts.ts";
+import { Admission } from "../../../server/model/admission.ts";
+import { TierMetrics } from "../../../server/model/metrics.ts";
+import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";
+
+/** An API tier's metrics whose license is good and whose models all answer. */
+export function apiMetrics(): Metrics {
+  return createMetrics({
+    capacity: 8,
+    license: { verdict: () => ({ state: "valid", message: "" }) },
+    checksLicense: true,
+    prober: { configured: () => ["mist"], isReachable: () => true },
+    load: {
+      read: () => ({ pools: { mist: { streams: 1, waiting: 0, replicas: { "http://10.0.0.7:8080": 1 } } } }),
+    },
+    now: () => 0,
+  });
+}
+
+/** A model tier's metrics, with one engine that ended twice. */
+export function modelMetrics(): TierMetrics {
+  const admission = new Admission({ maxStreams: 2, maxQueued: 2, deadlineMs: 1000 });
+  const engine = {
+    name: "flite",
+    rate: 16_000,
+    capacity: 1,
+    restarts: 2,
+    speak: () => {
+      throw new Error("not asked to speak");
+    },
+    healthy: () => true,
+    close: async () => undefined,
+    counts: newCounts(),
+  };
+  return new TierMetrics(
+    "arcana",
+    admission,
+    () => [engine],
+    () => undefined,
+  );
+}
+
+/** Resource attributes that a Prometheus may be told to keep as labels. */
+const promoted = ["k8s_namespace_name", "k8s_pod_name", "svc_pool"];
+const unitSuffixes: Readonly<Record<string, string>> = {
+  ms: "_milliseconds",
+  s: "_seconds",
+  "%": "_percent",
+};
+
+/** The series that a Prometheus makes of what arcana sends by OTLP, with their labels: OpenTelemetry's own rules of translation. */
+export function sentSeries(): Map<string, readonly string[]> {
+  return new Map(
+    Object.values(engineInstruments).flatMap(({ name, kind, unit }): [string, readonly string[]][] => {
+      const base = name.replaceAll(".", "_") + (unitSuffixes[unit] ?? "");
+      if (kind === "counter") return [[`${base}_total`, promoted]];
+      if (kind !== "histogram") return [[base, promoted]];
+      const bucket: [string, readonly string[]] = [`${base}_bucket`, [...promoted, "le"]];
+      return [bucket, [`${base}_sum`, promoted], [`${base}_count`, promoted]];
+    }),
+  );
+}
+
+/** What the operator tells of its work and its resources, as its command puts it together. */
+export function operatorMetrics(
+  operator?: Pick<Operator, "leading" | "deployments" | "failingWatches">,
+  nowMs = 0,
+): Registry {
+  const registry = new Registry();
+  queueMetrics(registry, "tts-operator");
+  callMetrics(registry, "10.96.0.1");
+  leaderMetrics(registry, "tts-operator", () => operator);
+  watchMetrics(registry, () => operator);
+  resourceMetrics(
+    registry,
+    () => operator,
+    () => nowMs,
+  );
+  return registry;
+}
+
+/** Every line of an exposition that is a sample, without its value. */
+export function seriesOf(exposition: string): Set<string> {
+  const lines = exposition.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Set(lines.map((line) => line.replace(/ \S+$/, "")));
+}

@@ -1,0 +1,136 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, globSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { leasePort } from "../port-lease.ts";
+
+const run = promisify(execFile);
+
+export interface TestPostgres {
+  /** Of a database of its own, empty. */
+  newDatabase(): Promise<string>;
+  readonly password: string;
+  /** Folder of pg_dump and the others. */
+  readonly programs: string;
+  /** As its disk and users do: at once, and connections with it. */
+  kill(): Promise<void>;
+  /** The same again on the same port, with all that it held. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const owner = "tts";
+const password = "correct horse/battery@staple";
+/** PostgreSQL refuses to be root. */
+const nobody = 65534;
+
+/** A PostgreSQL on a free port of this machine, which asks for a password. */
+export async function startPostgres(): Promise<TestPostgres> {
+  const programs = await postgresPrograms();
+  const folder = mkdtempSync(join(tmpdir(), "svc-tts-postgres-"));
+  const data = join(folder, "data");
+  const passwordFile = join(folder, "password");
+  mkdirSync(data);
+  writeFileSync(passwordFile, password);
+  if (isRoot()) for (const path of [folder, data, passwordFile]) chownSync(path, nobody, nobody);
+  await runUnprivileged(join(programs, "initdb"), [
+    ...["--pgdata", data, "--username", owner, "--pwfile", passwordFile],
+    ...["--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"],
+  ]);
+  const port = await leasePort();
+  const launch = () => start(join(programs, "postgres"), data, port);
+  let child = await launch();
+  let databases = 0;
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGQUIT"); // its own children go too
+    await once(child, "exit");
+  };
+  return {
+    password,
+    programs,
+    async newDatabase() {
+      databases += 1;
+      const name = `tts${databases}`;
+      const connection = ["--host", "127.0.0.1", "--port", String(port), "--username", owner];
+      await run(join(programs, "createdb"), [...connection, name], {
+        env: { ...process.env, PGPASSWORD: password },
+      });
+      return `postgres://${owner}:${encodeURIComponent(password)}@127.0.0.1:${port}/${name}`;
+    },
+    kill,
+    async restart() {
+      await kill();
+      child = await launch();
+    },
+    async stop() {
+      await kill();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+async function start(program: string, data: string, port: number): Promise<ChildProcess> {
+  const settings = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "fsync=off"];
+  const [command = "", ...words] = unprivileged(program, [
+    ...["-D", data],
+    ...settings.flatMap((setting) => ["-c", setting]),
+  ]);
+  const child = spawn(command, words, { stdio: ["ignore", "ignore", "pipe"] });
+  let said = "";
+  await new Promise<void>((resolve, reject) => {
+    child.stderr.on("data", (text: Buffer) => {
+      said += text;
+      if (said.includes("database system is ready to accept connections")) resolve();
+    });
+    child.once("exit", () => reject(new Error(`PostgreSQL did not start: ${said}`)));
+    child.once("error", reject);
+  });
+  return child;
+}
+
+function isRoot(): boolean {
+  return process.getuid?.() === 0;
+}
+
+/** setpriv becomes the program, so that signals reach it. */
+function unprivileged(program: string, words: readonly string[]): string[] {
+  const who = ["setpriv", "--reuid", String(nobody), "--regid", String(nobody), "--clear-groups"];
+  return isRoot() ? [...who, program, ...words] : [program, ...words];
+}
+
+async function runUnprivileged(program: string, words: readonly string[]): Promise<void> {
+  const [command = "", ...rest] = unprivileged(program, words);
+  await run(command, rest, { cwd: "/" });
+}
+
+/** Folder of PostgreSQL's programs, which are installed where they are not there. */
+export async function postgresPrograms(): Promise<string> {
+  if (installed() === undefined) await install();
+  const folder = installed();
+  if (folder === undefined) throw new Error("PostgreSQL is not there: sudo apt-get install postgresql");
+  return folder;
+}
+
+function installed(): string | undefined {
+  return globSync("/usr/lib/postgresql/*/bin").toSorted().at(-1);
+}
+
+/** Debian would make and start a database of its own with it. */
+async function install(): Promise<void> {
+  process.stderr.write("==> installing postgresql\n");
+  mkdirSync("/etc/postgresql-common", { recursive: true });
+  writeFileSync("/etc/postgresql-common/createcluster.conf", "create_main_cluster = false\n", { flag: "wx" });
+  const get = (...words: string[]) =>
+    run("apt-get", [...words, "-y", "-qq"], {
+      timeout: 240_000,
+      env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    });
+  const words = ["install", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", "postgresql"];
+  await get(...words).catch(async () => {
+    await get("update");
+    await get(...words);
+  });
+}

@@ -1,0 +1,101 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { access } from "node:fs/promises";
+import { promisify } from "node:util";
+import { Redis } from "ioredis";
+import { leasePort } from "../port-lease.ts";
+
+const run = promisify(execFile);
+
+export interface TestValkey {
+  readonly url: string;
+  readonly process: ChildProcess;
+  /** A plain client, to look at what lies there. */
+  readonly client: Redis;
+  /** Ends it the hard way. */
+  kill(): Promise<void>;
+  /** The same again on the same port, empty. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const servers = ["/usr/bin/valkey-server", "/usr/local/bin/valkey-server", "/usr/bin/redis-server"];
+/** Debian's one Redis program goes by the name it is called by; this package of it starts no service of its own. */
+const programOfTools = "/usr/bin/redis-check-rdb";
+
+/** A Valkey, or Debian's Redis, on a free port of this machine, that keeps nothing. */
+export async function startValkey(options: { readonly password?: string } = {}): Promise<TestValkey> {
+  const program = await valkeyProgram();
+  const port = await leasePort();
+  const auth = options.password === undefined ? "" : `:${options.password}@`;
+  const launch = () => start(program, port, options.password);
+  let child = await launch();
+  const client = new Redis(`redis://${auth}127.0.0.1:${port}`, { protocol: 2, retryStrategy: () => 50 });
+  client.on("error", () => undefined); // it is killed on purpose
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  };
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    get process() {
+      return child;
+    },
+    client,
+    kill,
+    restart: async () => {
+      await kill();
+      child = await launch();
+    },
+    stop: async () => {
+      client.disconnect();
+      await kill();
+    },
+  };
+}
+
+async function start(program: string, port: number, password: string | undefined): Promise<ChildProcess> {
+  const options = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  if (password !== undefined) options.push("--requirepass", password);
+  const child = spawn(program, options, { argv0: "redis-server", stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on("data", (text: Buffer) => {
+      said += text;
+      if (said.includes("Ready to accept connections")) resolve();
+    });
+    child.once("exit", () => reject(new Error(`Valkey did not start: ${said}`)));
+    child.once("error", reject);
+  });
+  return child;
+}
+
+/** Valkey's or Redis' one program, which is installed where it is not there. */
+export async function valkeyProgram(): Promise<string> {
+  for (const path of servers) if (await exists(path)) return path;
+  if (!(await exists(programOfTools))) await install();
+  return programOfTools;
+}
+
+async function install(): Promise<void> {
+  process.stderr.write("==> installing redis-tools\n");
+  const get = (...words: string[]) => run("apt-get", [...words, "-y", "-qq"], { timeout: 120_000 });
+  try {
+    await get("install", "redis-tools").catch(async () => {
+      await get("update");
+      await get("install", "redis-tools");
+    });
+  } catch (cause) {
+    throw new Error("neither valkey-server nor redis-server is there: sudo apt-get install redis-tools", {
+      cause,
+    });
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,130 @@
+import type { Profile } from "../../../config/contract/models.ts";
+import { voices } from "../../../config/contract/voices.ts";
+import type { WordTime } from "../../../server/contract/speech.ts";
+import type { ModelTierOptions } from "../../../server/model/settings.ts";
+import type { RunningTier } from "../../../server/model/tier.ts";
+import type { ApiSettings } from "../../../server/start/api-settings.ts";
+import { routeTo, startTestApi, type TestApi } from "./api-tier.ts";
+import { joinChunks, parseEvents } from "./events.ts";
+import { internalToken, modelTier } from "./model-tier.ts";
+
+/** The three tiers over real sockets, with real engines and every voice of the catalogue. */
+export interface WholeServer {
+  readonly api: TestApi;
+  readonly mist: RunningTier;
+  readonly arcana: RunningTier;
+  profile(profile: Profile): void;
+  stop(): Promise<void>;
+}
+
+/** @param settings of the API tier. @param options of both model tiers. */
+export async function startWholeServer(
+  settings: Partial<ApiSettings> = {},
+  options: Partial<ModelTierOptions> = {},
+): Promise<WholeServer> {
+  const tokens = { kind: "fixed", tokens: [internalToken, "internal-token"] } as const;
+  const [mist, arcana] = await Promise.all([
+    modelTier({ ...options, tier: "mist", tokens }),
+    modelTier({ ...options, tier: "arcana", tokens }),
+  ]);
+  const routes = { mist: routeTo(mist.url), mistv2: routeTo(mist.url), arcana: routeTo(arcana.url) };
+  const api = await startTestApi(routes, { voices, ...settings });
+  return {
+    api,
+    mist,
+    arcana,
+    profile: (profile) => api.route(routes, { profile }),
+    stop: async () => {
+      await api.stop();
+      await Promise.all([mist.stop(), arcana.stop()]);
+    },
+  };
+}
+
+export interface Answer {
+  readonly samples: Int16Array;
+  /** Hz. */
+  readonly rate: number;
+}
+
+export interface TimedAnswer extends Answer {
+  readonly words: readonly WordTime[];
+}
+
+/** All three tiers with the catalogue's voices and the real engines: what a caller meets. */
+export interface SpeakingServer {
+  readonly api: TestApi;
+  /** Raw PCM. @param body as a caller sends it. */
+  speak(body: object): Promise<Answer>;
+  /** The event stream, with its word times. */
+  speakTimed(body: object): Promise<TimedAnswer>;
+  stop(): Promise<void>;
+}
+
+/** @param options of both model tiers. */
+export async function startSpeakingServer(options: Partial<ModelTierOptions> = {}): Promise<SpeakingServer> {
+  const roomy = { maxConcurrentStreams: 64, queueDeadlineMs: 30_000 };
+  const { api, stop } = await startWholeServer({}, { ...roomy, ...options });
+  return {
+    api,
+    speak: (body) => speak(api, body),
+    speakTimed: (body) => speakTimed(api, body),
+    stop,
+  };
+}
+
+async function speak(api: TestApi, body: object): Promise<Answer> {
+  const answer = await whole(api.post(body, { accept: "audio/pcm" }));
+  return { samples: samplesOf(Buffer.from(await answer.arrayBuffer())), rate: rateOf(answer) };
+}
+
+async function speakTimed(api: TestApi, body: object): Promise<TimedAnswer> {
+  const answer = await whole(api.post({ ...body, audioFormat: "pcm" }, { accept: "text/event-stream" }));
+  const events = parseEvents(await answer.text());
+  const timestamps = events.find(({ name }) => name === "timestamps")?.data as Timestamps | undefined;
+  if (!timestamps) throw new Error("an event stream without timestamps");
+  const { words, start, end } = timestamps.word_timestamps;
+  return {
+    samples: samplesOf(joinChunks(events)),
+    rate: rateOf(answer),
+    words: words.map((word, i) => ({ word, start: start[i] ?? Number.NaN, end: end[i] ?? Number.NaN })),
+  };
+}
+
+interface Timestamps {
+  readonly word_timestamps: {
+    readonly words: readonly string[];
+    readonly start: readonly number[];
+    readonly end: readonly number[];
+  };
+}
+
+async function whole(answering: Promise<Response>): Promise<Response> {
+  const answer = await answering;
+  if (!answer.ok) throw new Error(`status ${answer.status}: ${await answer.text()}`);
+  return answer;
+}
+
+function rateOf(answer: Response): number {
+  return Number(answer.headers.get("x-sampling-rate"));
+}
+
+function samplesOf(bytes: Buffer): Int16Array {
+  const copy = new Uint8Array(bytes);
+  return new Int16Array(copy.buffer, 0, copy.length >> 1);
+}
+
+/** What a caller of a telephone hears: G.711 mu-law at 8000 Hz, decoded. @param body of the request. */
+export async function overTelephone(api: TestApi, body: object): Promise<Answer> {
+  const answer = await whole(api.post({ modelId: "mist", ...body }, { accept: "audio/basic" }));
+  return { samples: fromMulaw(Buffer.from(await answer.arrayBuffer())), rate: 8000 };
+}
+
+/** G.711, table 2a: sign, three bits of segment, four of step, all turned around. */
+function fromMulaw(bytes: Uint8Array): Int16Array {
+  return Int16Array.from(bytes, (byte) => {
+    const turned = ~byte & 0xff;
+    const magnitude = ((((turned & 0x0f) << 3) + 0x84) << ((turned >> 4) & 0x07)) - 0x84;
+    return turned & 0x80 ? -magnitude : magnitude;
+  });
+}

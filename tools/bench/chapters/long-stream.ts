@@ -1,0 +1,103 @@
+import { env as names } from "../../../config/contract/names.ts";
+import { residentBytes } from "../../../test/support/processes.ts";
+import type { Measurement, TargetRow } from "../common/measurement.ts";
+import { percent, table } from "../common/page.ts";
+import { type RunningServer, startServer } from "../common/running-server.ts";
+
+const megabyte = 1024 * 1024;
+/** Some eighteen hours of speech. */
+const text = "It was a long story, and it was not over yet. ".repeat(megabyte / 46);
+/** By then compilers and collectors have settled. */
+const warmBytes = 24 * megabyte;
+const wholeBytes = 64 * megabyte;
+const mostGrowthMegabytes = 25;
+
+interface Held {
+  readonly api: number;
+  /** Its engines included. */
+  readonly arcana: number;
+}
+
+/** Whether a tier holds more of an endless stream as it goes. */
+export const longStream: Measurement = {
+  name: "Memory of a long stream",
+  async measure() {
+    // the quicker generator: half an hour of speech passes through the tiers
+    const server = await startServer({ [names.arcanaGenerator]: "flite" });
+    try {
+      const { early, most } = await listen(server);
+      const rows = [
+        { tier: "API tier", early: early.api, most: most.api },
+        { tier: "arcana tier with its engines", early: early.arcana, most: most.arcana },
+      ];
+      return { targets: rows.map(target), text: page(rows) };
+    } finally {
+      await server.stop();
+    }
+  },
+};
+
+async function listen(server: RunningServer): Promise<{ early: Held; most: Held }> {
+  const hangUp = new AbortController();
+  const answer = await fetch(`${server.url}/v1/svc-tts`, {
+    method: "POST",
+    signal: hangUp.signal,
+    headers: {
+      authorization: `Bearer ${server.key}`,
+      "content-type": "application/json",
+      accept: "audio/wav",
+    },
+    body: JSON.stringify({ speaker: "eucalyptus", modelId: "arcana", samplingRate: 16_000, text }),
+  });
+  if (!answer.ok) throw new Error(`status ${answer.status}: ${await answer.text()}`);
+  let [received, lookedAt] = [0, 0];
+  let early: Held | undefined;
+  let most: Held = { api: 0, arcana: 0 };
+  for await (const piece of answer.body as unknown as AsyncIterable<Uint8Array>) {
+    received += piece.length;
+    if (received - lookedAt < megabyte) continue;
+    lookedAt = received;
+    const now = heldBy(server);
+    if (received > warmBytes) early ??= now;
+    most = { api: Math.max(most.api, now.api), arcana: Math.max(most.arcana, now.arcana) };
+    if (received > wholeBytes) break;
+  }
+  hangUp.abort();
+  if (early === undefined) throw new Error("the stream ended early");
+  return { early, most };
+}
+
+function heldBy({ pids }: RunningServer): Held {
+  const arcana = [pids.arcana, ...pids.arcanaEngines];
+  return {
+    api: residentBytes(pids.api),
+    arcana: arcana.reduce((sum, pid) => sum + residentBytes(pid), 0),
+  };
+}
+
+interface Row {
+  readonly tier: string;
+  readonly early: number;
+  readonly most: number;
+}
+
+function target({ tier, early, most }: Row): TargetRow {
+  const grown = (most - early) / megabyte;
+  return {
+    what: `growth of the ${tier} while ${(wholeBytes - warmBytes) / megabyte} MiB of one stream pass through`,
+    target: `under ${mostGrowthMegabytes} MiB`,
+    measured: `${grown.toFixed(1)} MiB (${percent(grown / ((wholeBytes - warmBytes) / megabyte))} of what passed)`,
+    met: grown < mostGrowthMegabytes,
+  };
+}
+
+function page(rows: readonly Row[]): string {
+  const cells = rows.map(({ tier, early, most }) => [
+    tier,
+    `${(early / megabyte).toFixed(0)} MiB`,
+    `${(most / megabyte).toFixed(0)} MiB`,
+  ]);
+  return `A text of a megabyte, read as WAV as fast as it comes; resident memory after ${warmBytes / megabyte} MiB of audio, and the most up to ${wholeBytes / megabyte} MiB.
+
+${table(["process", `after ${warmBytes / megabyte} MiB`, "most"], cells)}`;
+}

@@ -1,0 +1,112 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { residentBytes } from "../../../test/support/processes.ts";
+import { load, median } from "../common/load.ts";
+import type { Measurement, TargetRow } from "../common/measurement.ts";
+import { percent } from "../common/page.ts";
+import { replayRate, replayText } from "../replay/audio.ts";
+import { type ApiAlone, replayOptions, startApiAlone } from "./api-alone.ts";
+
+const restAfterMs = 5_000;
+const mostRestMegabytes = 250;
+const soakMinutes = 10;
+/** Of each kind; a stream ends every five seconds, so that thousands begin and end. */
+const soakStreams = 30;
+const sampleEveryMs = 2_000;
+/** The last two minutes against the third and fourth, when everything is warm. */
+const mostGrowth = 0.1;
+
+/** What a soak saw, kept between runs since it takes ten minutes. */
+interface Soak {
+  readonly date: string;
+  readonly streams: number;
+  readonly requests: number;
+  /** Medians, one a minute. */
+  readonly megabytes: readonly number[];
+}
+
+/** @param folder where the last soak is kept. @param soak whether to do it again. */
+export function memory(folder: string, soak: boolean): Measurement {
+  const kept = join(folder, "soak.json");
+  return {
+    name: "Memory of the API tier",
+    async measure() {
+      const api = await startApiAlone();
+      try {
+        await sleep(restAfterMs);
+        const restMegabytes = megabytesOf(api);
+        if (soak) writeFileSync(kept, `${JSON.stringify(await runSoak(api), null, 2)}\n`);
+        else await speakFor(api, 6);
+        const last = existsSync(kept) ? (JSON.parse(readFileSync(kept, "utf8")) as Soak) : undefined;
+        return {
+          targets: [restTarget(restMegabytes), ...(last ? [soakTarget(last)] : [])],
+          text: page(restMegabytes, megabytesOf(api), last),
+        };
+      } finally {
+        await api.stop();
+      }
+    },
+  };
+}
+
+function megabytesOf({ pid }: ApiAlone): number {
+  return residentBytes(pid) / 1e6;
+}
+
+/** PCM and MP3 at real time, side by side. */
+async function speakFor(api: ApiAlone, seconds: number): Promise<number> {
+  const plan = { streams: soakStreams, seconds, text: replayText(5, "in time") };
+  const mp3 = ["--accept", "audio/mpeg", "--rate", String(replayRate)];
+  const runs = await Promise.all([
+    load(api, { ...plan, options: replayOptions }),
+    load(api, { ...plan, options: [...replayOptions, ...mp3] }),
+  ]);
+  return runs.reduce((total, { requests }) => total + requests.complete, 0);
+}
+
+async function runSoak(api: ApiAlone): Promise<Soak> {
+  const megabytes: number[] = [];
+  let requests = 0;
+  for (let minute = 1; minute <= soakMinutes; minute++) {
+    const samples: number[] = [];
+    const sampling = setInterval(() => samples.push(megabytesOf(api)), sampleEveryMs);
+    requests += await speakFor(api, 60);
+    clearInterval(sampling);
+    megabytes.push(Math.round(median(samples) * 10) / 10);
+    console.log(`    minute ${minute} of ${soakMinutes}: ${megabytes.at(-1)} MB`);
+  }
+  return { date: new Date().toISOString().slice(0, 10), streams: 2 * soakStreams, requests, megabytes };
+}
+
+function restTarget(megabytes: number): TargetRow {
+  return {
+    what: "memory of the API tier at rest",
+    target: `under ${mostRestMegabytes} MB`,
+    measured: `${megabytes.toFixed(0)} MB`,
+    met: megabytes < mostRestMegabytes,
+  };
+}
+
+function growthOf({ megabytes }: Soak): number {
+  return median(megabytes.slice(-2)) / median(megabytes.slice(2, 4)) - 1;
+}
+
+function soakTarget(soak: Soak): TargetRow {
+  const growth = growthOf(soak);
+  return {
+    what: `its growth over ${soak.megabytes.length} minutes of synthesis, the last two compared with the third and fourth`,
+    target: `at most ${percent(mostGrowth)}`,
+    measured: `${percent(growth)} (${soak.date})`,
+    met: growth <= mostGrowth,
+  };
+}
+
+function page(restMegabytes: number, afterMegabytes: number, soak: Soak | undefined): string {
+  const now = `${restMegabytes.toFixed(0)} MB resident at rest and ${afterMegabytes.toFixed(0)} MB after synthesis.`;
+  if (!soak) return `${now} \`make bench SOAK=1\` measures it over time.`;
+  const minutes = soak.megabytes.map((one) => one.toFixed(0)).join(", ");
+  return `${now}
+
+On ${soak.date}, ${soak.streams} streams of PCM and MP3 at real time, ${soak.requests} requests in total, for each minute: ${minutes} MB.`;
+}

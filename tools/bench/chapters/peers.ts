@@ -1,0 +1,240 @@
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { VoicesFolder } from "../../../test/support/voices/folder.ts";
+import { median } from "../common/load.ts";
+import type { Measurement, TargetRow } from "../common/measurement.ts";
+import { table } from "../common/page.ts";
+import { startServer } from "../common/running-server.ts";
+import { startPiper } from "./piper-server.ts";
+
+/** Of one model: our figures and Piper's, medians. */
+interface PeerFigures {
+  readonly model: string;
+  readonly runtimes: Side<string>;
+  readonly firstAudioMs: Medians;
+  /** Seconds of audio per second, by number of streams. */
+  readonly audioPerSecond: readonly (Medians & { readonly streams: number })[];
+}
+
+/** Theirs as pip installs it, and with the version of ONNX Runtime that ours has. */
+interface Side<T> {
+  readonly ours: T;
+  readonly theirs: T;
+  readonly theirsLikeOurs: T;
+}
+
+type Medians = Side<number>;
+
+const firstAudioRounds = 5;
+const windows = 3;
+const windowSeconds = 4;
+const mostOfTheirFirstAudio = 0.5;
+const models = [
+  { voice: "tiny", model: "tiny, 50 kB" },
+  { voice: "large", model: "of a real voice's size, 20 million parameters" },
+] as const;
+const streamCounts = [1, 8];
+const sides = ["ours", "theirs", "theirsLikeOurs"] as const;
+const ourRuntime = (createRequire(import.meta.url)("onnxruntime-node/package.json") as { version: string })
+  .version;
+const rate = 22_050;
+const wavHeaderBytes = 44;
+
+const longText =
+  "The harbour was quiet when the first boats came in. Gulls circled over the wet stones and called to each other. A woman in a yellow coat stood at the end of the pier and waited for her brother. He had left before the storm, and nobody had heard of him for two days. When his boat came round the light at last, she did not wave. She only put her hands into her pockets, turned round and walked slowly back to the town, where the bakery had just opened its doors and the smell of bread filled the street.".slice(
+    0,
+    500,
+  );
+/** Sentences without a pause inside, so that nobody's silence counts as audio. */
+const sentences = [
+  "Your order has been shipped and will arrive on Thursday.",
+  "Please hold the line while I look up your account.",
+  "The meeting has been moved to the large room on the second floor.",
+  "There is light traffic on the main road into the city this morning.",
+  "I could not find a booking under that name for tonight.",
+  "Would you like me to send the receipt to your address.",
+];
+
+/** Asks for a text and reads the audio as it comes. */
+type Ask = (text: string) => Promise<Response>;
+
+/** Our server and Piper's own, with the same models, in turn. */
+export const peers: Measurement = {
+  name: "Comparison with Piper's server",
+  async measure() {
+    const figures = await measurePeers();
+    return { targets: figures.flatMap(targets), text: page(figures) };
+  },
+};
+
+/** A server of our own: the others measure one without mounted voices. */
+async function measurePeers(): Promise<PeerFigures[]> {
+  const folder = new VoicesFolder();
+  folder.piper("tiny", { frames: [2, 6] });
+  folder.largePiper("large");
+  const ours = await startServer({ SVC_TTS_VOICES_DIR: folder.path });
+  try {
+    const figures: PeerFigures[] = [];
+    for (const { voice, model } of models) {
+      const file = join(folder.path, `${voice}.onnx`);
+      const theirs = await startPiper(file);
+      const likeOurs = await startPiper(file, ourRuntime);
+      try {
+        await untilServed(ours.url, voice);
+        console.log(`    ${model}`);
+        const asks = {
+          ours: askUs(ours, voice),
+          theirs: askPiper(theirs.url),
+          theirsLikeOurs: askPiper(likeOurs.url),
+        };
+        const runtimes = { ours: ourRuntime, theirs: theirs.runtime, theirsLikeOurs: likeOurs.runtime };
+        figures.push({ model, runtimes, ...(await measureModel(asks)) });
+      } finally {
+        await Promise.all([theirs.stop(), likeOurs.stop()]);
+      }
+    }
+    return figures;
+  } finally {
+    await ours.stop();
+    folder.delete();
+  }
+}
+
+function targets({ model, firstAudioMs, audioPerSecond }: PeerFigures): TargetRow[] {
+  const first = firstAudioMs.ours / firstAudioMs.theirs;
+  return [
+    {
+      what: `first audio of a long text relative to Piper's server, model ${model}`,
+      target: "at most half of theirs",
+      measured: `${first.toFixed(2)} of theirs`,
+      met: first <= mostOfTheirFirstAudio,
+    },
+    ...audioPerSecond.map(({ streams, ours, theirs }) => ({
+      what: `audio per second relative to Piper's server at ${streams} stream${streams === 1 ? "" : "s"}, model ${model}`,
+      target: "at least theirs",
+      measured: `${(ours / theirs).toFixed(2)} of theirs`,
+      met: ours >= theirs,
+    })),
+  ];
+}
+
+function page(figures: readonly PeerFigures[]): string {
+  const rows = figures.flatMap(({ model, firstAudioMs, audioPerSecond }) => [
+    [model, "first audio", ...sides.map((side) => `${firstAudioMs[side].toFixed(0)} ms`)],
+    ...audioPerSecond.map(({ streams, ...medians }) => [
+      model,
+      `audio per second, streams: ${streams}`,
+      ...sides.map((side) => `${medians[side].toFixed(1)} s`),
+    ]),
+  ]);
+  const { ours = "", theirs = "", theirsLikeOurs = "" } = figures[0]?.runtimes ?? {};
+  return `The same models of random weights in our server and in the HTTP server of PyPI's \`piper-tts\`, each started as its documentation says, in turn;
+medians. First audio is that of a text of ${longText.length} characters; Piper's server responds when all of it is synthesized. Throughput is that of sentences
+without pauses. Our server uses \`mist\`, which like Piper does not split short sentences; \`mistv2\` splits them for an earlier first
+audio.
+
+ONNX Runtime takes nearly all of the time. \`pip\` installs version ${theirs} for Piper, and the newest for Node is ${ours}. The last column is Piper's server with
+${theirsLikeOurs}, which separates the effect of the runtime from that of the servers. The targets above compare with Piper's server as \`pip\` installs it.
+
+${table(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
+}
+
+async function measureModel(asks: Side<Ask>): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {
+  for (const side of sides)
+    for (const text of sentences) await hear(await asks[side](text), performance.now());
+  const first = await alternate(firstAudioRounds, asks, async (ask) => {
+    const startedAt = performance.now();
+    return (await hear(await ask(longText), startedAt)).firstAudioMs;
+  });
+  const audioPerSecond: (Medians & { streams: number })[] = [];
+  for (const streams of streamCounts) {
+    const medians = await alternate(windows, asks, (ask) => throughput(ask, streams, windowSeconds));
+    console.log(`    ${streams} streams: ${said(medians, 1)} s/s`);
+    audioPerSecond.push({ streams, ...medians });
+  }
+  console.log(`    first audio: ${said(first, 0)} ms`);
+  return { firstAudioMs: first, audioPerSecond };
+}
+
+function said(medians: Medians, digits: number): string {
+  return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
+}
+
+/** Medians; who begins changes from round to round. */
+async function alternate(
+  rounds: number,
+  asks: Side<Ask>,
+  measure: (ask: Ask) => Promise<number>,
+): Promise<Medians> {
+  const measured: Side<number[]> = { ours: [], theirs: [], theirsLikeOurs: [] };
+  for (let round = 0; round < rounds; round++) {
+    for (const side of round % 2 === 0 ? sides : sides.toReversed()) {
+      measured[side].push(await measure(asks[side]));
+    }
+  }
+  const { ours, theirs, theirsLikeOurs } = measured;
+  return { ours: median(ours), theirs: median(theirs), theirsLikeOurs: median(theirsLikeOurs) };
+}
+
+/** No text begins after the window; those begun are heard out and their time counts. */
+async function throughput(ask: Ask, streams: number, seconds: number): Promise<number> {
+  const startedAt = performance.now();
+  let next = 0;
+  let audioSeconds = 0;
+  const stream = async () => {
+    while (performance.now() - startedAt < seconds * 1000) {
+      const text = sentences[next++ % sentences.length] ?? "";
+      const heard = await hear(await ask(text), startedAt);
+      audioSeconds += heard.audioSeconds; // not in one line: it would add to what the sum was before the wait
+    }
+  };
+  await Promise.all(Array.from({ length: streams }, stream));
+  return audioSeconds / ((performance.now() - startedAt) / 1000);
+}
+
+async function hear(
+  answer: Response,
+  startedAt: number,
+): Promise<{ firstAudioMs: number; audioSeconds: number }> {
+  if (!answer.ok || !answer.body) throw new Error(`${answer.url} answered ${answer.status}`);
+  let bytes = 0;
+  let firstAudioMs = Number.NaN;
+  for await (const piece of answer.body) {
+    bytes += piece.length;
+    if (Number.isNaN(firstAudioMs) && bytes > wavHeaderBytes) firstAudioMs = performance.now() - startedAt;
+  }
+  return { firstAudioMs, audioSeconds: (bytes - wavHeaderBytes) / 2 / rate };
+}
+
+function askUs({ url, key }: { readonly url: string; readonly key: string }, voice: string): Ask {
+  const headers = {
+    authorization: `Bearer ${key}`,
+    accept: "audio/wav",
+    "content-type": "application/json",
+  };
+  return (text) =>
+    fetch(`${url}/v1/svc-tts`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ speaker: voice, modelId: "mist", text, samplingRate: rate }),
+    });
+}
+
+function askPiper(url: string): Ask {
+  return (text) =>
+    fetch(`${url}/synthesize`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ text }),
+    });
+}
+
+async function untilServed(url: string, voice: string): Promise<void> {
+  const until = performance.now() + 60_000;
+  while (performance.now() < until) {
+    const { voices } = (await (await fetch(`${url}/v1/voices`)).json()) as { voices: { id: string }[] };
+    if (voices.some(({ id }) => id === voice)) return;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  throw new Error(`${voice} was not served in time`);
+}

@@ -1,0 +1,65 @@
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import { leasePort } from "../../../test/support/port-lease.ts";
+import { pythonWith } from "../../../test/support/python.ts";
+
+/** Piper's own package (GPL-3.0): installed for measuring alone, and run as a process of its own. */
+const packages = ["piper-tts==1.8.0", "flask==3.1.3"];
+const readyWithinMs = 60_000;
+
+export interface PiperServer {
+  readonly url: string;
+  /** Version of its ONNX Runtime. */
+  readonly runtime: string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Piper's HTTP server as its documentation starts it, with one model.
+ * @param runtime version of ONNX Runtime; the newest that there was when its packages were first installed here, unless given.
+ */
+export async function startPiper(model: string, runtime?: string): Promise<PiperServer> {
+  const python = await pythonWith([
+    ...packages,
+    ...(runtime === undefined ? [] : [`onnxruntime==${runtime}`]),
+  ]);
+  const port = await leasePort();
+  const child = spawn(
+    python,
+    ["-m", "piper.http_server", "--model", model, "--host", "127.0.0.1", "--port", String(port)],
+    { stdio: "ignore" },
+  );
+  const stop = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  };
+  const url = `http://127.0.0.1:${port}`;
+  try {
+    await untilUp(child, url);
+    return { url, runtime: runtimeOf(python), stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+function runtimeOf(python: string): string {
+  const script = "import onnxruntime; print(onnxruntime.__version__)";
+  return execFileSync(python, ["-c", script], { encoding: "utf8" }).trim();
+}
+
+async function untilUp(child: ChildProcess, url: string): Promise<void> {
+  const until = performance.now() + readyWithinMs;
+  while (performance.now() < until) {
+    if (child.exitCode !== null) throw new Error(`Piper's server ended with ${child.exitCode}`);
+    const up = await fetch(`${url}/voices`).then(
+      ({ ok }) => ok,
+      () => false, // it does not listen yet
+    );
+    if (up) return;
+    await sleep(100);
+  }
+  throw new Error("Piper's server did not start in time");
+}

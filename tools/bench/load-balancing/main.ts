@@ -1,0 +1,99 @@
+/** `make bench-load-balancing`: how several API processes share replicas, simulated with the product's own chooser. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { table } from "../common/page.ts";
+import { plotShares } from "./plot.ts";
+import { type Outcome, policies, simulate } from "./simulation.ts";
+
+const docs = join(import.meta.dirname, "../../../docs");
+const requests = Number(process.env.REQUESTS || 20_000);
+const seed = Number(process.env.SEED || 1);
+
+const fleets = [
+  { replicas: 4, capacity: 8 },
+  { replicas: 8, capacity: 4 },
+] as const;
+const apiProcesses = [1, 4, 8] as const;
+const loads = [0.6, 0.7, 0.8, 0.9] as const;
+
+const chapters = fleets.map((fleet) => {
+  const rows = apiProcesses.flatMap((processes) =>
+    loads.map((load) => ({
+      processes,
+      load,
+      outcomes: policies.map((policy) =>
+        simulate({ ...fleet, policy, apiProcesses: processes, load, requests, seed }),
+      ),
+    })),
+  );
+  return { ...fleet, rows };
+});
+
+const name = ({ replicas, capacity }: (typeof fleets)[number]) =>
+  `${replicas} replicas of ${capacity} streams`;
+const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
+const cells = (outcomes: readonly Outcome[], show: (outcome: Outcome) => string) => outcomes.map(show);
+
+const text = chapters.map((chapter) => {
+  const head = ["API processes", "load", ...policies];
+  const rowsOf = (show: (outcome: Outcome) => string) =>
+    chapter.rows.map(({ processes, load, outcomes }) => [
+      String(processes),
+      percent(load),
+      ...cells(outcomes, show),
+    ]);
+  return [
+    `## ${name(chapter)}`,
+    "Requests that waited at a full replica while another had capacity:",
+    table(
+      head,
+      rowsOf(({ misplaced }) => percent(misplaced)),
+    ),
+    "First audio, p99, milliseconds (100 without any wait):",
+    table(
+      head,
+      rowsOf(({ firstAudioP99Ms }) => firstAudioP99Ms.toFixed(0)),
+    ),
+    "Replicas tried for each request, on average:",
+    table(
+      head,
+      rowsOf(({ asked }) => asked.toFixed(2)),
+    ),
+  ].join("\n\n");
+});
+
+const [fleet] = chapters.slice(-1);
+const panels = apiProcesses.map((processes) => ({
+  title: `${processes} API process${processes === 1 ? "" : "es"}`,
+  curves: policies.map((policy, i) => ({
+    name: policy,
+    shares: (fleet?.rows ?? [])
+      .filter((row) => row.processes === processes)
+      .map(({ outcomes }) => outcomes[i]?.misplaced ?? 0),
+  })),
+}));
+const title = `Requests that wait at a full replica while another has capacity, by load (${fleet ? name(fleet) : ""})`;
+writeFileSync(join(docs, "benchmarks/load-balancing.svg"), plotShares(title, loads, panels));
+
+const page = `# Benchmark of load balancing
+
+\`\`\`sh
+make bench-load-balancing                 # REQUESTS=${requests} SEED=${seed}
+\`\`\`
+
+writes this page and its plot. The benchmark is a simulation in virtual time: ${requests.toLocaleString("en")} requests for each figure arrive at random (Poisson) at random API processes, streams last 4 seconds on average
+(exponential), and replicas are selected by the code of the product (\`server/api/upstream/replicas.ts\`). All policies were simulated in one run with the seed ${seed}.
+
+| policy | what an API process does |
+| --- | --- |
+| own streams | selects the replica with the fewest of its own streams, and waits there (the former policy) |
+| two choices | draws two replicas and selects the one with fewer of its own streams |
+| reports | selects the replica with the fewest streams, by its own count and by what replicas reported within the last second, and waits there |
+| reports, room first | the same, but a full replica rejects at once and the next one is tried; the request waits only if all are full (the present policy) |
+
+![${title}](benchmarks/load-balancing.svg)
+
+${text.join("\n\n")}
+`;
+writeFileSync(join(docs, "benchmarks-load-balancing.md"), page);
+console.log(page);

@@ -1,0 +1,61 @@
+/** Whether two operators made the same children of the same TtsDeployment. */
+import { isDeepStrictEqual } from "node:util";
+import { labels } from "../../../config/contract/names.ts";
+import type { ClusterClient } from "../../../operator/cluster/client.ts";
+import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { namespaces } from "./field.ts";
+
+const kinds = [
+  ...["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap", "Service", "PodDisruptionBudget"],
+  ...["TtsModelPool", "Deployment", "NetworkPolicy", "Ingress", "HorizontalPodAutoscaler"],
+];
+
+export interface Likeness {
+  readonly children: number;
+  /** Kind and name of those that differ, or that one alone made. */
+  readonly different: readonly string[];
+}
+
+/** Compares what each made in its namespace for the TtsDeployment of this name. */
+export async function compareChildren(admin: ClusterClient, name: string): Promise<Likeness> {
+  const [ours, twins] = await Promise.all([
+    childrenIn(admin, namespaces.ours, name),
+    childrenIn(admin, namespaces.twin, name),
+  ]);
+  const keys = [...new Set([...ours.keys(), ...twins.keys()])];
+  return {
+    children: keys.length,
+    different: keys.filter((key) => !isDeepStrictEqual(ours.get(key), twins.get(key))),
+  };
+}
+
+async function childrenIn(
+  admin: ClusterClient,
+  namespace: string,
+  name: string,
+): Promise<Map<string, unknown>> {
+  const found = new Map<string, unknown>();
+  for (const kind of kinds) {
+    const selection = { namespace, labelSelector: `${labels.deployment}=${name}` };
+    for (const child of await admin.list(kind, selection))
+      found.set(`${kind} ${child.metadata.name}`, likeAny(child, namespace));
+  }
+  return found;
+}
+
+/** Without what is one's own: ids, times, addresses, random tokens, and hashes of settings, which each may make as it likes. */
+function likeAny({ status: _status, ...child }: Manifest, namespace: string): unknown {
+  const { labels: marks, annotations = {}, ownerReferences } = child.metadata;
+  const own =
+    /^(tts\.svc\.dev\/(revision|spec-hash|pod-template|token-changed-at)|deployment\.kubernetes\.io\/)/;
+  const metadata = {
+    labels: marks,
+    annotations: Object.keys(annotations).filter((key) => !own.test(key)),
+    owners: ownerReferences?.map(({ uid: _uid, ...owner }) => owner),
+  };
+  const whole = child.kind === "Secret" ? { ...child, data: Object.keys(child.data as object) } : child;
+  const text = JSON.stringify({ ...whole, metadata }, (key, value: unknown) =>
+    ["clusterIP", "clusterIPs", labels.revision].includes(key) ? undefined : value,
+  );
+  return JSON.parse(text.replaceAll(namespace, "NAMESPACE")) as unknown;
+}

@@ -1,0 +1,118 @@
+/** `make bench-operator`: the operator beside its twin on controller-runtime; writes docs/benchmarks-operator.md and its plot. */
+import { execFileSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { licenseIssuer } from "../../../test/support/server/licenses.ts";
+import { describeMachine } from "../common/machine.ts";
+import { targetsTable } from "../common/page.ts";
+import { namespaces, openField, openPlot } from "./field.ts";
+import { fullSizes, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
+import type { Plan } from "./plan.ts";
+import { type Result, ResultsFile, readResults } from "./results.ts";
+import { type Contender, measureOperators } from "./run.ts";
+
+/** What the image's options come to under the chart's memory limit of 256Mi. */
+const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";
+const root = join(import.meta.dirname, "../../..");
+const ours = join(root, "operator/main.ts");
+const startedMs = performance.now();
+
+if (process.env.FROM) show(readResults(process.env.FROM), true);
+else await measure(planned());
+
+function planned(): Plan {
+  const sizes = process.env.SIZES
+    ? process.env.SIZES.split(",").map((text) => wholeNumber("SIZES", text))
+    : fullSizes;
+  const largest = Math.max(...sizes);
+  return {
+    sizes: sizes.toSorted((a, b) => a - b),
+    changes: numberOf("CHANGES", Math.min(200, 2 * largest)),
+    restSeconds: numberOf("REST", 300),
+    minutes: numberOf("MINUTES", 35),
+  };
+}
+
+/** Every finding is kept as it comes; however the run ends, what it found until then is shown. */
+async function measure(plan: Plan): Promise<void> {
+  const results = new ResultsFile(join(root, ".run/bench-operator.jsonl"));
+  results.add({ kind: "run", machine: describeMachine(), plan });
+  say(`what is measured is kept in ${results.path}`);
+  const stop = () => {
+    show(results.result, false);
+    // the kernel ends every program with this one, and the next control plane removes what files are left
+    process.exit(130);
+  };
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  try {
+    await run(plan, results);
+  } catch (error) {
+    show(results.result, false);
+    throw error;
+  }
+  show(results.result, process.env.PAGE === "1" || plan.sizes.join() === fullSizes.join());
+}
+
+async function run(plan: Plan, results: ResultsFile): Promise<void> {
+  const twin = execFileSync(join(root, "tools/bench/operator-twin/build.sh"), { encoding: "utf8" }).trim();
+  const largest = Math.max(...plan.sizes);
+  const nodes = nodesFor(largest);
+  say(`a control plane with ${nodes} nodes, and two fleets of ${largest} TtsDeployments`);
+  await using field = await openField(nodes);
+  const issuer = await licenseIssuer();
+  const keysFile = join(field.address.directory, "jwks.json");
+  writeFileSync(keysFile, JSON.stringify(issuer.keys));
+  const environment = {
+    TTS_SERVER_IMAGE: "registry.example/svc-tts/server:0.1.0",
+    TTS_LICENSE_KEYS_FILE: keysFile,
+  };
+  const contenders: Contender[] = [
+    {
+      plot: await openPlot(field, namespaces.ours),
+      program: {
+        name: "ours",
+        command: [process.execPath, ours, "run"],
+        environment: { ...environment, ...compiled(join(field.address.directory, "compiled")) },
+      },
+    },
+    {
+      plot: await openPlot(field, namespaces.twin),
+      program: { name: "twin", command: [twin], environment },
+    },
+  ];
+  await measureOperators({ field, issuer, plan, tell: results.add, say }, contenders);
+}
+
+/** As in the image: its modules are compiled already. */
+function compiled(cache: string): Record<string, string> {
+  const environment = { NODE_ENV: "production", NODE_OPTIONS: asInPod, NODE_COMPILE_CACHE: cache };
+  execFileSync(process.execPath, [ours, "--version"], { env: { ...process.env, ...environment } });
+  return environment;
+}
+
+function show(result: Result, onPage: boolean): void {
+  console.log(`\n${targetsTable(operatorTargets(result))}\n`);
+  if (!onPage) {
+    console.log(operatorPage(result));
+    return;
+  }
+  writeFileSync(join(root, "docs/benchmarks/operator-scale.svg"), scalePlot(result.contenders));
+  writeFileSync(join(root, "docs/benchmarks-operator.md"), operatorPage(result));
+  say("docs/benchmarks-operator.md is written");
+}
+
+function numberOf(name: string, otherwise: number): number {
+  const text = process.env[name];
+  return text === undefined || text === "" ? otherwise : wholeNumber(name, text);
+}
+
+function wholeNumber(name: string, text: string): number {
+  const value = Number(text);
+  if (Number.isInteger(value) && value > 0) return value;
+  console.error(`${name} is ${process.env[name]}; it takes whole numbers above zero`);
+  process.exit(2);
+}
+
+function say(line: string): void {
+  console.log(`${((performance.now() - startedMs) / 1000).toFixed(0).padStart(5)} s  ${line}`);
+}

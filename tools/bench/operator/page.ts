@@ -1,0 +1,274 @@
+import { ascending, quantile } from "../../../server/bench/quantiles.ts";
+import type { TargetRow } from "../common/measurement.ts";
+import { calmSentence, machineSentence, table, targetsTable } from "../common/page.ts";
+import { linesPlot } from "./plot.ts";
+import type { Figures, Result, SizeFigures } from "./results.ts";
+import { changePauseMs, mebibytes } from "./run.ts";
+
+/** TtsDeployments of the full run, and those on the way to them. */
+export const fullSizes: readonly number[] = [100, 250, 500, 1_000];
+const fullCount = 1_000;
+
+/** Twice as many GPUs as both fleets take, so that rollouts find room. */
+export function nodesFor(count: number): number {
+  return Math.ceil(count / 2);
+}
+
+const targets = {
+  latencyMs: 500,
+  syncMs: 10_000,
+  residentMebibytes: 200,
+  failoverMs: 20_000,
+  /** Of the twin's latency. */
+  ratio: 1.2,
+  /** Of the processor time for each TtsDeployment more, in the upper half of the sizes against the lower. */
+  growth: 1.25,
+};
+
+const notMeasured = "not measured";
+const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
+const mib = (bytes: number) => `${mebibytes(bytes)} MiB`;
+
+/** Milliseconds; undefined where no change was measured. */
+function p(figures: Figures, share: number): number | undefined {
+  const { latenciesMs } = figures;
+  return latenciesMs.length === 0 ? undefined : quantile(ascending(latenciesMs), share);
+}
+
+function ratio(ours: number | undefined, twins: number | undefined): number | undefined {
+  return ours === undefined || twins === undefined ? undefined : ours / twins;
+}
+
+/** A row of what has one figure, or none. */
+function row<T>(
+  what: string,
+  target: string,
+  figure: T | undefined,
+  told: (figure: T) => string,
+  isMet: (figure: T) => boolean,
+): TargetRow {
+  if (figure === undefined) return { what, target, measured: notMeasured, met: false };
+  return { what, target, measured: told(figure), met: isMet(figure) };
+}
+
+const nobody: Figures = { name: "", sizes: [], latenciesMs: [], rest: undefined, failoverMs: undefined };
+
+/** Of contenders ours is the first, and the twin after it. */
+export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
+  const [ours = nobody, twin = nobody] = contenders;
+  const against = [0.5, 0.99].map((share) => ratio(p(ours, share), p(twin, share)));
+  const ratios = against.filter((one) => one !== undefined);
+  return [
+    row(
+      "spec change → children applied, p99",
+      `under ${targets.latencyMs} ms`,
+      p(ours, 0.99),
+      (ms) => `${ms.toFixed(0)} ms`,
+      (ms) => ms < targets.latencyMs,
+    ),
+    row(
+      "the same, relative to the twin (p50; p99)",
+      `at most ${targets.ratio} ×`,
+      ratios.length === against.length ? ratios : undefined,
+      (both) => both.map((one) => `${one.toFixed(2)} ×`).join("; "),
+      (both) => both.every((one) => one <= targets.ratio),
+    ),
+    row(
+      "start → in sync",
+      `under ${targets.syncMs / 1000} s`,
+      ours.sizes.at(-1),
+      ({ syncMs }) => seconds(syncMs),
+      ({ syncMs }) => syncMs < targets.syncMs,
+    ),
+    row(
+      `${plan.restSeconds} s at rest: writes except the Lease's; reads`,
+      "0; 0",
+      ours.rest?.rest,
+      ({ writes, gets }) => `${writes}; ${gets}`,
+      ({ writes, gets }) => writes === 0 && gets === 0,
+    ),
+    row(
+      "resident memory at the end of the rest",
+      `under ${targets.residentMebibytes} MiB`,
+      ours.rest?.residentBytes,
+      mib,
+      (bytes) => bytes < targets.residentMebibytes * 2 ** 20,
+    ),
+    row(
+      "failover after the leader was killed",
+      `under ${targets.failoverMs / 1000} s`,
+      ours.failoverMs,
+      seconds,
+      (ms) => ms < targets.failoverMs,
+    ),
+    row(
+      "proportional cost: processor time to sync one more TtsDeployment, upper half relative to lower half of the sizes",
+      `at most ${targets.growth} ×`,
+      growthOf(ours),
+      (growth) => `${growth.toFixed(2)} ×`,
+      (growth) => growth <= targets.growth,
+    ),
+  ];
+}
+
+/** Undefined below three sizes. */
+function growthOf({ sizes }: Figures): number | undefined {
+  const [first, middle, last] = [sizes[0], sizes.at(-2), sizes.at(-1)];
+  if (first === undefined || middle === undefined || last === undefined || first === middle) return undefined;
+  return slope(middle, last) / slope(first, middle);
+}
+
+function slope(from: SizeFigures, to: SizeFigures): number {
+  return (to.processorSeconds - from.processorSeconds) / (to.size - from.size);
+}
+
+/** `docs/benchmarks-operator.md`, whole. */
+export function operatorPage(result: Result): string {
+  const { machine, plan, contenders } = result;
+  const rows = operatorTargets(result);
+  const planned = plan.sizes.at(-1) ?? 0;
+  const reached = contenders[0]?.sizes.at(-1)?.size ?? 0;
+  return `# Benchmarks of the operator
+
+\`\`\`sh
+make bench-operator                        # ${fullCount} TtsDeployments for each operator, ${nodesFor(fullCount)} nodes: up to 35 minutes
+make bench-operator SIZES=20,40 REST=30    # a few minutes; only prints the result
+make bench-operator FROM=.run/bench-operator.jsonl   # this page from the results of an interrupted run
+\`\`\`
+
+writes this page and its plot.${sizeSentence(planned, reached)} ${machineSentence(machine)}${calmSentence(machine)}
+
+A real API server runs with etcd, the controllers of Deployments and ReplicaSets, and the scheduler. [KWOK](https://kwok.sigs.k8s.io) simulates ${nodesFor(planned)} nodes with eight GPUs each, and their
+pods. There are ${reached} TtsDeployments with two pools each${childrenOf(result)} for this operator, and as many in another namespace for a
+[twin in Go on controller-runtime](../tools/bench/operator-twin) that creates the same children by server-side apply, from caches, with 8 workers for each controller and no rate limit;
+this operator has 8 workers in total. Both have the role of the chart. Everything shares the machine, so compare figures of one run only; times are measured in turn.
+${likenessSentence(result)}
+
+## Targets
+
+${targetsTable(rows)}
+${limits(rows)}
+## Side by side
+
+${sideBySide(contenders)}
+
+Requests and times come from the audit log of the API server.
+
+- **Spec change → children applied**: a change sets another image for all pods of one TtsDeployment. The time is measured from the API server's response to that change until its response to the
+  last write of five children (three Deployments, two pools). One TtsDeployment is changed at a time, this operator's and the twin's in turn, and the next ${changePauseMs} ms after the children
+  of the last are written, while its pods are replaced${rateSentence(result)}. This is not a burst; *start* measures what happens when all need a reconcile at once.
+- **Start → in sync**: the time from the start of a process, on a fleet that is already in sync, until every TtsDeployment and every pool was reconciled and the queue is empty.
+- **At rest**: nothing changes, and both operators run.
+- **Failover**: the time from the end of the leader by SIGKILL, with a change at the same moment, until the standby has written the children. A Lease lasts 15 s for both.
+
+## Cost by size
+
+![Time, processor time and memory by number of TtsDeployments](benchmarks/operator-scale.svg)
+
+${bySize(contenders)}
+`;
+}
+
+function sizeSentence(planned: number, reached: number): string {
+  if (reached < planned)
+    return ` **The fleets came to ${reached} TtsDeployments each, not ${planned}**: the time for growing was over.`;
+  return planned === fullCount ? "" : ` **This run has ${planned} TtsDeployments, not ${fullCount}.**`;
+}
+
+function childrenOf({ likeness }: Result): string {
+  return likeness === undefined ? "" : ` (${likeness.children} children and three pods apiece)`;
+}
+
+function rateSentence({ plan, changesPerSecond, contenders }: Result): string {
+  const changes = contenders[0]?.latenciesMs.length ?? 0;
+  if (changesPerSecond === undefined) return "";
+  const cut = changes < plan.changes ? `, of ${plan.changes} planned` : "";
+  return `: ${changes} changes for each${cut}, ${changesPerSecond.toFixed(1)} per second for both together`;
+}
+
+function likenessSentence({ likeness }: Result): string {
+  if (likeness === undefined) return "Their children were not compared.";
+  const { children, different } = likeness;
+  if (different.length === 0)
+    return `The ${children} children of one TtsDeployment were compared field by field, with no difference except names, IDs and hashes.`;
+  return `Of the ${children} children of one TtsDeployment these differ between the two: ${different.join(", ")}.`;
+}
+
+function limits(rows: readonly TargetRow[]): string {
+  const missed = rows.filter(({ met }) => !met);
+  if (missed.length === 0) return "";
+  const sentences = missed.map(({ what, target, measured }) =>
+    measured === notMeasured
+      ? `- **${what}**: not measured; this run ended before.`
+      : `- **${what}**: ${measured} in this run, where the target is ${target}.`,
+  );
+  return `\nKnown limits, as of this run:\n\n${sentences.join("\n")}\n`;
+}
+
+function sideBySide(contenders: readonly Figures[]): string {
+  const line = <T>(what: string, of: (figures: Figures) => T | undefined, told: (figure: T) => string) => [
+    what,
+    ...contenders.map((one) => {
+      const figure = of(one);
+      return figure === undefined ? notMeasured : told(figure);
+    }),
+  ];
+  const last = ({ sizes }: Figures) => sizes.at(-1);
+  const rest = (figures: Figures) => figures.rest?.rest;
+  const quantiles = (one: Figures) => {
+    const found = [0.5, 0.95, 0.99].map((share) => p(one, share)).filter((ms) => ms !== undefined);
+    return found.length === 0 ? undefined : found;
+  };
+  return table(
+    ["", ...contenders.map(({ name }) => name)],
+    [
+      line("spec change → children applied p50 / p95 / p99", quantiles, (found) =>
+        found
+          .map((ms) => ms.toFixed(0))
+          .join(" / ")
+          .concat(" ms"),
+      ),
+      line("start → in sync", last, ({ syncMs }) => seconds(syncMs)),
+      line("processor time for it", last, ({ processorSeconds }) => `${processorSeconds.toFixed(1)} s`),
+      line("resident memory once in sync", last, ({ residentBytes }) => mib(residentBytes)),
+      line("resident memory after the rest", (one) => one.rest?.residentBytes, mib),
+      line("at rest: writes except the Lease's", rest, ({ writes, unwanted }) => told(writes, unwanted)),
+      line("at rest: reads", rest, ({ gets, unwanted }) => told(gets, unwanted)),
+      line(
+        "at rest: writes of the Lease; watches opened again",
+        rest,
+        ({ leaseWrites, watches }) => `${leaseWrites}; ${watches}`,
+      ),
+      line("failover", ({ failoverMs }) => failoverMs, seconds),
+    ],
+  );
+}
+
+function told(count: number, what: readonly string[]): string {
+  return count === 0 ? "0" : `${count} (${what.join(", ")})`;
+}
+
+function bySize(contenders: readonly Figures[]): string {
+  const sizes = contenders[0]?.sizes ?? [];
+  return table(
+    ["TtsDeployments", ...contenders.map(({ name }) => `${name}: in sync; processor; memory`)],
+    sizes.map(({ size }, i) => [
+      String(size),
+      ...contenders.map((one) => {
+        const at = one.sizes[i];
+        if (at === undefined) return "";
+        return `${seconds(at.syncMs)}; ${at.processorSeconds.toFixed(1)} s; ${mib(at.residentBytes)}`;
+      }),
+    ]),
+  );
+}
+
+export function scalePlot(contenders: readonly Figures[]): string {
+  const lines = (y: (at: Figures["sizes"][number]) => number) =>
+    contenders.map(({ name, sizes }) => ({ name, points: sizes.map((at) => ({ x: at.size, y: y(at) })) }));
+  return linesPlot("A fresh start, by size of the fleet", "TtsDeployments", [
+    { title: "seconds until in sync", lines: lines(({ syncMs }) => syncMs / 1000) },
+    { title: "seconds of processor time for it", lines: lines(({ processorSeconds }) => processorSeconds) },
+    { title: "MiB resident then", lines: lines(({ residentBytes }) => residentBytes / 2 ** 20) },
+  ]);
+}

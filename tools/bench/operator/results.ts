@@ -1,0 +1,108 @@
+/** What a run has measured so far, a line of JSON each, in a file: a run that is cut off keeps what it had. */
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Machine } from "../common/page.ts";
+import type { Likeness } from "./likeness.ts";
+import type { Plan } from "./plan.ts";
+import type { Rest } from "./rest.ts";
+
+export interface SizeFigures {
+  readonly size: number;
+  readonly syncMs: number;
+  /** From its start until it was in sync. */
+  readonly processorSeconds: number;
+  readonly residentBytes: number;
+}
+
+export interface RestFigures {
+  readonly rest: Rest;
+  /** At its end. */
+  readonly residentBytes: number;
+}
+
+/** In the order in which they come. `name` is the operator's. */
+export type Finding =
+  | { readonly kind: "run"; readonly machine: Machine; readonly plan: Plan }
+  | ({ readonly kind: "size"; readonly name: string } & SizeFigures)
+  | { readonly kind: "likeness"; readonly likeness: Likeness }
+  | { readonly kind: "change"; readonly name: string; readonly latencyMs: number }
+  | { readonly kind: "changes"; readonly perSecond: number }
+  | ({ readonly kind: "rest"; readonly name: string } & RestFigures)
+  | { readonly kind: "failover"; readonly name: string; readonly failoverMs: number };
+
+/** Of one operator; what is missing was not measured. */
+export interface Figures {
+  readonly name: string;
+  readonly sizes: readonly SizeFigures[];
+  readonly latenciesMs: readonly number[];
+  readonly rest: RestFigures | undefined;
+  readonly failoverMs: number | undefined;
+}
+
+export interface Result {
+  readonly machine: Machine;
+  readonly plan: Plan;
+  readonly contenders: readonly Figures[];
+  readonly likeness: Likeness | undefined;
+  /** Of both operators together. */
+  readonly changesPerSecond: number | undefined;
+}
+
+export class ResultsFile {
+  readonly path: string;
+  readonly #findings: Finding[] = [];
+
+  /** Begins anew: what an earlier run left there goes. */
+  constructor(path: string) {
+    this.path = path;
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, "");
+  }
+
+  readonly add = (finding: Finding): void => {
+    this.#findings.push(finding);
+    appendFileSync(this.path, `${JSON.stringify(finding)}\n`);
+  };
+
+  get result(): Result {
+    return resultOf(this.#findings);
+  }
+}
+
+/** @throws Error where the file holds no run */
+export function readResults(path: string): Result {
+  const lines = readFileSync(path, "utf8").split("\n");
+  // what follows the last newline was being written when the run ended
+  return resultOf(lines.slice(0, -1).map((line) => JSON.parse(line) as Finding));
+}
+
+function resultOf(findings: readonly Finding[]): Result {
+  const run = only("run", findings)[0];
+  if (run === undefined) throw new Error("these results tell of no run");
+  const named = findings.flatMap((finding) => ("name" in finding ? [finding.name] : []));
+  return {
+    machine: run.machine,
+    plan: run.plan,
+    contenders: [...new Set(named)].map((name) => figuresOf(name, findings)),
+    likeness: only("likeness", findings)[0]?.likeness,
+    changesPerSecond: only("changes", findings)[0]?.perSecond,
+  };
+}
+
+function figuresOf(name: string, findings: readonly Finding[]): Figures {
+  const own = findings.filter((finding) => "name" in finding && finding.name === name);
+  return {
+    name,
+    sizes: only("size", own),
+    latenciesMs: only("change", own).map(({ latencyMs }) => latencyMs),
+    rest: only("rest", own)[0],
+    failoverMs: only("failover", own)[0]?.failoverMs,
+  };
+}
+
+function only<K extends Finding["kind"]>(
+  kind: K,
+  findings: readonly Finding[],
+): Extract<Finding, { kind: K }>[] {
+  return findings.filter((finding): finding is Extract<Finding, { kind: K }> => finding.kind === kind);
+}

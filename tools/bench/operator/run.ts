@@ -1,0 +1,191 @@
+/** The whole run: two fleets that grow side by side, each with its operator, in one cluster. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Issuer } from "../../../test/support/server/licenses.ts";
+import type { Field, Plot } from "./field.ts";
+import { Fleet } from "./fleet.ts";
+import { Stopwatch } from "./latency.ts";
+import { compareChildren } from "./likeness.ts";
+import type { Plan } from "./plan.ts";
+import { countRequests } from "./rest.ts";
+import type { Finding } from "./results.ts";
+import { type Program, Subject } from "./subject.ts";
+
+export interface Contender {
+  readonly program: Program;
+  readonly plot: Plot;
+}
+
+/** What a run is measured with, and whom it tells. */
+export interface Course {
+  readonly field: Field;
+  readonly issuer: Issuer;
+  readonly plan: Plan;
+  readonly tell: (finding: Finding) => void;
+  readonly say: (line: string) => void;
+}
+
+/** Of the whole time: the rest, at full size, takes what is left. */
+const growthShare = 0.6;
+const changesShare = 0.75;
+/** TtsDeployments made at a time. */
+const growthStep = 50;
+/** Between changes: their pods come and go meanwhile. */
+export const changePauseMs = 400;
+/** Passes over a TtsDeployment and its two pools. */
+const keysEach = 3;
+
+interface Lane {
+  readonly program: Program;
+  readonly plot: Plot;
+  readonly fleet: Fleet;
+}
+
+/** @throws Error where an operator does not get there in time; what was measured before has been told */
+export async function measureOperators(course: Course, contenders: readonly Contender[]): Promise<void> {
+  const { field, issuer, plan, tell, say } = course;
+  const startedMs = performance.now();
+  const dueMs = (share: number) => startedMs + share * plan.minutes * 60_000;
+  const lanes: Lane[] = [];
+  for (const { program, plot } of contenders) {
+    const fleet = new Fleet(field.admin, plot.namespace);
+    await fleet.open(issuer);
+    lanes.push({ program, plot, fleet });
+  }
+  for (const size of plan.sizes) {
+    const reached = await grow(course, lanes, size, dueMs(growthShare));
+    for (const lane of lanes) await measureStart(course, lane);
+    if (reached === size) continue;
+    say(`the time for growing is over: ${reached} TtsDeployments each, not ${plan.sizes.at(-1)}`);
+    break;
+  }
+  tell({ kind: "likeness", likeness: await compareChildren(field.admin, "tts-0000") });
+  const running: Subject[] = [];
+  try {
+    for (const { plot, program } of lanes) running.push(await Subject.start(field, plot, program));
+    await Promise.all(running.map((subject, i) => subject.inSync((lanes[i]?.fleet.size ?? 0) * keysEach)));
+    await measureLatency(course, lanes, dueMs(changesShare));
+    await measureRest(course, lanes, running);
+    for (const i of lanes.keys()) await measureFailover(course, lanes, running, i);
+  } finally {
+    for (const subject of running) await subject.stop();
+  }
+}
+
+/** Grows all fleets alike, each under its operator, until they have this size or the time is over. */
+async function grow(
+  { field, say }: Course,
+  lanes: readonly Lane[],
+  size: number,
+  dueMs: number,
+): Promise<number> {
+  const gardeners: Subject[] = [];
+  try {
+    for (const { plot, program } of lanes) gardeners.push(await Subject.start(field, plot, program));
+    let reached = lanes[0]?.fleet.size ?? 0;
+    while (reached < size && (reached === 0 || performance.now() < dueMs)) {
+      reached = Math.min(reached + growthStep, size);
+      await Promise.all(lanes.map(({ fleet }) => fleet.growTo(reached)));
+      say(`${reached} TtsDeployments each serve`);
+    }
+    await Promise.all(gardeners.map((gardener) => gardener.untilResting()));
+    return reached;
+  } finally {
+    for (const gardener of gardeners) await gardener.stop();
+  }
+}
+
+/** Its operator starts on what is there. */
+async function measureStart({ field, tell, say }: Course, { program, plot, fleet }: Lane): Promise<void> {
+  await using fresh = stopping(await Subject.start(field, plot, program));
+  const { size } = fleet;
+  const syncMs = await fresh.subject.inSync(size * keysEach);
+  const processorSeconds = fresh.subject.processorSeconds();
+  const residentBytes = fresh.subject.residentBytes();
+  tell({ kind: "size", name: program.name, size, syncMs, processorSeconds, residentBytes });
+  say(
+    `${program.name}: ${size} in sync after ${(syncMs / 1000).toFixed(1)} s, ${processorSeconds.toFixed(1)} s of processor time, ${mebibytes(residentBytes)} MiB`,
+  );
+}
+
+/** One change to each in turn, so that what else the machine does meets both alike; the next when the last has come to its children. */
+async function measureLatency(
+  { field, plan, tell, say }: Course,
+  lanes: readonly Lane[],
+  dueMs: number,
+): Promise<void> {
+  const watch = new Stopwatch(field.audit);
+  const startedMs = performance.now();
+  let change = 0;
+  for (; change < plan.changes && (change === 0 || performance.now() < dueMs); change++) {
+    for (const lane of lanes) {
+      const latencyMs = await watch.change(lane, change, versionOf(change, lane));
+      tell({ kind: "change", name: lane.program.name, latencyMs });
+      await sleep(changePauseMs);
+    }
+    if ((change + 1) % 20 === 0) say(`${change + 1} of ${plan.changes} changes of a spec`);
+  }
+  tell({
+    kind: "changes",
+    perSecond: (change * lanes.length * 1000) / (performance.now() - startedMs),
+  });
+  for (const { fleet } of lanes) await fleet.untilReady();
+}
+
+/** Every change of a TtsDeployment asks for an image that it has not had. */
+function versionOf(change: number, { fleet }: Lane): number {
+  return 1 + Math.floor(change / fleet.size);
+}
+
+async function measureRest(
+  { field, plan, tell, say }: Course,
+  lanes: readonly Lane[],
+  running: readonly Subject[],
+): Promise<void> {
+  const seconds = plan.restSeconds;
+  // what the last change brought about comes to its end, events included
+  await sleep(10_000);
+  for (const _earlier of field.audit.news());
+  for (let left = seconds; left > 0; left -= 30) {
+    say(`at rest: ${left} s to go`);
+    await sleep(Math.min(left, 30) * 1000);
+  }
+  const rests = countRequests(
+    field.audit,
+    lanes.map(({ plot }) => plot),
+    seconds,
+  );
+  for (const [i, { program }] of lanes.entries()) {
+    const [rest, subject] = [rests[i], running[i]];
+    if (rest && subject)
+      tell({ kind: "rest", name: program.name, rest, residentBytes: subject.residentBytes() });
+  }
+}
+
+/** The leader is killed, and a spec changed at once: until another that stood by has brought its children about. */
+async function measureFailover(
+  { field, plan, tell, say }: Course,
+  lanes: readonly Lane[],
+  running: Subject[],
+  index: number,
+): Promise<void> {
+  const [lane, leader] = [lanes[index], running[index]];
+  if (lane === undefined || leader === undefined) throw new RangeError(`no operator ${index}`);
+  const heir = await Subject.start(field, lane.plot, lane.program);
+  running[index] = heir;
+  try {
+    await heir.untilResting();
+  } finally {
+    await leader.stop("SIGKILL");
+  }
+  const failoverMs = await new Stopwatch(field.audit).change(lane, 0, versionOf(plan.changes, lane) + 1);
+  tell({ kind: "failover", name: lane.program.name, failoverMs });
+  say(`${lane.program.name}: failover ${(failoverMs / 1000).toFixed(1)} s`);
+}
+
+function stopping(subject: Subject): AsyncDisposable & { readonly subject: Subject } {
+  return { subject, [Symbol.asyncDispose]: () => subject.stop() };
+}
+
+export function mebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(0);
+}
