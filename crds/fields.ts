@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { tiers } from "../config/contract/models.ts";
+import { modelKinds } from "../config/contract/models.ts";
 import { arcanaEnv, env, generatorEnv } from "../config/contract/names.ts";
 import { anyFields, mapList, rules } from "./keywords.ts";
 
@@ -158,7 +158,7 @@ export const Env = Type.Array(Variable, {
 });
 
 /** What speaks in a pool of `kind: arcana`, as `SVC_TTS_ARCANA_GENERATOR` names it. */
-export const Engine = Type.Object(
+export const EngineSchema = Type.Object(
   {
     type: Type.Enum(["mini", "flite", "vllm"], {
       description:
@@ -362,7 +362,7 @@ const Probe = (
     { default: {}, description },
   );
 
-export const Probes = Type.Object(
+export const ProbesSchema = Type.Object(
   {
     startup: Probe(
       "Until it succeeds, nothing else is probed; period times threshold is the time to load a model.",
@@ -397,7 +397,7 @@ export const PoolName = Type.String({
   }),
 });
 
-export const Kind = Type.Enum([...tiers], {
+export const Kind = Type.Enum([...modelKinds], {
   description: "`mist` serves the models mist and mistv2, `arcana` serves arcana.",
   ...rules({
     rule: "self == oldSelf",

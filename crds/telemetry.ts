@@ -224,7 +224,7 @@ const ServiceMonitor = Type.Object(
   { default: {}, description: "Monitors for the Prometheus operator." },
 );
 
-export const Telemetry = Type.Object(
+export const TelemetrySchema = Type.Object(
   { ...podTelemetry, serviceMonitor: ServiceMonitor },
   { description, ...oneWay },
 );

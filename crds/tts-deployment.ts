@@ -8,7 +8,7 @@ import {
   DisruptionBudget,
   Drain,
   dnsLabelPattern,
-  Engine,
+  EngineSchema,
   Env,
   engineRules,
   Image,
@@ -20,7 +20,7 @@ import {
   PodTemplate,
   PoolName,
   PriorityClassName,
-  Probes,
+  ProbesSchema,
   Resources,
   replicasLimit,
   SharedMemory,
@@ -30,7 +30,7 @@ import { atomicList, mapList, rules, setList } from "./keywords.ts";
 import { Rollout } from "./rollout-fields.ts";
 import { Scaling, scalingRules } from "./scaling.ts";
 import { Conditions, ReplicaCounts } from "./status-fields.ts";
-import { Telemetry } from "./telemetry.ts";
+import { TelemetrySchema } from "./telemetry.ts";
 
 /** What a user writes: one text-to-speech service. Type, check and YAML all come from here. */
 
@@ -97,7 +97,7 @@ const Model = Type.Object(
     ),
     scaling: Type.Optional(Scaling),
     resources: Resources("Resources of the model container.", { cpu: "100m", memory: "512Mi" }),
-    engine: Type.Optional(Engine),
+    engine: Type.Optional(EngineSchema),
     env: Type.Optional(Env),
     accelerator: Type.Optional(Accelerator),
     cache: Type.Optional(Cache),
@@ -107,7 +107,7 @@ const Model = Type.Object(
     maxConcurrentStreams: MaxConcurrentStreams,
     rollout: Rollout,
     drain: Drain,
-    probes: Probes,
+    probes: ProbesSchema,
   },
   rules(
     ...scalingRules,
@@ -219,7 +219,7 @@ export const TtsDeploymentSpecSchema = Type.Object(
     availability: Availability,
     networkPolicy: NetworkPolicy,
     internalToken: InternalToken,
-    telemetry: Type.Optional(Telemetry),
+    telemetry: Type.Optional(TelemetrySchema),
   },
   { description: "What should run." },
 );

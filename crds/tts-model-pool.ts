@@ -4,7 +4,7 @@ import { Cache } from "./cache-fields.ts";
 import {
   DisruptionBudget,
   Drain,
-  Engine,
+  EngineSchema,
   Env,
   Image,
   ImagePullSecrets,
@@ -13,7 +13,7 @@ import {
   ObjectName,
   PoolName,
   PriorityClassName,
-  Probes,
+  ProbesSchema,
   Resources,
   replicasLimit,
   SharedMemory,
@@ -44,7 +44,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
     }),
     scaling: Type.Optional(Scaling),
     resources: Resources("Resources of the model container."),
-    engine: Type.Optional(Engine),
+    engine: Type.Optional(EngineSchema),
     env: Type.Optional(Env),
     accelerator: Type.Optional(Accelerator),
     cache: Type.Optional(Cache),
@@ -63,7 +63,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
     maxConcurrentStreams: MaxConcurrentStreams,
     rollout: Rollout,
     drain: Drain,
-    probes: Probes,
+    probes: ProbesSchema,
   },
   {
     description:

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Resolves after `ms`, or at once when `signal` is aborted: who pauses asks the signal next. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+export async function abortableSleep(ms: number, signal: AbortSignal): Promise<void> {
   try {
     await sleep(ms, undefined, { signal });
   } catch (error) {

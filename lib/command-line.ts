@@ -33,11 +33,11 @@ export interface Command {
   /** Added below the options in the help. */
   readonly notes?: string;
   /** @returns the exit code. */
-  readonly run: (shell: Shell, options: Options) => Promise<number>;
+  readonly run: (shell: Shell, options: OptionValues) => Promise<number>;
 }
 
 /** Values by flag; a switch that was given is "yes". */
-export type Options = Readonly<Record<string, string | undefined>>;
+export type OptionValues = Readonly<Record<string, string | undefined>>;
 
 /** Runs the command that the words name. @returns the exit code: 0 done, 1 failed, 2 not understood. */
 export async function runCommand(
@@ -132,7 +132,7 @@ function ending(option: Option): string {
   return option.default === undefined ? "" : ` (default ${option.default})`;
 }
 
-function readOptions(program: string, { name, options }: Command, words: readonly string[]): Options {
+function readOptions(program: string, { name, options }: Command, words: readonly string[]): OptionValues {
   const config: ParseArgsOptionsConfig = Object.fromEntries(
     Object.entries(options).map(([flag, { value }]) => [
       flag,
@@ -156,7 +156,7 @@ function parseStrictly(
   options: ParseArgsOptionsConfig,
   command: string,
   flags: readonly string[],
-): Options {
+): OptionValues {
   try {
     const args = joinNegatives(words, options);
     const { values } = parseArgs({ args, options, strict: true, allowPositionals: false });

@@ -1,6 +1,6 @@
-import { pause } from "./abortable-sleep.ts";
+import { abortableSleep } from "./abortable-sleep.ts";
 
-export interface BackoffPolicy {
+export interface RestartPolicy {
   readonly firstMs: number;
   readonly mostMs: number;
   /** One that lived this long was fine: its end does not lengthen the next wait. */
@@ -8,11 +8,11 @@ export interface BackoffPolicy {
 }
 
 /** How long to wait before what ended is started again: twice as long with each end in a row. */
-export class Backoff {
-  readonly #policy: BackoffPolicy;
+export class RestartBackoff {
+  readonly #policy: RestartPolicy;
   #inARow = 0;
 
-  constructor(policy: BackoffPolicy) {
+  constructor(policy: RestartPolicy) {
     this.#policy = policy;
   }
 
@@ -39,7 +39,7 @@ export class Backoff {
     onFailure: (error: unknown) => void,
   ): Promise<void> {
     while (!signal.aborted) {
-      await pause(this.nextMs(), signal);
+      await abortableSleep(this.nextMs(), signal);
       if (signal.aborted) return;
       try {
         return await start();

@@ -8,7 +8,7 @@ export interface WatchedFile<Value> {
   close(): void;
 }
 
-export interface WatchOptions<Value> {
+export interface FileWatchOptions<Value> {
   readonly path: string;
   /** @throws Error saying what is wrong with the text. */
   readonly parse: (text: string) => Value;
@@ -28,7 +28,7 @@ const maxBytes = 8 * 1024 * 1024;
  * links, which file events of the operating system miss.
  * @throws Error at the start when the file is there and does not parse.
  */
-export function watchFile<Value>(options: WatchOptions<Value>): WatchedFile<Value> {
+export function watchFile<Value>(options: FileWatchOptions<Value>): WatchedFile<Value> {
   const listeners = new Set<() => void>();
   let text = readText(options.path);
   let value = text === undefined ? undefined : parseNamed(options, text);
@@ -58,7 +58,7 @@ export function watchFile<Value>(options: WatchOptions<Value>): WatchedFile<Valu
   };
 }
 
-function parseNamed<Value>({ path, parse }: WatchOptions<Value>, text: string): Value {
+function parseNamed<Value>({ path, parse }: FileWatchOptions<Value>, text: string): Value {
   try {
     return parse(text);
   } catch (cause) {

@@ -3,8 +3,8 @@
 const stopping = Promise.withResolvers<string>();
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => stopping.resolve(signal));
 
-const { runCommand } = await import("./cli/command.ts");
-const code = await runCommand(process.argv.slice(2), {
+const { runOperatorCommand } = await import("./cli/command.ts");
+const code = await runOperatorCommand(process.argv.slice(2), {
   environment: process.env,
   stopping: stopping.promise,
   print: (text) => process.stdout.write(text),

@@ -1,7 +1,7 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
 
 /** What the issuer of a license says of it when it is asked (docs/how-to/check-licenses-online.md). */
-export interface LicenseAnswer {
+export interface IssuerResponse {
   /** Of the license. */
   readonly jti: string;
   readonly status: "good" | "revoked";
@@ -19,17 +19,21 @@ export interface OnlineCheck {
   /** Since when there could have been an answer, milliseconds since the epoch; for a license that has none yet. */
   readonly since: number;
   /** All that are known, of any license. */
-  readonly answers: readonly LicenseAnswer[];
+  readonly answers: readonly IssuerResponse[];
 }
 
-export const usualCheckSeconds = 86_400;
+export const defaultCheckSeconds = 86_400;
 /** A signature, an id and a sentence. */
-export const longestAnswer = 16_384;
+export const maxResponseBytes = 16_384;
 /** Clocks may differ by so much. */
 const toleratedMs = 300_000;
 
 /** @throws Error saying what is wrong with it */
-export async function readAnswer(text: string, keys: JSONWebKeySet, now: number): Promise<LicenseAnswer> {
+export async function readLicenseAnswer(
+  text: string,
+  keys: JSONWebKeySet,
+  now: number,
+): Promise<IssuerResponse> {
   const trimmed = text.trim();
   const answer = await verified(trimmed, keys);
   const { jti, status, iat, reason } = answer;
@@ -48,7 +52,8 @@ async function verified(text: string, keys: JSONWebKeySet): Promise<Record<strin
     const options = { algorithms: ["EdDSA", "Ed25519"] };
     const { payload, protectedHeader } = await compactVerify(text, createLocalJWKSet(keys), options);
     // or a license could be shown as its own answer
-    if (protectedHeader.typ !== answerType) throw new Error(`the answer's type (typ) is not ${answerType}`);
+    if (protectedHeader.typ !== responseType)
+      throw new Error(`the answer's type (typ) is not ${responseType}`);
     const answer: unknown = JSON.parse(new TextDecoder().decode(payload));
     if (typeof answer === "object" && answer !== null) return answer as Record<string, unknown>;
     throw new Error("the answer is no JSON object");
@@ -60,16 +65,16 @@ async function verified(text: string, keys: JSONWebKeySet): Promise<Record<strin
   }
 }
 
-export const answerType = "license-status+jws";
+export const responseType = "license-status+jws";
 
 /** What counts of all that was said of a license: the newest; of two at once the bad one. */
-export function newestAnswer(answers: readonly LicenseAnswer[], jti: string): LicenseAnswer | undefined {
+export function newestResponse(answers: readonly IssuerResponse[], jti: string): IssuerResponse | undefined {
   return answers
     .filter((answer) => answer.jti === jti)
-    .reduce<LicenseAnswer | undefined>((best, answer) => (isNewer(answer, best) ? answer : best), undefined);
+    .reduce<IssuerResponse | undefined>((best, answer) => (isNewer(answer, best) ? answer : best), undefined);
 }
 
-function isNewer(answer: LicenseAnswer, than: LicenseAnswer | undefined): boolean {
+function isNewer(answer: IssuerResponse, than: IssuerResponse | undefined): boolean {
   if (than === undefined || answer.iat > than.iat) return true;
   return answer.iat === than.iat && answer.status === "revoked";
 }

@@ -1,5 +1,5 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
-import { newestAnswer, type OnlineCheck } from "./license-check.ts";
+import { newestResponse, type OnlineCheck } from "./license-check.ts";
 
 /** Public claims of a license (design, part 4). Times are seconds since the epoch, as in RFC 7519. */
 export interface LicenseClaims {
@@ -87,12 +87,12 @@ export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
 }
 
 /** Operator and API container judge by this one function. Serving is allowed in states `valid` and `grace`. */
-export async function judgeLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
-  return judgeReading(await readLicense(question), question);
+export async function evaluateLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
+  return evaluateReading(await readLicense(question), question);
 }
 
-/** The second half of {@link judgeLicense}: what was read of a license is good for as long as the license stays as it is. */
-export function judgeReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
+/** The second half of {@link evaluateLicense}: what was read of a license is good for as long as the license stays as it is. */
+export function evaluateReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
   if (!("claims" in read)) {
     const graceDays = question.lastGraceDays ?? Number.POSITIVE_INFINITY;
     return failing(read, question, graceOf({ graceDays }, question));
@@ -125,7 +125,7 @@ function judgeChecked(
   { answers, since, intervalSeconds }: OnlineCheck,
   question: LicenseTerms,
 ): LicenseVerdict {
-  const answer = newestAnswer(answers, claims.jti);
+  const answer = newestResponse(answers, claims.jti);
   const checked = answer && { checkedAt: answer.iat * 1000 };
   const graceMs = graceOf(claims, question);
   if (answer?.status === "revoked") {

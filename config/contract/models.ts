@@ -4,14 +4,14 @@ export const modelIds = ["mist", "mistv2", "arcana"] as const;
 export type ModelId = (typeof modelIds)[number];
 
 /** A tier is a container: `mist` serves two models, `arcana` one. */
-export const tiers = ["mist", "arcana"] as const;
-export type Tier = (typeof tiers)[number];
+export const modelKinds = ["mist", "arcana"] as const;
+export type ModelKind = (typeof modelKinds)[number];
 
 export const profiles = ["self-hosted", "cloud"] as const;
 export type Profile = (typeof profiles)[number];
 
 export interface ModelFacts {
-  readonly tier: Tier;
+  readonly tier: ModelKind;
   /** Unicode code points per request; undefined is unlimited. */
   readonly maxTextLength: number | undefined;
   /** The same at the dashboard. */
@@ -42,6 +42,6 @@ export const models: Readonly<Record<ModelId, ModelFacts>> = {
   },
 };
 
-export function modelsOfTier(tier: Tier): ModelId[] {
+export function modelsOfKind(tier: ModelKind): ModelId[] {
   return modelIds.filter((id) => models[id].tier === tier);
 }

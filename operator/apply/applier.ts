@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
 import { ApiError } from "../cluster/api-error.ts";
-import { intentOf } from "../cluster/apply-configuration.ts";
+import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
 import type { ClusterClient } from "../cluster/client.ts";
-import type { ManagedFieldsEntry, Manifest } from "../facts/kubernetes-object.ts";
-import { adoptRefused, adoptRenamed } from "./field-takeover.ts";
+import type { KubernetesObject, ManagedFieldsEntry } from "../facts/kubernetes-object.ts";
+import { takeOverRejected, takeOverRenamed } from "./field-takeover.ts";
 import { isApplied, ownedFields } from "./owned-fields.ts";
 
 type Client = Pick<ClusterClient, "apply" | "applyStatus" | "setManagedFields">;
 
-export type Applied = { manifest: Manifest; written: boolean };
+export type Applied = { manifest: KubernetesObject; written: boolean };
 
 /** Objects whose intent somebody else keeps from coming true; more are forgotten, at the cost of one write each. */
 const capacity = 10_000;
@@ -28,8 +28,8 @@ export class Applier {
 
   /** Makes `live` as `desired` says; `live` is what a watch or a read gave, `undefined` when there is none. */
   async ensure(
-    live: Manifest | undefined,
-    desired: Manifest,
+    live: KubernetesObject | undefined,
+    desired: KubernetesObject,
     options: { subresource?: "status"; signal?: AbortSignal } = {},
   ): Promise<Applied> {
     const key = [desired.kind, desired.metadata.namespace, desired.metadata.name, options.subresource].join(
@@ -42,7 +42,12 @@ export class Applier {
     return { manifest, written: true };
   }
 
-  #isDone(key: string, live: Manifest, desired: Manifest, options: { subresource?: "status" }): boolean {
+  #isDone(
+    key: string,
+    live: KubernetesObject,
+    desired: KubernetesObject,
+    options: { subresource?: "status" },
+  ): boolean {
     return isApplied(live, desired, options) || this.#tried.get(key) === digestOf(live, desired, options);
   }
 
@@ -51,41 +56,49 @@ export class Applier {
    * the way of our apply.
    */
   async #repair(
-    live: Manifest | undefined,
-    desired: Manifest,
+    live: KubernetesObject | undefined,
+    desired: KubernetesObject,
     options: { subresource?: "status"; signal?: AbortSignal },
-  ): Promise<Manifest> {
+  ): Promise<KubernetesObject> {
     if (live === undefined || options.subresource !== undefined) return this.#apply(desired, options);
-    const renamed = adoptRenamed(live, desired);
+    const renamed = takeOverRenamed(live, desired);
     if (renamed !== undefined) return this.#applyOver(live, renamed, desired, options);
     try {
       return await this.#apply(desired, options);
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 422) throw error;
-      const inTheWay = adoptRefused(live, desired, error);
+      const inTheWay = takeOverRejected(live, desired, error);
       if (inTheWay === undefined) throw error;
       return this.#applyOver(live, inTheWay, desired, options);
     }
   }
 
   async #applyOver(
-    live: Manifest,
+    live: KubernetesObject,
     managedFields: readonly ManagedFieldsEntry[],
-    desired: Manifest,
+    desired: KubernetesObject,
     options: { signal?: AbortSignal },
-  ): Promise<Manifest> {
+  ): Promise<KubernetesObject> {
     await this.#client.setManagedFields(live, managedFields);
     return this.#apply(desired, options);
   }
 
-  #apply(desired: Manifest, { subresource, signal }: { subresource?: "status"; signal?: AbortSignal }) {
+  #apply(
+    desired: KubernetesObject,
+    { subresource, signal }: { subresource?: "status"; signal?: AbortSignal },
+  ) {
     const options = signal === undefined ? {} : { signal };
     return subresource === "status"
       ? this.#client.applyStatus(desired, options)
       : this.#client.apply(desired, options);
   }
 
-  #remember(key: string, answer: Manifest, desired: Manifest, options: { subresource?: "status" }): void {
+  #remember(
+    key: string,
+    answer: KubernetesObject,
+    desired: KubernetesObject,
+    options: { subresource?: "status" },
+  ): void {
     this.#tried.delete(key);
     if (isApplied(answer, desired, options)) return;
     this.#tried.set(key, digestOf(answer, desired, options));
@@ -94,8 +107,12 @@ export class Applier {
   }
 }
 
-function digestOf(live: Manifest, desired: Manifest, options: { subresource?: "status" }): string {
+function digestOf(
+  live: KubernetesObject,
+  desired: KubernetesObject,
+  options: { subresource?: "status" },
+): string {
   const owned = ownedFields(live, desired.apiVersion, options);
-  const text = JSON.stringify([live.metadata.uid, owned, intentOf(desired)]);
+  const text = JSON.stringify([live.metadata.uid, owned, applyConfigurationOf(desired)]);
   return createHash("sha256").update(text).digest("base64");
 }

@@ -1,15 +1,19 @@
 import { fieldManager } from "../../config/contract/names.ts";
 import type { ApiError } from "../cluster/api-error.ts";
-import { intentOf } from "../cluster/apply-configuration.ts";
-import type { ManagedFieldsEntry, Manifest } from "../facts/kubernetes-object.ts";
-import { type Fields, hasKeys, isMap, type Json, mayHaveKeys } from "./owned-fields.ts";
+import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
+import type { KubernetesObject, ManagedFieldsEntry } from "../facts/kubernetes-object.ts";
+import { type Fields, hasKeys, isMap, type JsonObject, mayHaveKeys } from "./owned-fields.ts";
 
 /** A field or a list item of others inside what we apply, which our apply does not name. */
 interface Foreign {
   /** Without the places in lists, as `spec.template.spec.containers.env`. */
   readonly path: string;
   /** Present for an item of a list. */
-  readonly item?: { readonly desired: readonly Json[]; readonly live: readonly Json[]; readonly keys: Json };
+  readonly item?: {
+    readonly desired: readonly JsonObject[];
+    readonly live: readonly JsonObject[];
+    readonly keys: JsonObject;
+  };
 }
 
 type Rule = (foreign: Foreign) => boolean;
@@ -19,7 +23,11 @@ type Rule = (foreign: Foreign) => boolean;
  * name that ours needs. This is `managedFields` with such additions counted as ours, so that the next apply, which does not name them, removes
  * them (Kubernetes, "Server-Side Apply", field management). Undefined where there is none.
  */
-function adopt(live: Manifest, desired: Manifest, rule: Rule): ManagedFieldsEntry[] | undefined {
+function adopt(
+  live: KubernetesObject,
+  desired: KubernetesObject,
+  rule: Rule,
+): ManagedFieldsEntry[] | undefined {
   const entries = structuredClone(live.metadata.managedFields ?? []);
   const isOurs = ({ manager, operation, subresource }: ManagedFieldsEntry) =>
     manager === fieldManager && operation === "Apply" && (subresource ?? "") === "";
@@ -31,7 +39,7 @@ function adopt(live: Manifest, desired: Manifest, rule: Rule): ManagedFieldsEntr
     fieldsV1: {},
   };
   const others = entries.filter((entry) => entry !== own && (entry.subresource ?? "") === "");
-  const intent = intentOf(desired);
+  const intent = applyConfigurationOf(desired);
   let moved = 0;
   for (const { apiVersion, fieldsV1 } of others) {
     if (apiVersion !== own.apiVersion || fieldsV1 === undefined) continue;
@@ -47,7 +55,7 @@ interface Move {
   readonly rule: Rule;
 }
 
-function moveMap(move: Move, desired: Json, live: Json, path: string): number {
+function moveMap(move: Move, desired: JsonObject, live: JsonObject, path: string): number {
   let moved = 0;
   for (const [key, fields] of Object.entries(move.theirs)) {
     if (!key.startsWith("f:")) continue;
@@ -76,11 +84,16 @@ function moveWithin(
   return moved;
 }
 
-function moveItems(move: Move, desired: readonly Json[], live: readonly Json[], path: string): number {
+function moveItems(
+  move: Move,
+  desired: readonly JsonObject[],
+  live: readonly JsonObject[],
+  path: string,
+): number {
   let moved = 0;
   for (const [key, fields] of Object.entries(move.theirs)) {
     if (!key.startsWith("k:")) continue;
-    const keys = JSON.parse(key.slice(2)) as Json;
+    const keys = JSON.parse(key.slice(2)) as JsonObject;
     const named = desired.find((item) => mayHaveKeys(item, keys));
     if (named !== undefined) {
       const there = live.find((item) => hasKeys(item, keys));
@@ -97,7 +110,10 @@ function take({ theirs, ours }: Move, key: string): number {
 }
 
 /** With items that are one of ours under another key (a port's number, a container's name): ours is missing, theirs has all else of it. */
-export function adoptRenamed(live: Manifest, desired: Manifest): ManagedFieldsEntry[] | undefined {
+export function takeOverRenamed(
+  live: KubernetesObject,
+  desired: KubernetesObject,
+): ManagedFieldsEntry[] | undefined {
   return adopt(live, desired, ({ item }) => item !== undefined && isRenamed(item));
 }
 
@@ -112,7 +128,7 @@ function isRenamed({ desired, live, keys }: NonNullable<Foreign["item"]>): boole
     });
 }
 
-function isSameItem(item: Json, candidate: Json, keys: Json): boolean {
+function isSameItem(item: JsonObject, candidate: JsonObject, keys: JsonObject): boolean {
   return Object.keys(keys).every((name) => item[name] === undefined || item[name] === candidate[name]);
 }
 
@@ -125,9 +141,9 @@ function contains(live: unknown, desired: unknown): boolean {
 }
 
 /** With what stands beside the fields that the API server refused. */
-export function adoptRefused(
-  live: Manifest,
-  desired: Manifest,
+export function takeOverRejected(
+  live: KubernetesObject,
+  desired: KubernetesObject,
   { causes }: ApiError,
 ): ManagedFieldsEntry[] | undefined {
   const scopes = causes.flatMap(({ field }) => (field === undefined ? [] : scopeOf(field)));

@@ -1,11 +1,11 @@
 import { fieldManager } from "../../config/contract/names.ts";
-import { intentOf } from "../cluster/apply-configuration.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import { applyConfigurationOf } from "../cluster/apply-configuration.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { nanosOf } from "../facts/quantity.ts";
 
 /** A node of `fieldsV1`: `f:` names a field, `k:` a list item by its keys, `v:` a member of a set, `.` the node itself. */
 export type Fields = { [key: string]: Fields };
-export type Json = { [name: string]: unknown };
+export type JsonObject = { [name: string]: unknown };
 
 /**
  * Whether applying `desired` would change nothing, judged from `live` alone: every field that `desired` names is ours
@@ -14,25 +14,25 @@ export type Json = { [name: string]: unknown };
  * (defaults, quantities, empty values left out) compare equal. `subresource: "status"` judges `.status` instead of the rest.
  */
 export function isApplied(
-  live: Manifest,
-  desired: Manifest,
+  live: KubernetesObject,
+  desired: KubernetesObject,
   options: { subresource?: "status" } = {},
 ): boolean {
   const owned = ownedFields(live, desired.apiVersion, options);
   if (owned === undefined) return false;
-  const wanted = intentOf(desired);
+  const wanted = applyConfigurationOf(desired);
   if (options.subresource === "status") {
     return isSame(owned["f:status"], wanted.status, live.status, "status");
   }
   const { apiVersion, kind, metadata, status, ...body } = wanted;
   const { labels, annotations, ownerReferences, finalizers } = metadata;
   const named = { ...body, metadata: { labels, annotations, ownerReferences, finalizers } };
-  return isSameMap(owned, named, live as Json);
+  return isSameMap(owned, named, live as JsonObject);
 }
 
 /** The fields that our last apply named, less those taken over since; `undefined` when we never applied this object. */
 export function ownedFields(
-  live: Manifest,
+  live: KubernetesObject,
   apiVersion: string,
   { subresource }: { subresource?: "status" } = {},
 ): Fields | undefined {
@@ -55,7 +55,13 @@ function isSame(owned: Fields | undefined, desired: unknown, live: unknown, name
   return isMap(desired) && isMap(live) && isSameMap(owned, desired, live, name);
 }
 
-function isSameMap(owned: Fields, desired: Json, live: Json, name = "", keys: Json = {}): boolean {
+function isSameMap(
+  owned: Fields,
+  desired: JsonObject,
+  live: JsonObject,
+  name = "",
+  keys: JsonObject = {},
+): boolean {
   for (const [field, value] of Object.entries(desired)) {
     if (!isSame(owned[`f:${field}`], value, live[field], childName(name, field))) return false;
   }
@@ -83,7 +89,7 @@ function isSameSet(members: string[], desired: unknown[], live: unknown[]): bool
 }
 
 /** Items are found by their keys, and stand in the live list in the order in which we name them. */
-function isSameKeyedList(owned: Fields, desired: Json[], live: Json[]): boolean {
+function isSameKeyedList(owned: Fields, desired: JsonObject[], live: JsonObject[]): boolean {
   const entries = Object.entries(owned).filter(([key]) => key.startsWith("k:"));
   if (entries.length !== desired.length) return false;
   const pairs = pairByKeys(entries, desired);
@@ -101,12 +107,12 @@ function isSameKeyedList(owned: Fields, desired: Json[], live: Json[]): boolean 
   return true;
 }
 
-type Pair = { item: Json; fields: Fields; keys: Json };
+type Pair = { item: JsonObject; fields: Fields; keys: JsonObject };
 
 /** Each desired item with the entry of its keys, in desired order. A key that the item leaves out stands for its default (`protocol`). */
-function pairByKeys(entries: [string, Fields][], desired: Json[]): Pair[] | undefined {
-  const open = new Map(entries.map(([key, fields]) => [JSON.parse(key.slice(2)) as Json, fields]));
-  const pairs = new Map<Json, Pair>();
+function pairByKeys(entries: [string, Fields][], desired: JsonObject[]): Pair[] | undefined {
+  const open = new Map(entries.map(([key, fields]) => [JSON.parse(key.slice(2)) as JsonObject, fields]));
+  const pairs = new Map<JsonObject, Pair>();
   // Items that name every key choose first: what is left is for those that leave one to its default.
   for (const exact of [true, false]) {
     for (const item of desired) {
@@ -121,11 +127,11 @@ function pairByKeys(entries: [string, Fields][], desired: Json[]): Pair[] | unde
   return inOrder.every((pair) => pair !== undefined) ? inOrder : undefined;
 }
 
-export function hasKeys(item: Json, keys: Json): boolean {
+export function hasKeys(item: JsonObject, keys: JsonObject): boolean {
   return Object.entries(keys).every(([name, value]) => item[name] === value);
 }
 
-export function mayHaveKeys(item: Json, keys: Json): boolean {
+export function mayHaveKeys(item: JsonObject, keys: JsonObject): boolean {
   return Object.entries(keys).every(([name, value]) => item[name] === undefined || item[name] === value);
 }
 
@@ -144,7 +150,7 @@ function isSameSequence(desired: unknown[], live: unknown[], name: string): bool
 }
 
 /** Inside, nobody's name is on a field: what we do not name is either filled in by the server or left from an earlier apply. */
-function isSameWhole(desired: Json, live: Json, name: string): boolean {
+function isSameWhole(desired: JsonObject, live: JsonObject, name: string): boolean {
   const named = Object.entries(desired).every(([field, value]) =>
     isSameValue(value, live[field], childName(name, field)),
   );
@@ -201,6 +207,6 @@ function isLeaf(fields: Fields): boolean {
   return Object.keys(fields).every((key) => key === ".");
 }
 
-export function isMap(value: unknown): value is Json {
+export function isMap(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -1,6 +1,6 @@
 import { ApiError } from "../cluster/api-error.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import type { Problem } from "../facts/observed.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import type { ReconcileProblem } from "../facts/observed.ts";
 import { admissionProblem, crdMismatch, sentence } from "../workload/external-problems.ts";
 
 /** What the API server's refusal of a child means, and who can do something about it. */
@@ -16,7 +16,9 @@ export function isAnswered(failure: unknown): boolean {
 }
 
 /** All problems of a pass as one: the reason of the gravest, every message once. */
-export function combineProblems(problems: readonly (Problem | undefined)[]): Problem | undefined {
+export function combineProblems(
+  problems: readonly (ReconcileProblem | undefined)[],
+): ReconcileProblem | undefined {
   const known = problems.filter((problem) => problem !== undefined);
   const gravest = known.find(({ stalled }) => stalled) ?? known[0];
   if (gravest === undefined) return undefined;
@@ -33,7 +35,7 @@ function withoutLocalAddress(text: string): string {
 }
 
 /** Only a Gateway's kinds may be missing: an operator whose own are could do nothing. */
-export function isMissingKind({ kind }: Manifest, failure: unknown): boolean {
+export function isMissingKind({ kind }: KubernetesObject, failure: unknown): boolean {
   return kind === "HTTPRoute" && failure instanceof ApiError && failure.status === 404;
 }
 
@@ -45,12 +47,12 @@ export function undeclaredFields(error: unknown): string[] {
   return [...new Set(named.map(([, field = ""]) => field))];
 }
 
-export function problemOf(child: Manifest, failure: unknown): Problem {
+export function problemOf(child: KubernetesObject, failure: unknown): ReconcileProblem {
   const problem = problemWith(child, failure);
   return { ...problem, message: withoutLocalAddress(problem.message) };
 }
 
-function problemWith(child: Manifest, failure: unknown): Problem {
+function problemWith(child: KubernetesObject, failure: unknown): ReconcileProblem {
   const what = `${child.kind} ${child.metadata.name}`;
   if (!(failure instanceof ApiError)) {
     return applyFailed(`${what} could not be written: ${String(failure)}.`);
@@ -65,7 +67,11 @@ function problemWith(child: Manifest, failure: unknown): Problem {
   );
 }
 
-function schemaProblem(what: string, { kind }: Manifest, failure: ApiError): Problem | undefined {
+function schemaProblem(
+  what: string,
+  { kind }: KubernetesObject,
+  failure: ApiError,
+): ReconcileProblem | undefined {
   if (!isRefused(failure)) return undefined;
   const fields = undeclaredFields(failure);
   if (kind.startsWith("Tts") && fields.length > 0)
@@ -74,12 +80,12 @@ function schemaProblem(what: string, { kind }: Manifest, failure: ApiError): Pro
   return { reason: "Invalid", message, stalled: true };
 }
 
-function quotaProblem(what: string, { status, message: said }: ApiError): Problem | undefined {
+function quotaProblem(what: string, { status, message: said }: ApiError): ReconcileProblem | undefined {
   if (status !== 403 || !/exceeded quota/i.test(said)) return undefined;
   const message = `${what} could not be written: ${sentence(said)} Raise the namespace's ResourceQuota or ask for less; it is tried again.`;
   return { reason: "QuotaExceeded", message, stalled: false };
 }
 
-function applyFailed(message: string): Problem {
+function applyFailed(message: string): ReconcileProblem {
   return { reason: "ApplyFailed", message, stalled: false };
 }

@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import { handoverManager, scalerManager } from "../../config/contract/names.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { ApiError } from "../cluster/api-error.ts";
-import type { ClusterView } from "../cluster/cache.ts";
+import type { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import type { Secrets } from "../cluster/secrets.ts";
 import { autoscaler } from "../desired/autoscaler.ts";
 import { foreignKinds, optionalKinds, scalerKinds } from "../facts/kinds.ts";
-import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
-import type { ObservedPool, Problem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import type { KubernetesObject, Ref } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
+import type { ObservedPool, ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { controllerOf, isOwnedBy } from "../facts/ownership.ts";
-import { deletionCost, type Mark } from "../scaling/deletion-costs.ts";
+import { type DeletionCost, deletionCost } from "../scaling/deletion-costs.ts";
 import { type LostFields, withoutLost } from "../status/schema.ts";
 import { Applier } from "./applier.ts";
 import { ownedFields } from "./owned-fields.ts";
@@ -35,9 +35,9 @@ type AnyStatus = NonNullable<(TtsDeployment | TtsModelPool)["status"]>;
 
 /** How far a pass came with its children. */
 export interface WriteResult {
-  readonly applied: readonly Manifest[];
+  readonly applied: readonly KubernetesObject[];
   /** One for each child that is not as desired. */
-  readonly problems: readonly Problem[];
+  readonly problems: readonly ReconcileProblem[];
   /** Every child was tried; false after a call that got no answer. */
   readonly complete: boolean;
   /** The first call that failed; the pass is retried with backoff after its status is written. */
@@ -46,31 +46,31 @@ export interface WriteResult {
 
 interface EnsureOptions {
   /** The live one that this pass has read already. */
-  readonly secret?: Manifest | undefined;
+  readonly secret?: KubernetesObject | undefined;
   /** Told each child that is as desired now. */
-  readonly onDone?: (child: Manifest) => void;
+  readonly onDone?: (child: KubernetesObject) => void;
 }
 
-type Ensured = { readonly manifest: Manifest } | { readonly problem: Problem };
+type Ensured = { readonly manifest: KubernetesObject } | { readonly problem: ReconcileProblem };
 
 /** A child, and either the object as it is now or why it is not as desired. */
 interface Tried {
-  readonly child: Manifest;
-  readonly manifest?: Manifest;
-  readonly problem?: Problem;
+  readonly child: KubernetesObject;
+  readonly manifest?: KubernetesObject;
+  readonly problem?: ReconcileProblem;
   /** The call that failed, if one did. */
   readonly failure?: unknown;
 }
 
 /** The owner was deleted meanwhile: nothing of it may come back. */
-export class OwnerGone extends Error {
+export class OwnerDeleted extends Error {
   override readonly name = "OwnerGone";
 }
 
 /** Brings children about: only ours, only while their owner stands, only where something would change. */
 export class Writer {
   readonly #client: ClusterClient;
-  readonly #view: ClusterView;
+  readonly #view: ClusterCache;
   readonly #secrets: Secrets;
   readonly #clock: Clock;
   readonly #applier: Applier;
@@ -78,7 +78,7 @@ export class Writer {
   /** By kind. */
   readonly #lost = new Map<string, { readonly fields: LostFields; readonly sinceMs: number }>();
 
-  constructor(client: ClusterClient, view: ClusterView, secrets: Secrets, clock: Clock) {
+  constructor(client: ClusterClient, view: ClusterCache, secrets: Secrets, clock: Clock) {
     this.#client = client;
     this.#view = view;
     this.#secrets = secrets;
@@ -92,8 +92,8 @@ export class Writer {
    * wait for the same API server.
    */
   async ensureAll(
-    owner: Manifest,
-    desired: readonly Manifest[],
+    owner: KubernetesObject,
+    desired: readonly KubernetesObject[],
     { secret, onDone }: EnsureOptions = {},
   ): Promise<WriteResult> {
     const results: Tried[] = [];
@@ -114,15 +114,15 @@ export class Writer {
 
   /** Never throws: what is written beside it must have ended when the pass does. */
   async #ensureOne(
-    owner: Manifest,
-    child: Manifest,
-    secret: Manifest | undefined,
+    owner: KubernetesObject,
+    child: KubernetesObject,
+    secret: KubernetesObject | undefined,
   ): Promise<Omit<Tried, "child">> {
     try {
       if (scalerKinds.includes(child.kind)) await this.#removeOtherScaler(owner, child);
       return await (child.kind === "Secret"
         ? this.#ensureSecret(owner, child, secret)
-        : this.#ensure(owner, child, this.#view.get(child.kind, keyOf(child))));
+        : this.#ensure(owner, child, this.#view.get(child.kind, objectKey(child))));
     } catch (failure) {
       const problem = problemOf(child, failure);
       return isMissingKind(child, failure) ? { problem } : { problem, failure };
@@ -157,7 +157,7 @@ export class Writer {
   }
 
   /** A pod that is gone meanwhile needs no mark; applied, it would have to be made, which we may not. */
-  async mark({ pod, cost }: Mark): Promise<void> {
+  async mark({ pod, cost }: DeletionCost): Promise<void> {
     const { name, namespace = "", uid = "" } = pod.metadata;
     const annotations = cost === undefined ? {} : { [deletionCost]: cost };
     try {
@@ -171,8 +171,8 @@ export class Writer {
     }
   }
 
-  async #isGone(pod: Manifest): Promise<boolean> {
-    return this.#view.get("Pod", keyOf(pod))?.metadata.uid !== pod.metadata.uid;
+  async #isGone(pod: KubernetesObject): Promise<boolean> {
+    return this.#view.get("Pod", objectKey(pod))?.metadata.uid !== pod.metadata.uid;
   }
 
   /** Whether a HorizontalPodAutoscaler may have no replica (feature HPAScaleToZero of the API server). */
@@ -218,7 +218,7 @@ export class Writer {
     return known.fields;
   }
 
-  async #writeStatus(owner: Manifest, status: object): Promise<boolean> {
+  async #writeStatus(owner: KubernetesObject, status: object): Promise<boolean> {
     const { apiVersion, kind, metadata } = owner;
     const { name, namespace, uid } = metadata;
     const desired = {
@@ -238,9 +238,9 @@ export class Writer {
     }
   }
 
-  async #removeOtherScaler(owner: Manifest, scaler: Manifest): Promise<void> {
+  async #removeOtherScaler(owner: KubernetesObject, scaler: KubernetesObject): Promise<void> {
     for (const kind of scalerKinds) {
-      const found = kind === scaler.kind ? undefined : this.#view.get(kind, keyOf(scaler));
+      const found = kind === scaler.kind ? undefined : this.#view.get(kind, objectKey(scaler));
       if (found === undefined || found.metadata.deletionTimestamp) continue;
       if (isOwnedBy(found, owner)) await this.remove(found);
     }
@@ -248,9 +248,9 @@ export class Writer {
 
   /** Removes what the owner had and no longer wants; what a refused child was to replace stays until that is accepted. */
   async retire(
-    owner: Manifest,
+    owner: KubernetesObject,
     deployment: string,
-    desired: readonly Manifest[],
+    desired: readonly KubernetesObject[],
     { applied, complete }: WriteResult,
   ): Promise<void> {
     if (!complete) return;
@@ -271,7 +271,7 @@ export class Writer {
    * Asked of the API server before anything is removed: the copy of an operator that has just begun to lead may be older than what
    * another one acted upon. A pass over the newer state follows when the watch tells of it.
    */
-  async isCurrent(owner: Manifest): Promise<boolean> {
+  async isCurrent(owner: KubernetesObject): Promise<boolean> {
     const now = await this.#client.get(refOf(owner));
     return (
       now?.metadata.uid === owner.metadata.uid &&
@@ -280,21 +280,29 @@ export class Writer {
     );
   }
 
-  async remove(child: Manifest): Promise<void> {
+  async remove(child: KubernetesObject): Promise<void> {
     const { uid } = child.metadata;
     await this.#client.remove(refOf(child), { propagation: "Background", ...(uid && { uid }) });
   }
 
   /** A Secret is not read again where it is known to be as it was when it was as desired. */
-  async #ensureSecret(owner: Manifest, desired: Manifest, found: Manifest | undefined): Promise<Ensured> {
+  async #ensureSecret(
+    owner: KubernetesObject,
+    desired: KubernetesObject,
+    found: KubernetesObject | undefined,
+  ): Promise<Ensured> {
     const digest = createHash("sha256").update(JSON.stringify(desired)).digest("base64");
-    if (this.#secrets.recall(keyOf(desired), "applied")?.fact === digest) return { manifest: desired };
+    if (this.#secrets.recall(objectKey(desired), "applied")?.fact === digest) return { manifest: desired };
     const result = await this.#ensure(owner, desired, found);
     if ("manifest" in result) this.#secrets.keep(result.manifest, "applied", digest);
     return result;
   }
 
-  async #ensure(owner: Manifest, desired: Manifest, known: Manifest | undefined): Promise<Ensured> {
+  async #ensure(
+    owner: KubernetesObject,
+    desired: KubernetesObject,
+    known: KubernetesObject | undefined,
+  ): Promise<Ensured> {
     const live = known ?? (await this.#client.get(refOf(desired)));
     if (live === undefined) await this.#assertStands(owner);
     else {
@@ -307,10 +315,10 @@ export class Writer {
   }
 
   /** Asked of the API server itself before anything is made: our own copy may not know yet that the owner is going. */
-  async #assertStands(owner: Manifest): Promise<void> {
+  async #assertStands(owner: KubernetesObject): Promise<void> {
     const now = await this.#client.get(refOf(owner));
     if (now?.metadata.uid !== owner.metadata.uid || now?.metadata.deletionTimestamp !== undefined) {
-      throw new OwnerGone(`${owner.kind} ${owner.metadata.name} is being deleted`);
+      throw new OwnerDeleted(`${owner.kind} ${owner.metadata.name} is being deleted`);
     }
   }
 }
@@ -318,7 +326,7 @@ export class Writer {
 /** @throws OwnerGone when a child found that out */
 function canGoOn(tried: readonly Tried[]): boolean {
   const failures = tried.flatMap(({ failure }) => failure ?? []);
-  for (const failure of failures) if (failure instanceof OwnerGone) throw failure;
+  for (const failure of failures) if (failure instanceof OwnerDeleted) throw failure;
   return failures.every(isAnswered);
 }
 
@@ -337,8 +345,8 @@ function resultOf(results: readonly Tried[]): WriteResult {
 }
 
 /** One after the other, but neighbours that stand by themselves in one step. */
-function stepsOf(desired: readonly Manifest[]): Manifest[][] {
-  const steps: Manifest[][] = [];
+function stepsOf(desired: readonly KubernetesObject[]): KubernetesObject[][] {
+  const steps: KubernetesObject[][] = [];
   for (const child of desired) {
     const last = steps.at(-1);
     if (last?.[0] !== undefined && standAlone.has(last[0].kind) && standAlone.has(child.kind))
@@ -348,21 +356,21 @@ function stepsOf(desired: readonly Manifest[]): Manifest[][] {
   return steps;
 }
 
-function idOf({ kind, metadata }: Manifest): string {
+function idOf({ kind, metadata }: KubernetesObject): string {
   return `${kind}/${metadata.name}`;
 }
 
-function refOf({ apiVersion, kind, metadata }: Manifest): Ref {
+function refOf({ apiVersion, kind, metadata }: KubernetesObject): Ref {
   const { name, namespace } = metadata;
   return { apiVersion, kind, name, ...(namespace !== undefined && { namespace }) };
 }
 
-function canaryOf(owner: Manifest | undefined): unknown {
+function canaryOf(owner: KubernetesObject | undefined): unknown {
   return (owner as Partial<TtsModelPool> | undefined)?.status?.canary;
 }
 
 /** Why this object cannot be our child now. */
-function claimProblem(owner: Manifest, live: Manifest): Problem | undefined {
+function claimProblem(owner: KubernetesObject, live: KubernetesObject): ReconcileProblem | undefined {
   const what = `${live.kind} ${live.metadata.namespace}/${live.metadata.name}`;
   const controller = controllerOf(live);
   const earlier = controller?.kind === owner.kind && controller.name === owner.metadata.name;

@@ -1,7 +1,7 @@
 import type { TtsDeployment } from "../facts/observed.ts";
 
 /** What a command is about. */
-export interface Circumstances {
+export interface AdviceContext {
   readonly deployment: TtsDeployment;
   /** The pod that the finding is about, when it is about one. */
   readonly pod: string | undefined;
@@ -10,21 +10,21 @@ export interface Circumstances {
 
 const inspectLicense = "svc-tts license inspect --license license.jwt --jwks jwks.json";
 
-type Commands = (about: Circumstances) => readonly string[];
+type Commands = (about: AdviceContext) => readonly string[];
 
 const placeholder = "POD";
-const inNamespace = ({ deployment }: Circumstances) => `kubectl -n ${deployment.metadata.namespace}`;
+const inNamespace = ({ deployment }: AdviceContext) => `kubectl -n ${deployment.metadata.namespace}`;
 
 const describePod: Commands = (about) => [
   `${inNamespace(about)} describe pod ${about.pod ?? placeholder}`,
   ...(about.pod === undefined ? [listPods(about)] : []),
 ];
 
-function listPods(about: Circumstances): string {
+function listPods(about: AdviceContext): string {
   return `${inNamespace(about)} get pods -l tts.svc.dev/deployment=${about.deployment.metadata.name}`;
 }
 
-function logs(about: Circumstances, flags: string): string {
+function logs(about: AdviceContext, flags: string): string {
   const container = about.container === undefined ? "" : ` -c ${about.container}`;
   return `${inNamespace(about)} logs ${about.pod ?? placeholder}${container} ${flags}`.trimEnd();
 }
@@ -106,6 +106,6 @@ const commands: Readonly<Record<string, Commands>> = {
 };
 
 /** Commands that show more or mend it; none when the reason's message says it all. */
-export function adviceFor(reason: string, about: Circumstances): readonly string[] {
+export function adviceFor(reason: string, about: AdviceContext): readonly string[] {
   return commands[reason]?.(about) ?? [];
 }

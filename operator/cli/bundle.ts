@@ -4,16 +4,16 @@ import { UsageError } from "../../lib/usage-error.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { resourceOf } from "../cluster/resources.ts";
 import { optionalKinds } from "../facts/kinds.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { Pod, TtsDeployment } from "../facts/observed.ts";
-import { gatherEvidence, Onlooker, operatorSelector, partsOf } from "./evidence.ts";
+import { deploymentSelector, gatherEvidence, operatorSelector, PartialReader } from "./evidence.ts";
 import { explain, explanationText } from "./explain.ts";
 import { Redactor } from "./redact.ts";
 import { secretReferences } from "./references.ts";
 import type { File } from "./tar.ts";
 
 /** What a support bundle is about. */
-export interface Subject {
+export interface BundleScope {
   readonly namespace: string;
   /** One TtsDeployment, or all of the namespace. */
   readonly name: string | undefined;
@@ -40,7 +40,7 @@ const mostLogBytesInAll = 48 * 1024 * 1024;
 const mostObjects = 500;
 
 /** Reads what somebody needs who was not there: objects, events, logs and what `explain` says, all without secrets. */
-export async function collectBundle(client: ClusterClient, subject: Subject): Promise<Bundle> {
+export async function collectBundle(client: ClusterClient, subject: BundleScope): Promise<Bundle> {
   const collector = new Collector(client, subject);
   const deployments = await collector.deployments();
   const objects = await collector.objects();
@@ -61,10 +61,10 @@ export async function collectBundle(client: ClusterClient, subject: Subject): Pr
 
 class Collector {
   readonly #client: ClusterClient;
-  readonly #subject: Subject;
-  readonly #onlooker = new Onlooker();
+  readonly #subject: BundleScope;
+  readonly #onlooker = new PartialReader();
 
-  constructor(client: ClusterClient, subject: Subject) {
+  constructor(client: ClusterClient, subject: BundleScope) {
     this.#client = client;
     this.#subject = subject;
   }
@@ -83,9 +83,9 @@ class Collector {
     );
   }
 
-  async objects(): Promise<Manifest[]> {
+  async objects(): Promise<KubernetesObject[]> {
     const { namespace, name } = this.#subject;
-    const labelSelector = name === undefined ? labels.deployment : partsOf(name);
+    const labelSelector = name === undefined ? labels.deployment : deploymentSelector(name);
     const secrets = this.#client.list("Secret", { namespace, labelSelector, metadataOnly: true });
     const lists = await Promise.all([
       ...[...kinds, ...optionalKinds].map((kind) =>
@@ -96,7 +96,7 @@ class Collector {
     return lists.flat();
   }
 
-  async operators(): Promise<Manifest[]> {
+  async operators(): Promise<KubernetesObject[]> {
     const labelSelector = operatorSelector.split(",")[0] ?? "";
     const lists = ["Deployment", "Pod"].map((kind) =>
       this.#list(`operator ${resourceOf(kind).plural}`, this.#client.list(kind, { labelSelector })),
@@ -104,14 +104,14 @@ class Collector {
     return (await Promise.all(lists)).flat();
   }
 
-  async cluster(): Promise<Manifest[]> {
+  async cluster(): Promise<KubernetesObject[]> {
     const nodes = await this.#list("nodes", this.#client.list("Node"));
     const definitions = await this.#list("crds", this.#client.list("CustomResourceDefinition"));
     return [
       ...nodes,
       ...definitions
         .filter(({ metadata }) => metadata.name.endsWith(".tts.svc.dev"))
-        .map(({ spec: _, ...definition }) => definition as Manifest),
+        .map(({ spec: _, ...definition }) => definition as KubernetesObject),
     ];
   }
 
@@ -135,7 +135,7 @@ class Collector {
   }
 
   /** Read for one purpose: to find them elsewhere and take them out there. They are written nowhere. */
-  async secretValues(users: readonly Manifest[]): Promise<string[]> {
+  async secretValues(users: readonly KubernetesObject[]): Promise<string[]> {
     const names = new Set(
       users.flatMap((user) => {
         const namespace = user.metadata.namespace ?? this.#subject.namespace;
@@ -192,7 +192,11 @@ class Collector {
     }
   }
 
-  async #list(what: string, reading: Promise<Manifest[]>, most = mostObjects): Promise<Manifest[]> {
+  async #list(
+    what: string,
+    reading: Promise<KubernetesObject[]>,
+    most = mostObjects,
+  ): Promise<KubernetesObject[]> {
     const found = await this.#onlooker.look(what, reading, []);
     if (found.length > most)
       this.#onlooker.unseen.push(`${found.length - most} of ${found.length} ${what} (left out)`);
@@ -208,7 +212,7 @@ interface Spec {
 }
 
 /** Those of its spec, and of a pod's volumes; for a TtsDeployment the internal token too. */
-function secretsUsedBy({ kind, metadata, spec }: Manifest): string[] {
+function secretsUsedBy({ kind, metadata, spec }: KubernetesObject): string[] {
   const volumes = (spec as Spec | undefined)?.volumes ?? [];
   const mounted = volumes.flatMap(({ secret, projected }) => [
     secret?.secretName,
@@ -234,7 +238,7 @@ function runsOf({ spec, status }: Pod): { container: string; previous: boolean }
   ]);
 }
 
-function objectFiles(folder: string, objects: readonly Manifest[], redactor: Redactor): File[] {
+function objectFiles(folder: string, objects: readonly KubernetesObject[], redactor: Redactor): File[] {
   return objects.map((object) => ({
     path: `${folder}/${resourceOf(object.kind).plural}/${object.metadata.name}.yaml`,
     content: stringify(redactor.object(object.kind === "Secret" ? bare(object) : object), { lineWidth: 0 }),
@@ -242,12 +246,12 @@ function objectFiles(folder: string, objects: readonly Manifest[], redactor: Red
 }
 
 /** A Secret's annotations may hold a copy of it. */
-function bare({ apiVersion, kind, metadata }: Manifest): Manifest {
+function bare({ apiVersion, kind, metadata }: KubernetesObject): KubernetesObject {
   const { annotations: _, ...rest } = metadata;
   return { apiVersion, kind, metadata: rest };
 }
 
-function readme({ namespace, name, now, version }: Subject, unseen: readonly string[]): File {
+function readme({ namespace, name, now, version }: BundleScope, unseen: readonly string[]): File {
   const content = `Support bundle of ${name === undefined ? "every TtsDeployment" : `TtsDeployment ${name}`} in namespace ${namespace}
 Made by tts-operator ${version} at ${new Date(now).toISOString()}
 

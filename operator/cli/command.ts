@@ -185,7 +185,7 @@ async function execute(words: readonly string[], process: Process): Promise<numb
 }
 
 /** Does what the words after `tts-operator` say; answers the exit code. */
-export async function runCommand(words: readonly string[], process: Process): Promise<number> {
+export async function runOperatorCommand(words: readonly string[], process: Process): Promise<number> {
   try {
     return await execute(words, process);
   } catch (error) {

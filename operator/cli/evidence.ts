@@ -3,7 +3,7 @@ import { UsageError } from "../../lib/usage-error.ts";
 import { ApiError } from "../cluster/api-error.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { resourceOf } from "../cluster/resources.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type SecretReference, secretReferences } from "./references.ts";
 
@@ -36,7 +36,7 @@ export interface Warning {
 }
 
 /** Reads what another has no right to see as `otherwise`, and remembers that it was not seen. */
-export class Onlooker {
+export class PartialReader {
   readonly unseen: string[] = [];
 
   async look<T>(what: string, reading: Promise<T>, otherwise: T): Promise<T> {
@@ -52,7 +52,7 @@ export class Onlooker {
 }
 
 /** Selects what belongs to one TtsDeployment. */
-export function partsOf(name: string): string {
+export function deploymentSelector(name: string): string {
   return `${labels.deployment}=${name}`;
 }
 
@@ -65,8 +65,8 @@ export async function gatherEvidence(
   { namespace, name, now }: { namespace: string; name: string; now: number },
 ): Promise<Evidence> {
   const deployment = await findDeployment(client, namespace, name);
-  const onlooker = new Onlooker();
-  const parts = (kind: string, labelSelector = partsOf(name)) =>
+  const onlooker = new PartialReader();
+  const parts = (kind: string, labelSelector = deploymentSelector(name)) =>
     onlooker.look(resourceOf(kind).plural, client.list(kind, { namespace, labelSelector }), []);
   const [pools, workloads, pods, events, operators] = await Promise.all([
     parts("TtsModelPool"),
@@ -116,7 +116,7 @@ async function findDeployment(
 
 async function exists(
   client: ClusterClient,
-  onlooker: Onlooker,
+  onlooker: PartialReader,
   namespace: string,
   name: string,
 ): Promise<boolean | undefined> {
@@ -125,7 +125,7 @@ async function exists(
   return onlooker.look(`Secret ${name}`, reading, undefined);
 }
 
-function nameOf({ kind, metadata }: Manifest): string {
+function nameOf({ kind, metadata }: KubernetesObject): string {
   return `${kind}/${metadata.name}`;
 }
 
@@ -140,8 +140,8 @@ interface KubeEvent {
   readonly deprecatedCount?: number;
 }
 
-function warningsAbout(events: readonly Manifest[], about: ReadonlySet<string>): Warning[] {
-  return (events as readonly (Manifest & KubeEvent)[])
+function warningsAbout(events: readonly KubernetesObject[], about: ReadonlySet<string>): Warning[] {
+  return (events as readonly (KubernetesObject & KubeEvent)[])
     .filter(({ regarding }) => about.has(`${regarding?.kind}/${regarding?.name}`))
     .map((event) => ({
       kind: event.regarding?.kind ?? "",

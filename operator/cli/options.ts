@@ -12,17 +12,21 @@ const flags = {
 
 type Flag = keyof typeof flags;
 
-export interface Options {
+export interface CommandOptions {
   readonly positionals: readonly string[];
   readonly flags: Readonly<Partial<Record<Flag, string>>>;
 }
 
 /** Throws `UsageError` for a flag that is unknown, not among `allowed`, or lacks its value. */
-export function parseOptions(command: string, words: readonly string[], allowed: readonly Flag[]): Options {
+export function parseOptions(
+  command: string,
+  words: readonly string[],
+  allowed: readonly Flag[],
+): CommandOptions {
   const options = Object.fromEntries(allowed.map((name) => [name, flags[name]]));
   try {
     const { positionals, values } = parseArgs({ args: [...words], options, allowPositionals: true });
-    return { positionals, flags: values as Options["flags"] };
+    return { positionals, flags: values as CommandOptions["flags"] };
   } catch (error) {
     const [sentence] = (error instanceof Error ? error.message : String(error)).split(". ");
     throw new UsageError(`${command}: ${sentence}; see tts-operator --help`, { cause: error });

@@ -4,7 +4,7 @@ import { delimiter, join } from "node:path";
 import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
-import type { Options } from "./options.ts";
+import type { CommandOptions } from "./options.ts";
 
 /** What a command that a person runs gets from its process. */
 export interface Terminal {
@@ -21,7 +21,7 @@ export interface Access {
 }
 
 /** As kubectl finds its cluster: the flag, `KUBECONFIG`, the pod's service account, `~/.kube/config`. */
-export async function reachCluster({ flags }: Options, { environment }: Terminal): Promise<Access> {
+export async function reachCluster({ flags }: CommandOptions, { environment }: Terminal): Promise<Access> {
   const connection = await connect({
     kubeconfig: await kubeconfigOf(flags.kubeconfig, environment),
     context: flags.context,

@@ -32,11 +32,11 @@ export class ApiError extends Error {
 }
 
 /** Says what was asked, and of what: never a body. `secret` keeps even the server's sentence out, which may quote a value. */
-export type Asked = { method: string; path: string; secret: boolean };
+export type ApiErrorContext = { method: string; path: string; secret: boolean };
 
 /** From a `Status` object (Kubernetes API conventions, "Response Status Kind"), or from whatever a proxy answered. */
 export function apiErrorOf(
-  asked: Asked,
+  asked: ApiErrorContext,
   status: number,
   body: string,
   retryAfter: string | undefined,

@@ -1,14 +1,14 @@
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
 /**
  * A manifest as we send it: only what an apply may name, without `undefined` and `null` (which would be owned, yet kept nowhere),
  * and a Secret's `stringData` as the `data` that the server makes of it.
  */
-export function intentOf(manifest: Manifest): Manifest {
+export function applyConfigurationOf(manifest: KubernetesObject): KubernetesObject {
   const { managedFields, creationTimestamp, generation, deletionTimestamp, ...metadata } = manifest.metadata;
   const { stringData, data, ...rest } = manifest;
   const merged = manifest.kind === "Secret" ? { data: mergeSecret(data, stringData) } : { data, stringData };
-  return withoutNothing({ ...rest, ...merged, metadata }) as Manifest;
+  return withoutNothing({ ...rest, ...merged, metadata }) as KubernetesObject;
 }
 
 function mergeSecret(data: unknown, stringData: unknown): Record<string, unknown> | undefined {

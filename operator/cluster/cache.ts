@@ -2,27 +2,27 @@ import { labels } from "../../config/contract/names.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { managedSelector, podsSelector } from "../facts/child-metadata.ts";
 import { foreignKinds, optionalKinds } from "../facts/kinds.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import type { ClusterClient } from "./client.ts";
-import { Shelf } from "./object-store.ts";
-import { ForeignKind } from "./optional-kind.ts";
+import { ObjectStore } from "./object-store.ts";
+import { OptionalKind } from "./optional-kind.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./reflector.ts";
-import { type Held, Packer } from "./stored-object.ts";
+import { type StoredObject, TemplateCompressor } from "./stored-object.ts";
 
 /** What a change may concern: told once per change, with the object as it is now or as it was last seen. */
-export type ViewListener = (change: ViewChange) => void;
+export type ObjectListener = (change: ObjectChange) => void;
 
-export interface ViewChange {
+export interface ObjectChange {
   readonly kind: string;
   readonly key: string;
-  readonly object: Manifest;
+  readonly object: KubernetesObject;
   readonly gone: boolean;
   /** The object as it was told last, or known before that; undefined for a new one. */
-  readonly before?: Held | undefined;
+  readonly before?: StoredObject | undefined;
 }
 
-export interface ViewOptions {
+export interface ClusterCacheOptions {
   readonly client: ClusterClient;
   /** Empty: all namespaces. */
   readonly namespaces: readonly string[];
@@ -37,7 +37,7 @@ interface Scope {
   readonly namespace: string | undefined;
   readonly reflectors: Reflector[];
   /** Not everything in it is known yet, and nobody is told of what is: a pass that sees no Deployment would make one anew. */
-  isClosed: boolean;
+  isIncomplete: boolean;
 }
 
 /** Of what was deleted, so many are remembered: far more than there are answers on their way at a time. */
@@ -60,20 +60,20 @@ const followed: readonly { kind: string; labelSelector?: string; keepManagedFiel
  * The cluster as far as the operator looks at it, kept up to date by watches. What the operator has just written counts
  * at once, before the watch tells of it, so that two passes in a row do not do the same work twice.
  */
-export class ClusterView {
-  readonly #options: ViewOptions;
+export class ClusterCache {
+  readonly #options: ClusterCacheOptions;
   readonly #scopes: readonly Scope[];
-  readonly #foreign: ForeignKind[] = [];
-  readonly #listeners: ViewListener[] = [];
+  readonly #foreign: OptionalKind[] = [];
+  readonly #listeners: ObjectListener[] = [];
   /** By `Kind/namespace/name`. */
-  readonly #objects = new Shelf();
-  readonly #packers = new Map<string, Packer>();
+  readonly #objects = new ObjectStore();
+  readonly #packers = new Map<string, TemplateCompressor>();
   /** Owners as they were before a write of ours that no watch has told of yet. */
-  readonly #untold = new Map<string, Held>();
+  readonly #untold = new Map<string, StoredObject>();
   /** Uids, the one deleted last at the end. The answer to a write may come after the word of the deletion, and brings nothing back. */
   readonly #gone = new Set<string>();
 
-  constructor(options: ViewOptions) {
+  constructor(options: ClusterCacheOptions) {
     this.#options = options;
     const namespaces = options.namespaces.length > 0 ? options.namespaces : [undefined];
     this.#scopes = namespaces.map((namespace) => this.#scopeOf(namespace));
@@ -83,7 +83,7 @@ export class ClusterView {
         const onChange: ChangeListener = (...change) => this.#take(kind, scope, ...change);
         const selection = { labelSelector: managedSelector, namespace };
         this.#foreign.push(
-          new ForeignKind(kind, {
+          new OptionalKind(kind, {
             client: options.client,
             clock: options.clock,
             ...selection,
@@ -96,7 +96,7 @@ export class ClusterView {
   }
 
   #scopeOf(namespace: string | undefined): Scope {
-    const scope: Scope = { namespace, reflectors: [], isClosed: false };
+    const scope: Scope = { namespace, reflectors: [], isIncomplete: false };
     for (const { kind, ...selection } of followed) {
       const watching = { ...selection, ...this.#common(kind), namespace };
       const reflector = new Reflector(this.#options.client, kind, watching);
@@ -107,7 +107,7 @@ export class ClusterView {
   }
 
   /** Told of what changes from now on. */
-  onChange(listener: ViewListener): void {
+  onChange(listener: ObjectListener): void {
     this.#listeners.push(listener);
   }
 
@@ -128,7 +128,7 @@ export class ClusterView {
     const forbidden = Promise.all(reflectors.map((reflector) => reflector.forbidden()));
     const end = await Promise.race([synced.then(() => "synced"), forbidden.then(() => "forbidden")]);
     if (end === "synced") return;
-    scope.isClosed = true;
+    scope.isIncomplete = true;
     this.#options.onForbidden?.(namespace);
     // rejects where the operator is stopped before
     synced.then(
@@ -138,10 +138,10 @@ export class ClusterView {
   }
 
   #openScope(scope: Scope): void {
-    scope.isClosed = false;
+    scope.isIncomplete = false;
     for (const kind of ownerKinds) {
       const found = [...this.all(kind)].filter(({ metadata }) => metadata.namespace === scope.namespace);
-      for (const object of found) this.#tell({ kind, key: keyOf(object), object, gone: false });
+      for (const object of found) this.#tell({ kind, key: objectKey(object), object, gone: false });
     }
   }
 
@@ -173,17 +173,17 @@ export class ClusterView {
     );
   }
 
-  get(kind: string, key: string): Manifest | undefined {
+  get(kind: string, key: string): KubernetesObject | undefined {
     return this.#objects.get(`${kind}/${key}`);
   }
 
   /** Every object of a kind that is followed, one by one. */
-  all(kind: string): Generator<Manifest> {
+  all(kind: string): Generator<KubernetesObject> {
     return this.#objects.all(`${kind}/`);
   }
 
   /** Objects of a kind that share a group, see `groupsOf`. */
-  group(kind: string, group: string): Manifest[] {
+  group(kind: string, group: string): KubernetesObject[] {
     return this.#objects.group(`${kind}/${group}`);
   }
 
@@ -193,8 +193,8 @@ export class ClusterView {
   }
 
   /** What the API server answered to a write of ours. */
-  written(object: Manifest): void {
-    const id = `${object.kind}/${keyOf(object)}`;
+  written(object: KubernetesObject): void {
+    const id = `${object.kind}/${objectKey(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
     if (this.#isGone(held)) return;
     const known = this.#objects.held(id);
@@ -205,8 +205,8 @@ export class ClusterView {
   }
 
   /** The same object as it is read now: its form may have changed while its version did not. */
-  readAgain(object: Manifest): void {
-    const id = `${object.kind}/${keyOf(object)}`;
+  readAgain(object: KubernetesObject): void {
+    const id = `${object.kind}/${objectKey(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
     if (this.#isGone(held)) return;
     if (!isNewer(this.#objects.held(id) ?? held, held)) this.#objects.put(id, held);
@@ -225,7 +225,7 @@ export class ClusterView {
       if (known === undefined) return;
       this.#objects.drop(id);
       this.#rememberGone(known);
-      if (scope?.isClosed === true) return;
+      if (scope?.isIncomplete === true) return;
       this.#tell({ kind, key, object: known, gone: true });
       return;
     }
@@ -234,21 +234,21 @@ export class ClusterView {
     const known = this.#objects.held(id);
     if (isListed === true || isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
     // as it is held an object takes time to read: not for nobody
-    if (this.#listeners.length > 0 && scope?.isClosed !== true)
+    if (this.#listeners.length > 0 && scope?.isIncomplete !== true)
       this.#tell({ kind, key, object: object ?? held.object, gone: false, before: told ?? known });
   }
 
-  #isGone({ uid }: Held): boolean {
+  #isGone({ uid }: StoredObject): boolean {
     return uid !== undefined && this.#gone.has(uid);
   }
 
-  #rememberGone({ metadata: { uid } }: Manifest): void {
+  #rememberGone({ metadata: { uid } }: KubernetesObject): void {
     if (uid !== undefined) this.#gone.add(uid);
     const [oldest] = this.#gone;
     if (this.#gone.size > mostGone && oldest !== undefined) this.#gone.delete(oldest);
   }
 
-  #tell(change: Parameters<ViewListener>[0]): void {
+  #tell(change: Parameters<ObjectListener>[0]): void {
     for (const listener of this.#listeners) listener(change);
   }
 
@@ -257,8 +257,8 @@ export class ClusterView {
     return { observer, hold: this.#packerOf(kind).hold };
   }
 
-  #packerOf(kind: string): Packer {
-    const packer = this.#packers.get(kind) ?? new Packer(groupsOf);
+  #packerOf(kind: string): TemplateCompressor {
+    const packer = this.#packers.get(kind) ?? new TemplateCompressor(groupsOf);
     this.#packers.set(kind, packer);
     return packer;
   }
@@ -267,7 +267,7 @@ export class ClusterView {
 const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
 
 /** By the TtsDeployment that they belong to, and pods by their pool too. A pool's spec names it, which nobody can change, unlike a label. */
-function groupsOf(object: Manifest): string[] {
+function groupsOf(object: KubernetesObject): string[] {
   const { namespace, labels: found = {} } = object.metadata;
   if (!groupedKinds.has(object.kind)) return [];
   const { deployment: named } = (object as { readonly spec?: { readonly deployment?: string } }).spec ?? {};
@@ -277,7 +277,7 @@ function groupsOf(object: Manifest): string[] {
   return object.kind === "Pod" ? [`${group}/${found[labels.pool] ?? ""}`] : [group];
 }
 
-function isNewer(object: Held, known: Held | undefined): boolean {
+function isNewer(object: StoredObject, known: StoredObject | undefined): boolean {
   if (known === undefined) return true;
   return Number(object.resourceVersion) > Number(known.resourceVersion);
 }

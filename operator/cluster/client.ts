@@ -2,13 +2,13 @@ import type { Readable } from "node:stream";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type BackoffPolicy, backoffMs } from "../../lib/backoff.ts";
 import { type Clock, sleep, systemClock } from "../../lib/clock.ts";
-import type { ManagedFieldsEntry, Manifest, Ref } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject, ManagedFieldsEntry, Ref } from "../facts/kubernetes-object.ts";
 import { ApiError } from "./api-error.ts";
-import { intentOf } from "./apply-configuration.ts";
+import { applyConfigurationOf } from "./apply-configuration.ts";
 import { ClockSkew } from "./clock-skew.ts";
 import type { Connection } from "./connect.ts";
 import { pathOf, resourceOf } from "./resources.ts";
-import { type Call, type Query, Transport, type TransportOptions } from "./transport.ts";
+import { type QueryParameters, Transport, type TransportCall, type TransportOptions } from "./transport.ts";
 
 /** Told of every attempt, for metrics: `status` is 0 when no answer came. Must not throw. */
 export type CallObserver = (call: { method: string; kind: string; status: number; tookMs: number }) => void;
@@ -29,9 +29,9 @@ export type ReadOptions = {
   metadataOnly?: boolean;
 };
 export type ListOptions = Selection & ReadOptions & { limit?: number };
-export type WatchOptions = Selection &
+export type ListWatchOptions = Selection &
   ReadOptions & { resourceVersion: string | undefined; timeoutSeconds: number };
-type Page = { items: Manifest[]; resourceVersion: string; continueToken: string | undefined };
+type Page = { items: KubernetesObject[]; resourceVersion: string; continueToken: string | undefined };
 
 export type ApplyOptions = {
   /** Field manager; the operator's own unless given. */
@@ -54,7 +54,7 @@ export type RemoveOptions = {
 
 export type LogOptions = { container: string; previous?: boolean; tailLines: number; limitBytes: number };
 
-type Request = Omit<Call, "timeoutMs" | "secret" | "path"> & {
+type Request = Omit<TransportCall, "timeoutMs" | "secret" | "path"> & {
   kind: string;
   path: string;
   /** May be sent twice: a repeated answer means the same as the first. */
@@ -102,7 +102,7 @@ export class ClusterClient {
   }
 
   /** `undefined` when there is no such object (404), and also where its kind is not installed. */
-  async get(ref: Ref, options: ReadOptions = {}): Promise<Manifest | undefined> {
+  async get(ref: Ref, options: ReadOptions = {}): Promise<KubernetesObject | undefined> {
     const path = pathOf(ref.kind, ref);
     try {
       return await this.#object({
@@ -133,14 +133,14 @@ export class ClusterClient {
   }
 
   /** All objects of a kind, fetched in pages of `limit`. */
-  async list(kind: string, options: ListOptions = {}): Promise<Manifest[]> {
+  async list(kind: string, options: ListOptions = {}): Promise<KubernetesObject[]> {
     return (await this.listAll(kind, { ...options, keep: (object) => object })).items;
   }
 
   /** As {@link list}, with the resource version to watch from; `keep` makes of each object, as its page arrives, what is kept of it. */
   async listAll<T>(
     kind: string,
-    options: ListOptions & { keep: (object: Manifest) => T },
+    options: ListOptions & { keep: (object: KubernetesObject) => T },
   ): Promise<{ items: T[]; resourceVersion: string }> {
     const items: T[] = [];
     let limit: number | undefined = options.limit ?? pageSize;
@@ -162,12 +162,12 @@ export class ClusterClient {
   }
 
   /** Server-side apply (Kubernetes, "Server-Side Apply"): creates or changes exactly the named fields, as `tts-operator`. */
-  async apply(manifest: Manifest, options: ApplyOptions = {}): Promise<Manifest> {
-    return this.#apply(intentOf(manifest), undefined, options);
+  async apply(manifest: KubernetesObject, options: ApplyOptions = {}): Promise<KubernetesObject> {
+    return this.#apply(applyConfigurationOf(manifest), undefined, options);
   }
 
   /** The same for `/status`; everything but names and `status` is left out. */
-  async applyStatus(manifest: Manifest, options: ApplyOptions = {}): Promise<Manifest> {
+  async applyStatus(manifest: KubernetesObject, options: ApplyOptions = {}): Promise<KubernetesObject> {
     const { name, namespace, uid } = manifest.metadata;
     const metadata = {
       name,
@@ -175,11 +175,14 @@ export class ClusterClient {
       ...(uid !== undefined && { uid }),
     };
     const body = { apiVersion: manifest.apiVersion, kind: manifest.kind, metadata, status: manifest.status };
-    return this.#apply(intentOf(body), "status", options);
+    return this.#apply(applyConfigurationOf(body), "status", options);
   }
 
   /** Throws `AlreadyExists` (409) when the name is taken. */
-  async create(manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<Manifest> {
+  async create(
+    manifest: KubernetesObject,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<KubernetesObject> {
     const { kind, metadata } = manifest;
     const path = pathOf(kind, { namespace: metadata.namespace });
     return this.#object({
@@ -193,7 +196,10 @@ export class ClusterClient {
   }
 
   /** Writes the whole object; throws `Conflict` (409) when it changed since `metadata.resourceVersion`. */
-  async replace(manifest: Manifest, options: { signal?: AbortSignal } = {}): Promise<Manifest> {
+  async replace(
+    manifest: KubernetesObject,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<KubernetesObject> {
     const { kind, metadata } = manifest;
     const path = pathOf(kind, { namespace: metadata.namespace, name: metadata.name });
     return this.#object({
@@ -207,7 +213,10 @@ export class ClusterClient {
   }
 
   /** Writes who owns which fields, and nothing else; throws `Conflict` (409) when the object changed since it was read. */
-  async setManagedFields(live: Manifest, managedFields: readonly ManagedFieldsEntry[]): Promise<Manifest> {
+  async setManagedFields(
+    live: KubernetesObject,
+    managedFields: readonly ManagedFieldsEntry[],
+  ): Promise<KubernetesObject> {
     const { kind, metadata } = live;
     const { namespace, name, uid, resourceVersion } = metadata;
     return this.#object({
@@ -246,7 +255,7 @@ export class ClusterClient {
 
   /** The end of a container's log; `undefined` when it has none, as before its first start or for an earlier run that there was not. */
   async logOf(pod: { namespace: string; name: string }, options: LogOptions): Promise<string | undefined> {
-    const call: Call = {
+    const call: TransportCall = {
       method: "GET",
       path: pathOf("Pod", { ...pod, subresource: "log" }),
       query: { ...options, timestamps: true },
@@ -262,9 +271,9 @@ export class ClusterClient {
   }
 
   /** An open watch: bytes, a JSON event per line; see `watch.ts`, which knows what to do when it ends. One attempt. */
-  async openWatch(kind: string, options: WatchOptions): Promise<Readable> {
+  async openWatch(kind: string, options: ListWatchOptions): Promise<Readable> {
     const { resourceVersion, timeoutSeconds } = options;
-    const call: Call = {
+    const call: TransportCall = {
       method: "GET",
       path: pathOf(kind, { namespace: options.namespace }),
       query: {
@@ -292,7 +301,7 @@ export class ClusterClient {
     this.#transport.close();
   }
 
-  async #listPage(kind: string, options: ListOptions, page: Query): Promise<Page> {
+  async #listPage(kind: string, options: ListOptions, page: QueryParameters): Promise<Page> {
     const path = pathOf(kind, { namespace: options.namespace });
     const query = { ...selectorsOf(options), ...page };
     return pageOf(
@@ -302,10 +311,10 @@ export class ClusterClient {
   }
 
   async #apply(
-    body: Manifest,
+    body: KubernetesObject,
     subresource: "status" | undefined,
     { manager = fieldManager, force = true, dryRun = false, signal }: ApplyOptions,
-  ): Promise<Manifest> {
+  ): Promise<KubernetesObject> {
     const { kind, metadata } = body;
     const where = { namespace: metadata.namespace, name: metadata.name };
     return this.#object({
@@ -321,8 +330,8 @@ export class ClusterClient {
     });
   }
 
-  async #object(request: Request): Promise<Manifest> {
-    return (await this.#call(request)) as Manifest;
+  async #object(request: Request): Promise<KubernetesObject> {
+    return (await this.#call(request)) as KubernetesObject;
   }
 
   async #call(request: Request): Promise<unknown> {
@@ -336,7 +345,7 @@ export class ClusterClient {
 
   async #repeat(request: Request): Promise<unknown> {
     const { kind, repeatable, ...call } = request;
-    const attempt: Call = { ...call, timeoutMs: this.#timeoutMs, secret: kind === "Secret" };
+    const attempt: TransportCall = { ...call, timeoutMs: this.#timeoutMs, secret: kind === "Secret" };
     for (let failures = 1; ; failures += 1) {
       try {
         return await this.#observed(kind, attempt, () => this.#transport.send(attempt));
@@ -361,7 +370,7 @@ export class ClusterClient {
     return askedMs + backoffMs(retryPolicy, failures, this.#random);
   }
 
-  async #observed<T>(kind: string, call: Call, run: () => Promise<T>): Promise<T> {
+  async #observed<T>(kind: string, call: TransportCall, run: () => Promise<T>): Promise<T> {
     const startMs = this.clock.monotonicMs();
     const tell = (status: number) => {
       this.#observer?.({ method: call.method, kind, status, tookMs: this.clock.monotonicMs() - startMs });
@@ -388,20 +397,20 @@ function mayRepeat(error: ApiError, repeatable: boolean): boolean {
 function reading(
   { signal, metadataOnly }: ReadOptions,
   form: "" | "List" = "",
-): Pick<Call, "signal" | "accept"> {
+): Pick<TransportCall, "signal" | "accept"> {
   return {
     signal,
     ...(metadataOnly && { accept: `application/json;as=PartialObjectMetadata${form};g=meta.k8s.io;v=v1` }),
   };
 }
 
-function selectorsOf({ labelSelector, fieldSelector }: Selection): Query {
+function selectorsOf({ labelSelector, fieldSelector }: Selection): QueryParameters {
   return { labelSelector, fieldSelector };
 }
 
 function pageOf(kind: string, answer: unknown): Page {
   const { items, metadata } = answer as {
-    items?: Manifest[] | null;
+    items?: KubernetesObject[] | null;
     metadata?: { resourceVersion?: string; continue?: string };
   };
   const { apiVersion } = resourceOf(kind);

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";
 
 /** Something a person wants to see in `kubectl describe`. */
-export type Happening = {
-  regarding: Manifest;
+export type EventDetails = {
+  regarding: KubernetesObject;
   type: "Normal" | "Warning";
   /** UpperCamelCase, for machines: why (`LicenseExpired`). */
   reason: string;
@@ -22,11 +22,11 @@ export type RecorderOptions = {
   /** This process, as in the lease. */
   instance: string;
   /** An event could not be written, or there were too many: it is dropped, and told here. Must not throw. */
-  onDropped: (happening: Happening, reason: unknown) => void;
+  onDropped: (happening: EventDetails, reason: unknown) => void;
   clock?: Clock;
 };
 
-type Series = { event: Manifest; count: number; lastMs: number; writtenMs: number };
+type Series = { event: KubernetesObject; count: number; lastMs: number; writtenMs: number };
 
 const maxSeries = 4_096;
 const maxWaiting = 1_000;
@@ -51,7 +51,7 @@ export class EventRecorder {
   readonly #clock: Clock;
   readonly #series = new Map<string, Series>();
   readonly #budgets = new Map<string, { left: number; filledMs: number }>();
-  readonly #waiting: { happening: Happening; event: Manifest }[] = [];
+  readonly #waiting: { happening: EventDetails; event: KubernetesObject }[] = [];
   #writing: Promise<void> | undefined;
 
   constructor(options: RecorderOptions) {
@@ -59,7 +59,7 @@ export class EventRecorder {
     this.#clock = options.clock ?? systemClock;
   }
 
-  record(happening: Happening): void {
+  record(happening: EventDetails): void {
     const nowMs = this.#clock.nowMs();
     const key = keyOfSeries(happening);
     const known = this.#series.get(key);
@@ -88,7 +88,7 @@ export class EventRecorder {
     await this.#writing;
   }
 
-  #again(series: Series, happening: Happening, nowMs: number): void {
+  #again(series: Series, happening: EventDetails, nowMs: number): void {
     series.count += 1;
     series.lastMs = nowMs;
     if (nowMs - series.writtenMs < countEveryMs) return;
@@ -110,7 +110,11 @@ export class EventRecorder {
     return true;
   }
 
-  #eventOf({ regarding, type, reason, action, note }: Happening, key: string, nowMs: number): Manifest {
+  #eventOf(
+    { regarding, type, reason, action, note }: EventDetails,
+    key: string,
+    nowMs: number,
+  ): KubernetesObject {
     const { name, namespace, uid, resourceVersion } = regarding.metadata;
     const hash = createHash("sha256").update(`${key}\n${nowMs}\n${this.#options.instance}`).digest("hex");
     return {
@@ -135,7 +139,7 @@ export class EventRecorder {
     };
   }
 
-  #write(happening: Happening, event: Manifest): void {
+  #write(happening: EventDetails, event: KubernetesObject): void {
     if (this.#waiting.length >= maxWaiting) {
       this.#options.onDropped(happening, "too many events wait to be written");
       return;
@@ -156,7 +160,7 @@ export class EventRecorder {
   }
 }
 
-function keyOfSeries({ regarding, type, reason, action, note }: Happening): string {
+function keyOfSeries({ regarding, type, reason, action, note }: EventDetails): string {
   const { namespace, name, uid } = regarding.metadata;
   return [regarding.kind, namespace, name, uid, type, reason, action, note].join("\n");
 }

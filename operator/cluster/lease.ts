@@ -1,5 +1,5 @@
 import { type Clock, sleep, systemClock } from "../../lib/clock.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";
@@ -32,7 +32,7 @@ type LeaseSpec = {
   renewTime?: string;
   leaseTransitions?: number;
 };
-type Lease = Manifest & { spec?: LeaseSpec };
+type Lease = KubernetesObject & { spec?: LeaseSpec };
 
 /**
  * Leader election by a `coordination.k8s.io/v1` Lease, with the rules of client-go: whoever holds the lease renews it every

@@ -1,20 +1,20 @@
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import type { Held } from "./stored-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import type { StoredObject } from "./stored-object.ts";
 
 /** Objects that a pass, and the next few, read again and again. */
 const mostOpen = 256;
 
 /** Objects by id and by group, as they are held; those read last are kept open. */
-export class Shelf {
-  readonly #places = new Map<string, Held>();
+export class ObjectStore {
+  readonly #places = new Map<string, StoredObject>();
   readonly #members = new Map<string, Set<string>>();
-  readonly #open = new Map<string, Manifest>();
+  readonly #open = new Map<string, KubernetesObject>();
 
-  held(id: string): Held | undefined {
+  held(id: string): StoredObject | undefined {
     return this.#places.get(id);
   }
 
-  get(id: string): Manifest | undefined {
+  get(id: string): KubernetesObject | undefined {
     const held = this.#places.get(id);
     if (held === undefined) return undefined;
     const object = this.#open.get(id) ?? held.object;
@@ -22,7 +22,7 @@ export class Shelf {
     return object;
   }
 
-  put(id: string, held: Held): void {
+  put(id: string, held: StoredObject): void {
     this.drop(id);
     this.#places.set(id, held);
     for (const group of held.groups) {
@@ -41,7 +41,7 @@ export class Shelf {
     this.#open.delete(id);
   }
 
-  group(name: string): Manifest[] {
+  group(name: string): KubernetesObject[] {
     return this.ids(name).flatMap((id) => this.get(id) ?? []);
   }
 
@@ -51,11 +51,11 @@ export class Shelf {
   }
 
   /** Of all ids that begin so; read one by one, and none is kept open for it. */
-  *all(prefix: string): Generator<Manifest> {
+  *all(prefix: string): Generator<KubernetesObject> {
     for (const [id, held] of this.#places) if (id.startsWith(prefix)) yield held.object;
   }
 
-  #keepOpen(id: string, object: Manifest): void {
+  #keepOpen(id: string, object: KubernetesObject): void {
     this.#open.delete(id);
     this.#open.set(id, object);
     const oldest = this.#open.keys().next();

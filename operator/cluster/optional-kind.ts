@@ -1,34 +1,34 @@
 import type { Clock } from "../../lib/clock.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver } from "./reflector.ts";
-import type { Held } from "./stored-object.ts";
+import type { StoredObject } from "./stored-object.ts";
 
-export interface ForeignOptions extends Selection {
+export interface OptionalKindOptions extends Selection {
   readonly client: ClusterClient;
   readonly clock: Clock;
   readonly observer: ReflectorObserver;
   readonly onChange: ChangeListener;
-  readonly hold: (object: Manifest) => Held;
+  readonly hold: (object: KubernetesObject) => StoredObject;
 }
 
 /** How often the cluster is asked for a kind that somebody wants and that is not there. */
-export const lookAgainMs = 10_000;
+export const discoveryIntervalMs = 10_000;
 
 /**
  * A kind of another product, as the Prometheus operator's ServiceMonitor: followed where it is installed. Where it is not, the cluster is
  * asked again, but only while somebody wants it, so that nothing is asked at rest.
  */
-export class ForeignKind {
+export class OptionalKind {
   readonly kind: string;
-  readonly #options: ForeignOptions;
+  readonly #options: OptionalKindOptions;
   #reflector: Reflector | undefined;
   #lookedAtMs = Number.NEGATIVE_INFINITY;
   #looking: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(kind: string, options: ForeignOptions) {
+  constructor(kind: string, options: OptionalKindOptions) {
     this.kind = kind;
     this.#options = options;
   }
@@ -45,7 +45,7 @@ export class ForeignKind {
   /** Whether it is installed; asks the cluster where that is not known, and not more often than now and then. */
   async find(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
-    if (!this.installed && nowMs - this.#lookedAtMs >= lookAgainMs / 2) {
+    if (!this.installed && nowMs - this.#lookedAtMs >= discoveryIntervalMs / 2) {
       this.#lookedAtMs = nowMs;
       this.#looking = this.#look();
     }
@@ -64,7 +64,7 @@ export class ForeignKind {
     try {
       if (!(await client.serves(this.kind)) || this.#stopped) return;
     } catch (error) {
-      observer.interrupted?.(this.kind, error, lookAgainMs);
+      observer.interrupted?.(this.kind, error, discoveryIntervalMs);
       return;
     }
     const reflector = new Reflector(client, this.kind, {

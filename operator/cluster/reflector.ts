@@ -1,12 +1,12 @@
 import { Backoff, type BackoffPolicy } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { LineTooLong, linesOf } from "../../lib/lines.ts";
-import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { KubernetesObject, Ref } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import { ApiError } from "./api-error.ts";
 import type { ClusterClient, Selection } from "./client.ts";
 import { pathOf, resourceOf } from "./resources.ts";
-import { type Held, plain } from "./stored-object.ts";
+import { type StoredObject, storeUncompressed } from "./stored-object.ts";
 import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
 /**
@@ -16,8 +16,8 @@ import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
  */
 export type ChangeListener = (
   key: string,
-  held: Held | undefined,
-  object?: Manifest,
+  held: StoredObject | undefined,
+  object?: KubernetesObject,
   isListed?: boolean,
 ) => void;
 
@@ -48,7 +48,7 @@ export type ReflectorOptions = Selection & {
   /** For kinds that we apply, as `isApplied` reads them; elsewhere they only cost memory. */
   keepManagedFields?: boolean;
   /** In what form objects are kept; as they are unless given. */
-  hold?: (object: Manifest) => Held;
+  hold?: (object: KubernetesObject) => StoredObject;
   /** Watch this one name, without ever listing (RBAC: `get` and `watch`). */
   name?: string;
   /**
@@ -91,8 +91,8 @@ export class Reflector {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #backoff: Backoff;
-  readonly #hold: (object: Manifest) => Held;
-  readonly #objects = new Map<string, Held>();
+  readonly #hold: (object: KubernetesObject) => StoredObject;
+  readonly #objects = new Map<string, StoredObject>();
   readonly #listeners: ChangeListener[] = [];
   readonly #stopping = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
@@ -111,7 +111,7 @@ export class Reflector {
     this.#options = options;
     this.#clock = options.clock ?? client.clock;
     this.#random = options.random ?? Math.random;
-    this.#hold = options.hold ?? plain;
+    this.#hold = options.hold ?? storeUncompressed;
     this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
     // A stop before the first list rejects this, and nobody has to be waiting for it.
     this.#synced.promise.catch(() => undefined);
@@ -145,7 +145,7 @@ export class Reflector {
     return this.#selection();
   }
 
-  get(key: string): Manifest | undefined {
+  get(key: string): KubernetesObject | undefined {
     return this.#objects.get(key)?.object;
   }
 
@@ -225,14 +225,14 @@ export class Reflector {
       ...this.#selection(),
       limit: pageSize,
       ...this.#reading(),
-      keep: (object) => [keyOf(object), this.#hold(this.#trimmed(object))] as const,
+      keep: (object) => [objectKey(object), this.#hold(this.#trimmed(object))] as const,
     });
     this.#options.observer?.listed?.(this.kind, items.length);
     this.#replaceAll(new Map(items), resourceVersion);
   }
 
   /** The store first, then the listeners, so that each sees one consistent state. */
-  #replaceAll(objects: Map<string, Held>, version: string | undefined): void {
+  #replaceAll(objects: Map<string, StoredObject>, version: string | undefined): void {
     const changed: string[] = [];
     for (const key of this.#objects.keys()) {
       if (!objects.has(key)) changed.push(key);
@@ -302,8 +302,8 @@ export class Reflector {
     const { apiVersion } = resourceOf(this.kind);
     const ref: Ref = { apiVersion, kind: this.kind, name, ...(namespace !== undefined && { namespace }) };
     const object = await this.#client.get(ref, this.#reading());
-    const found = new Map<string, Held>();
-    if (object !== undefined) found.set(keyOf(object), this.#hold(this.#trimmed(object)));
+    const found = new Map<string, StoredObject>();
+    if (object !== undefined) found.set(objectKey(object), this.#hold(this.#trimmed(object)));
     this.#replaceAll(found, object?.metadata.resourceVersion);
   }
 
@@ -314,7 +314,7 @@ export class Reflector {
     const version =
       event.kind === "bookmark" ? event.resourceVersion : (event.object.metadata.resourceVersion ?? "");
     if (event.kind === "bookmark") return this.#forward(version);
-    const key = keyOf(event.object);
+    const key = objectKey(event.object);
     const isNews = this.#forward(version) || this.#isUnknownYet(key, version);
     if (!isNews) return false;
     if (event.kind === "gone") {
@@ -352,7 +352,7 @@ export class Reflector {
     }
   }
 
-  #trimmed(object: Manifest): Manifest {
+  #trimmed(object: KubernetesObject): KubernetesObject {
     const trimmed = { ...object, apiVersion: resourceOf(this.kind).apiVersion, kind: this.kind };
     if (this.#options.keepManagedFields) return trimmed;
     const { managedFields, ...metadata } = object.metadata;
@@ -444,7 +444,7 @@ function interruption(error: ApiError): Error {
   return new BrokenWatch(error.message, { cause: error });
 }
 
-function isSameState(known: Held | undefined, object: Held): boolean {
+function isSameState(known: StoredObject | undefined, object: StoredObject): boolean {
   return known !== undefined && known.uid === object.uid && known.resourceVersion === object.resourceVersion;
 }
 

@@ -1,6 +1,6 @@
 import { managedSelector } from "../facts/child-metadata.ts";
-import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { KubernetesObject, Ref } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import type { ClusterClient } from "./client.ts";
 import { Reflector, type ReflectorObserver, type WatchState, watchOne } from "./reflector.ts";
 
@@ -12,13 +12,13 @@ export interface SecretsOptions {
 }
 
 /** Told the key (`namespace/name`) of a Secret that is not as it was when it was read last, and its metadata; `undefined` when it is gone. */
-type SecretListener = (key: string, secret: Manifest | undefined) => void;
+type SecretListener = (key: string, secret: KubernetesObject | undefined) => void;
 
 /** What a pass makes of a Secret's content. */
-export interface Finding<T> {
+export interface SecretReading<T> {
   readonly fact: T;
   /** The Secret itself where this call read it, for the pass alone; nobody keeps it. */
-  readonly read: { readonly secret: Manifest | undefined } | undefined;
+  readonly read: { readonly secret: KubernetesObject | undefined } | undefined;
 }
 
 /** The uid, since a Secret made anew may have any version. */
@@ -90,7 +90,7 @@ export class Secrets {
   /** Watches the named Secrets for as long as `follower` names them. */
   follow(follower: string, refs: readonly Ref[]): void {
     if (this.#stopped) return;
-    const keys = refs.map(keyOf);
+    const keys = refs.map(objectKey);
     for (const ref of refs) this.#followOne(follower, ref);
     for (const key of this.#namedBy.get(follower) ?? [])
       if (!keys.includes(key)) this.#unfollow(follower, key);
@@ -104,8 +104,12 @@ export class Secrets {
   }
 
   /** What `make` makes of the Secret, for `use`; it is read only where it is not known to be as it was then. */
-  async read<T>(ref: Ref, use: string, make: (secret: Manifest | undefined) => T): Promise<Finding<T>> {
-    const key = keyOf(ref);
+  async read<T>(
+    ref: Ref,
+    use: string,
+    make: (secret: KubernetesObject | undefined) => T,
+  ): Promise<SecretReading<T>> {
+    const key = objectKey(ref);
     const known = this.recall(key, use);
     if (known !== undefined) return { fact: known.fact as T, read: undefined };
     // what the watch tells from here on may be later than what is read
@@ -129,8 +133,8 @@ export class Secrets {
   }
 
   /** Keeps a fact about a Secret that we wrote, or found as we would write it. */
-  keep(secret: Manifest, use: string, fact: unknown): void {
-    const key = keyOf(secret);
+  keep(secret: KubernetesObject, use: string, fact: unknown): void {
+    const key = objectKey(secret);
     this.#keep(key, versionOf(secret), use, fact);
     this.#told.set(key, versionOf(secret));
   }
@@ -148,7 +152,7 @@ export class Secrets {
   }
 
   #followOne(follower: string, ref: Ref): void {
-    const key = keyOf(ref);
+    const key = objectKey(ref);
     const known = this.#named.get(key);
     if (known !== undefined) {
       known.followers.add(follower);
@@ -171,7 +175,7 @@ export class Secrets {
     void known.reflector.stop();
   }
 
-  #take(key: string, secret: Manifest | undefined): void {
+  #take(key: string, secret: KubernetesObject | undefined): void {
     const version = versionOf(secret);
     // of our own that are gone nothing is kept: they go with their owners
     if (secret === undefined && !this.#named.has(key)) this.#versions.delete(key);
@@ -183,7 +187,7 @@ export class Secrets {
     this.#tell(key, secret);
   }
 
-  #tell(key: string, secret: Manifest | undefined): void {
+  #tell(key: string, secret: KubernetesObject | undefined): void {
     for (const listener of this.#listeners) listener(key, secret);
   }
 
@@ -192,6 +196,6 @@ export class Secrets {
   }
 }
 
-function versionOf(secret: Manifest | undefined): Version {
+function versionOf(secret: KubernetesObject | undefined): Version {
   return secret === undefined ? absent : `${secret.metadata.uid}/${secret.metadata.resourceVersion}`;
 }

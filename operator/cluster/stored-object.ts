@@ -1,17 +1,17 @@
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
 /** An object that is kept for long, in whatever form. */
-export interface Held {
+export interface StoredObject {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   /** By which it is found together with others. */
   readonly groups: readonly string[];
   /** Each reading may be a copy of its own. */
-  readonly object: Manifest;
+  readonly object: KubernetesObject;
 }
 
 /** Kept as it is. */
-export function plain(object: Manifest): Held {
+export function storeUncompressed(object: KubernetesObject): StoredObject {
   const { uid, resourceVersion } = object.metadata;
   return { uid, resourceVersion, groups: [], object };
 }
@@ -30,18 +30,18 @@ const mostPieces = 65_536;
  * shares one form, and of each object only the pieces that differ are kept. A Deployment of 10 kB, some 40 kB as JavaScript objects,
  * takes about 1 kB, for some 40 microseconds a reading.
  */
-export class Packer {
+export class TemplateCompressor {
   /** By number of pieces, the one used last at the end. */
   readonly #forms = new Map<number, Form>();
-  readonly #groupsOf: (object: Manifest) => readonly string[];
+  readonly #groupsOf: (object: KubernetesObject) => readonly string[];
 
-  constructor(groupsOf: (object: Manifest) => readonly string[] = () => []) {
+  constructor(groupsOf: (object: KubernetesObject) => readonly string[] = () => []) {
     this.#groupsOf = groupsOf;
   }
 
-  readonly hold = (object: Manifest): Held => {
+  readonly hold = (object: KubernetesObject): StoredObject => {
     const pieces = JSON.stringify(object).split(mark);
-    return new Packed(object, this.#groupsOf(object), pieces, this.#formOf(pieces));
+    return new CompressedObject(object, this.#groupsOf(object), pieces, this.#formOf(pieces));
   };
 
   #formOf(pieces: Form): Form {
@@ -54,7 +54,7 @@ export class Packer {
   }
 }
 
-class Packed implements Held {
+class CompressedObject implements StoredObject {
   readonly uid: string | undefined;
   readonly resourceVersion: string | undefined;
   readonly groups: readonly string[];
@@ -64,7 +64,7 @@ class Packed implements Held {
   /** Those pieces, joined: a piece alone would keep all of the text alive that it was cut from. */
   readonly #pieces: string;
 
-  constructor({ metadata }: Manifest, groups: readonly string[], pieces: Form, form: Form) {
+  constructor({ metadata }: KubernetesObject, groups: readonly string[], pieces: Form, form: Form) {
     this.groups = groups;
     this.uid = metadata.uid;
     this.resourceVersion = metadata.resourceVersion;
@@ -75,10 +75,10 @@ class Packed implements Held {
     this.#pieces = places.map((place) => pieces[place]).join(mark);
   }
 
-  get object(): Manifest {
+  get object(): KubernetesObject {
     const pieces = this.#form.slice();
     const own = this.#pieces.split(mark);
     for (let i = 0; i < this.#places.length; i++) pieces[this.#places.charCodeAt(i)] = own[i] ?? "";
-    return JSON.parse(pieces.join(mark)) as Manifest;
+    return JSON.parse(pieces.join(mark)) as KubernetesObject;
   }
 }

@@ -13,12 +13,12 @@ import { ApiError, apiErrorOf } from "./api-error.ts";
 import type { Connection, Credentials } from "./connect.ts";
 import { MultiplexedStreams } from "./multiplexed.ts";
 
-export type Query = Record<string, string | number | boolean | undefined>;
+export type QueryParameters = Record<string, string | number | boolean | undefined>;
 
-export type Call = {
+export type TransportCall = {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
-  query?: Query;
+  query?: QueryParameters;
   accept?: string;
   contentType?: string;
   body?: unknown;
@@ -76,7 +76,7 @@ export class Transport {
   }
 
   /** The answer's JSON. */
-  async send(call: Call): Promise<unknown> {
+  async send(call: TransportCall): Promise<unknown> {
     return this.#attempt(call, "requests", async (answer) => {
       const body = await this.#readBody(answer, call);
       throwUnlessOk(call, answer, body);
@@ -85,7 +85,7 @@ export class Transport {
   }
 
   /** The answer's text. */
-  async sendForText(call: Call): Promise<string> {
+  async sendForText(call: TransportCall): Promise<string> {
     return this.#attempt(call, "requests", async (answer) => {
       const body = await this.#readBody(answer, call);
       throwUnlessOk(call, answer, body);
@@ -94,7 +94,7 @@ export class Transport {
   }
 
   /** The answer's body, still open; the caller destroys it. */
-  async open(call: Call): Promise<Readable> {
+  async open(call: TransportCall): Promise<Readable> {
     return this.#attempt(call, "watches", async (answer) => {
       if (answer.status >= 300) throwUnlessOk(call, answer, await this.#readBody(answer, call));
       return answer.body;
@@ -115,7 +115,7 @@ export class Transport {
   }
 
   async #attempt<T>(
-    call: Call,
+    call: TransportCall,
     use: "requests" | "watches",
     read: (answer: Answer) => Promise<T>,
   ): Promise<T> {
@@ -144,7 +144,7 @@ export class Transport {
     }
   }
 
-  async #credentials(call: Call): Promise<Credentials> {
+  async #credentials(call: TransportCall): Promise<Credentials> {
     try {
       return await this.#connection.credentials();
     } catch (cause) {
@@ -153,7 +153,12 @@ export class Transport {
     }
   }
 
-  #send(call: Call, body: Buffer | undefined, credentials: Credentials, use: "requests" | "watches"): Sent {
+  #send(
+    call: TransportCall,
+    body: Buffer | undefined,
+    credentials: Credentials,
+    use: "requests" | "watches",
+  ): Sent {
     const { server } = this.#connection;
     const secure = server.protocol === "https:";
     const headers = this.#headersOf(call, credentials);
@@ -175,7 +180,7 @@ export class Transport {
   }
 
   /** Undefined where it is to go by HTTP/1.1. */
-  async #sendShared(call: Call, credentials: Credentials): Promise<Sent | undefined> {
+  async #sendShared(call: TransportCall, credentials: Credentials): Promise<Sent | undefined> {
     const secure = this.#connection.server.protocol === "https:";
     if (call.shared !== true || !secure || credentials.agent !== undefined) return undefined;
     const { shared } = this.#socketsFor(credentials, secure);
@@ -196,12 +201,12 @@ export class Transport {
     };
   }
 
-  #headersOf(call: Call, credentials: Credentials): Record<string, string> {
+  #headersOf(call: TransportCall, credentials: Credentials): Record<string, string> {
     const { headers } = credentials;
     return { accept: call.accept ?? "application/json", "user-agent": this.#userAgent, ...headers };
   }
 
-  #pathOf(call: Call): string {
+  #pathOf(call: TransportCall): string {
     return this.#connection.server.pathname.replace(/\/$/, "") + call.path + queryOf(call.query);
   }
 
@@ -228,7 +233,7 @@ export class Transport {
     return this.#sockets;
   }
 
-  async #readBody({ body }: Answer, call: Call): Promise<string> {
+  async #readBody({ body }: Answer, call: TransportCall): Promise<string> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     for await (const chunk of body as AsyncIterable<Buffer>) {
@@ -270,13 +275,13 @@ function answerOn(stream: ClientHttp2Stream): Promise<Answer> {
   });
 }
 
-function throwUnlessOk(call: Call, { status, headers }: Answer, body: string): void {
+function throwUnlessOk(call: TransportCall, { status, headers }: Answer, body: string): void {
   if (status >= 200 && status < 300) return;
   const asked = { method: call.method, path: call.path, secret: call.secret ?? false };
   throw apiErrorOf(asked, status, body, headers["retry-after"]);
 }
 
-function parseJson(call: Call, body: string): unknown {
+function parseJson(call: TransportCall, body: string): unknown {
   try {
     return JSON.parse(body);
   } catch (cause) {
@@ -286,7 +291,11 @@ function parseJson(call: Call, body: string): unknown {
   }
 }
 
-function explained(error: unknown, call: Call, stopped: "Timeout" | "Aborted" | undefined): ApiError {
+function explained(
+  error: unknown,
+  call: TransportCall,
+  stopped: "Timeout" | "Aborted" | undefined,
+): ApiError {
   if (stopped === "Aborted") return aborted(call);
   if (stopped === "Timeout") {
     const message = `${call.method} ${call.path}: no answer within ${call.timeoutMs} ms`;
@@ -297,7 +306,7 @@ function explained(error: unknown, call: Call, stopped: "Timeout" | "Aborted" | 
   return new ApiError({ status: 0, reason: "Unreachable", message }, { cause: error });
 }
 
-function aborted(call: Call): ApiError {
+function aborted(call: TransportCall): ApiError {
   return new ApiError({
     status: 0,
     reason: "Aborted",
@@ -309,7 +318,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function queryOf(query: Query | undefined): string {
+function queryOf(query: QueryParameters | undefined): string {
   const parts = new URLSearchParams();
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined) parts.set(name, String(value));

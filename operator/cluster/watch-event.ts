@@ -1,10 +1,10 @@
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { type ApiError, apiErrorOf } from "./api-error.ts";
 
 /** One line of a watch (Kubernetes API concepts, "Efficient detection of changes"). */
 export type WatchEvent =
-  | { kind: "present"; object: Manifest }
-  | { kind: "gone"; object: Manifest }
+  | { kind: "present"; object: KubernetesObject }
+  | { kind: "gone"; object: KubernetesObject }
   | { kind: "bookmark"; resourceVersion: string }
   | { kind: "error"; error: ApiError };
 
@@ -51,6 +51,6 @@ function versionOf(object: Record<string, unknown>): string {
   return version;
 }
 
-function isManifest(object: Record<string, unknown>): object is Manifest {
+function isManifest(object: Record<string, unknown>): object is KubernetesObject {
   return typeof (object.metadata as { name?: unknown } | undefined)?.name === "string";
 }

@@ -1,7 +1,7 @@
 import { api, ports } from "../../config/contract/names.ts";
 import { childMetadata, poolLabels } from "../facts/child-metadata.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import type { ClusterGifts, TtsModelPool } from "../facts/observed.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import type { ClusterCapabilities, TtsModelPool } from "../facts/observed.ts";
 import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
 
 /** Streams, spoken or waiting, that callers ask of a pool; a gauge of the API tier with the label `pool`. */
@@ -11,7 +11,7 @@ const metric = "svc_tts_pool_streams";
 const deploymentLabel = "tts_svc_dev_deployment";
 
 /** Somebody else's scaler, told what to do. */
-export function autoscaler(owner: TtsModelPool, cluster: ClusterGifts): Manifest[] {
+export function autoscaler(owner: TtsModelPool, cluster: ClusterCapabilities): KubernetesObject[] {
   const rule = ruleOf(owner.spec);
   const provider = owner.spec.scaling?.provider;
   if (rule === undefined || provider === "Builtin") return [];
@@ -22,8 +22,8 @@ export function autoscaler(owner: TtsModelPool, cluster: ClusterGifts): Manifest
 function horizontalPodAutoscaler(
   owner: TtsModelPool,
   rule: ScalingRule,
-  { allowsZero }: ClusterGifts,
-): Manifest {
+  { allowsZero }: ClusterCapabilities,
+): KubernetesObject {
   const matchLabels = { [deploymentLabel]: owner.spec.deployment, pool: owner.spec.pool };
   return {
     apiVersion: "autoscaling/v2",
@@ -48,7 +48,7 @@ function horizontalPodAutoscaler(
 }
 
 /** It asks every API pod behind the Service and adds up what they answer. */
-function scaledObject(owner: TtsModelPool, rule: ScalingRule): Manifest {
+function scaledObject(owner: TtsModelPool, rule: ScalingRule): KubernetesObject {
   const { deployment, pool } = owner.spec;
   const { name } = owner.metadata;
   return {

@@ -1,12 +1,12 @@
 import { children, ports, publicPaths } from "../../config/contract/names.ts";
 import { childMetadata } from "../facts/child-metadata.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
 const gateway = { group: "gateway.networking.k8s.io", kind: "Gateway" };
 
 /** The API's host names on a Gateway. Defaults are written out: the lists of an HTTPRoute have one owner as a whole. */
-export function apiHttpRoute(owner: TtsDeployment): Manifest[] {
+export function apiHttpRoute(owner: TtsDeployment): KubernetesObject[] {
   const { route } = owner.spec.api;
   if (route?.gatewayRef === undefined) return [];
   const name = children.apiService(owner.metadata.name);

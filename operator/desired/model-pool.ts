@@ -3,7 +3,7 @@ import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../crds/tts-model-pool.ts";
 import { type Child, childMetadata, handRestart } from "../facts/child-metadata.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
-import { type Pin, pinAnnotations } from "./pods/pinned-template.ts";
+import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
 import { podTelemetry } from "./pods/telemetry.ts";
 
 /**
@@ -51,7 +51,7 @@ function firstReplicas(scaling: ModelSpec["scaling"]): number | undefined {
  */
 export function canaryPool(
   owner: TtsModelPool,
-  pin: Pin,
+  pin: PinnedTemplate,
   replicas: number,
 ): Child<{ spec: TtsModelPoolSpec }> {
   const { scaling: _, rollout, ...settings } = owner.spec;

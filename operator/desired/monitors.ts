@@ -1,6 +1,6 @@
 import { labels } from "../../config/contract/names.ts";
 import { childMetadata } from "../facts/child-metadata.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 import { runsVllm } from "./pods/arcana-engine.ts";
 import { vllmPortName } from "./pods/pod.ts";
@@ -11,7 +11,7 @@ const apiVersion = "monitoring.coreos.com/v1";
 /** Labels of the Services and pods that every series gets, so that one can ask by TtsDeployment and by pool. */
 const kept = [labels.deployment, labels.pool, labels.component];
 
-export function monitors(owner: TtsDeployment): Manifest[] {
+export function monitors(owner: TtsDeployment): KubernetesObject[] {
   const monitor = owner.spec.telemetry?.serviceMonitor;
   if (!monitor?.enabled) return [];
   const hasVllm = owner.spec.models.some(runsVllm);
@@ -21,7 +21,7 @@ export function monitors(owner: TtsDeployment): Manifest[] {
 type Wish = NonNullable<TtsDeployment["spec"]["telemetry"]>["serviceMonitor"];
 
 /** API and models: each is behind a Service. */
-function serviceMonitor(owner: TtsDeployment, wish: Wish): Manifest {
+function serviceMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   return {
     apiVersion,
     kind: "ServiceMonitor",
@@ -35,7 +35,7 @@ function serviceMonitor(owner: TtsDeployment, wish: Wish): Manifest {
 }
 
 /** vLLM's own, which no Service leads to. */
-function vllmMonitor(owner: TtsDeployment, wish: Wish): Manifest {
+function vllmMonitor(owner: TtsDeployment, wish: Wish): KubernetesObject {
   return {
     apiVersion,
     kind: "PodMonitor",
@@ -49,7 +49,7 @@ function vllmMonitor(owner: TtsDeployment, wish: Wish): Manifest {
 }
 
 /** The user's labels give way to those that the operator finds its children by. */
-function metadataOf(owner: TtsDeployment, wish: Wish): Manifest["metadata"] {
+function metadataOf(owner: TtsDeployment, wish: Wish): KubernetesObject["metadata"] {
   const metadata = childMetadata(owner, owner.metadata.name, "monitor");
   return { ...metadata, labels: { ...wish.labels, ...metadata.labels } };
 }

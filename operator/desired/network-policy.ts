@@ -15,18 +15,20 @@ import { telemetryPorts } from "./pods/telemetry.ts";
 
 /** The client library calls `from` by another name, since it is a word of other languages. */
 type IngressRule = { from?: V1NetworkPolicyPeer[]; ports: V1NetworkPolicyPort[] };
-export type Policy = Child<{ spec: Omit<V1NetworkPolicySpec, "ingress"> & { ingress: IngressRule[] } }>;
+export type NetworkPolicyChild = Child<{
+  spec: Omit<V1NetworkPolicySpec, "ingress"> & { ingress: IngressRule[] };
+}>;
 
 /**
  * Who may talk to whom: callers to API pods, API pods to model pods, and nobody else to those. What a policy does not name is
  * refused, both ways, for the pods that it selects.
  */
-export function networkPolicies(owner: TtsDeployment): Policy[] {
+export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
   if (!owner.spec.networkPolicy.enabled) return [];
   return [apiPolicy(owner), modelPolicy(owner)];
 }
 
-function apiPolicy(owner: TtsDeployment): Policy {
+function apiPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { apiServer, licenseEgress } = owner.spec.networkPolicy;
   return {
     apiVersion: "networking.k8s.io/v1",
@@ -60,7 +62,7 @@ function issuerPorts({ license, networkPolicy }: TtsDeployment["spec"]): number[
 }
 
 /** One for the pods of all pools: what they may do is the same. */
-function modelPolicy(owner: TtsDeployment): Policy {
+function modelPolicy(owner: TtsDeployment): NetworkPolicyChild {
   const { networkPolicy, models, telemetry } = owner.spec;
   const out = [
     ...fetchPorts(models.map(({ cache }) => cache)),

@@ -1,15 +1,24 @@
 import type { JSONWebKeySet } from "jose";
-import { type ModelId, modelsOfTier } from "../../config/contract/models.ts";
+import { type ModelId, modelsOfKind } from "../../config/contract/models.ts";
 import { children, jwksKey, ports, routingKey } from "../../config/contract/names.ts";
 import { attemptLabel } from "../../config/contract/pool-metrics.ts";
 import type { Route, RoutingTable } from "../../config/contract/routing.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 import { childMetadata } from "../facts/child-metadata.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import type { Grant, Judgement, ObservedDeployment, TtsDeployment } from "../facts/observed.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import type {
+  LicenseAllowance,
+  LicenseDecision,
+  ObservedDeployment,
+  TtsDeployment,
+} from "../facts/observed.ts";
 
 /** What API pods watch: the routing table, and beside it the public keys that licenses are judged by. */
-export function routingConfigMap(owner: TtsDeployment, table: RoutingTable, keys: JSONWebKeySet): Manifest {
+export function routingConfigMap(
+  owner: TtsDeployment,
+  table: RoutingTable,
+  keys: JSONWebKeySet,
+): KubernetesObject {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
@@ -20,8 +29,8 @@ export function routingConfigMap(owner: TtsDeployment, table: RoutingTable, keys
 
 export function routingTable(
   { deployment, pools }: ObservedDeployment,
-  grants: ReadonlyMap<string, Grant>,
-  { failedAt, lastValid, check }: Pick<Judgement, "failedAt" | "lastValid" | "check"> = {
+  grants: ReadonlyMap<string, LicenseAllowance>,
+  { failedAt, lastValid, check }: Pick<LicenseDecision, "failedAt" | "lastValid" | "check"> = {
     failedAt: undefined,
   },
 ): RoutingTable {
@@ -38,7 +47,7 @@ export function routingTable(
       ...(scaling?.minReplicas === 0 && { wakes: true }),
     };
     const routes = canary && share > 0 ? [route, canaryRoute(deployment, name, canary)] : [route];
-    for (const id of modelsOfTier(kind)) models[id] = [...(models[id] ?? []), ...routes];
+    for (const id of modelsOfKind(kind)) models[id] = [...(models[id] ?? []), ...routes];
   }
   return {
     version: 1,
@@ -55,12 +64,12 @@ export function routingTable(
 function tellCheck({
   answer,
   since,
-}: NonNullable<Judgement["check"]>): NonNullable<RoutingTable["licenseCheck"]> {
+}: NonNullable<LicenseDecision["check"]>): NonNullable<RoutingTable["licenseCheck"]> {
   return answer === undefined ? { since: new Date(since).toISOString() } : { answer: answer.text };
 }
 
 /** What the issuer of the license last said, as the routing table that stands holds it. */
-export function answerIn(configMap: Manifest | undefined): string | undefined {
+export function answerIn(configMap: KubernetesObject | undefined): string | undefined {
   const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
   return text === undefined ? undefined : (JSON.parse(text) as RoutingTable).licenseCheck?.answer;
 }
@@ -77,7 +86,7 @@ function canaryRoute(deployment: TtsDeployment, pool: string, canary: CanaryStat
 }
 
 /** Whether this routing table, if it is one, has streams sent to a pool. */
-export function isRouted(configMap: Manifest | undefined, pool: string): boolean {
+export function isRouted(configMap: KubernetesObject | undefined, pool: string): boolean {
   const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
   if (text === undefined) return false;
   const { models } = JSON.parse(text) as RoutingTable;

@@ -15,10 +15,10 @@ export interface Pace {
   readonly windowMs: number;
   readonly select: "Max" | "Min" | "Disabled";
   /** Empty: any change at once. */
-  readonly policies: readonly Policy[];
+  readonly policies: readonly ScalingPolicy[];
 }
 
-export interface Policy {
+export interface ScalingPolicy {
   readonly type: "Pods" | "Percent";
   readonly value: number;
   readonly periodSeconds: number;
@@ -26,7 +26,7 @@ export interface Policy {
 
 const downSeconds = 300;
 /** Half of the pods a minute. */
-const downPolicies: readonly Policy[] = [{ type: "Percent", value: 50, periodSeconds: 60 }];
+const downPolicies: readonly ScalingPolicy[] = [{ type: "Percent", value: 50, periodSeconds: 60 }];
 /** Room for what comes while one more replica warms up. */
 const shareOfCapacity = 0.75;
 
@@ -60,7 +60,11 @@ export function apiRuleOf({ replicas, scaling }: TtsDeploymentSpec["api"]): Scal
 
 type Direction = NonNullable<NonNullable<TtsModelPoolSpec["scaling"]>["behavior"]>["scaleUp"];
 
-function paceOf(given: Direction | undefined, windowSeconds: number, policies: readonly Policy[]): Pace {
+function paceOf(
+  given: Direction | undefined,
+  windowSeconds: number,
+  policies: readonly ScalingPolicy[],
+): Pace {
   return {
     windowMs: 1000 * (given?.stabilizationWindowSeconds ?? windowSeconds),
     select: given?.selectPolicy ?? "Max",

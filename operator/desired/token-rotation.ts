@@ -14,7 +14,7 @@ export interface RotationTerms {
   readonly newToken: () => string;
 }
 
-export interface Rotation {
+export interface TokenRotation {
   readonly internal: InternalToken;
   /** When the next step is due, milliseconds since the epoch. */
   readonly changesAt: number | undefined;
@@ -24,7 +24,7 @@ export interface Rotation {
  * One step at most, each a single write: the next token is accepted by model pods; then, once all of them know it, sent by API
  * pods; then, once none sends the old one, alone accepted. Where it stands is read from the Secret, so a crash anywhere loses nothing.
  */
-export function rotate(held: InternalToken, terms: RotationTerms): Rotation {
+export function rotate(held: InternalToken, terms: RotationTerms): TokenRotation {
   const known = { ...held, changedAt: held.changedAt ?? terms.now };
   const dueAt = dueOf(known, terms);
   const internal = dueAt !== undefined && dueAt <= terms.now ? step(known, terms) : known;

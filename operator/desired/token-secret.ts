@@ -1,6 +1,6 @@
 import { acceptedTokensKey, api, children, tokenKey } from "../../config/contract/names.ts";
 import { childMetadata } from "../facts/child-metadata.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
 /** What clients send between the tiers, and the tokens that model pods take. */
@@ -19,7 +19,7 @@ const annotations = {
   askedBy: `${api.group}/token-asked-by`,
 } as const;
 
-export function tokenSecret(owner: TtsDeployment, internal: InternalToken): Manifest {
+export function tokenSecret(owner: TtsDeployment, internal: InternalToken): KubernetesObject {
   const { token, accepted, changedAt, askedBy } = internal;
   const notes = {
     ...(changedAt !== undefined && { [annotations.changedAt]: new Date(changedAt).toISOString() }),
@@ -35,7 +35,7 @@ export function tokenSecret(owner: TtsDeployment, internal: InternalToken): Mani
 }
 
 /** `undefined` when the Secret lacks an entry, or its own token is not among those accepted. */
-export function readTokenSecret({ metadata, ...secret }: Manifest): InternalToken | undefined {
+export function readTokenSecret({ metadata, ...secret }: KubernetesObject): InternalToken | undefined {
   const data = (secret.data ?? {}) as Record<string, string>;
   const token = text(data[tokenKey]);
   const accepted = text(data[acceptedTokensKey]).split("\n");

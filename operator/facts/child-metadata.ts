@@ -1,5 +1,5 @@
 import { api, fieldManager, labels, requests } from "../../config/contract/names.ts";
-import type { Manifest, ManifestMetadata, OwnerReference } from "./kubernetes-object.ts";
+import type { KubernetesObject, ManifestMetadata, OwnerReference } from "./kubernetes-object.ts";
 import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "./observed.ts";
 
 /** What every child carries: whose it is, and what it is part of. */
@@ -9,7 +9,7 @@ export type Owner = TtsDeployment | TtsModelPool;
 export type Component = "api" | "model" | "routing" | "token" | "monitor";
 
 /** `spec` and the like, typed, on top of a manifest. */
-export type Child<T> = Manifest & T;
+export type Child<T> = KubernetesObject & T;
 
 function ownerReference(owner: Owner): OwnerReference {
   const { apiVersion, kind, metadata } = owner;

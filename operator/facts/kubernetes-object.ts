@@ -65,7 +65,7 @@ export type ManifestMetadata = {
 };
 
 /** Any Kubernetes object; unknown fields are kept as they came. */
-export type Manifest = {
+export type KubernetesObject = {
   apiVersion: string;
   kind: string;
   metadata: ManifestMetadata;

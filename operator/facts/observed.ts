@@ -1,27 +1,27 @@
 import type { LicenseReading, LicenseVerdict } from "../../config/contract/license.ts";
-import type { LicenseAnswer } from "../../config/contract/license-check.ts";
+import type { IssuerResponse } from "../../config/contract/license-check.ts";
 import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
-import type { Manifest, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
+import type { KubernetesObject, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
 
 /** What a pass knows: plain values, gathered once by `observe.ts` and judged by pure functions. */
 
 export type OwnerMetadata = ManifestMetadata & { namespace: string; uid: string; generation: number };
 
-export type TtsDeployment = Manifest & {
+export type TtsDeployment = KubernetesObject & {
   metadata: OwnerMetadata;
   spec: TtsDeploymentSpec;
   status?: TtsDeploymentStatus;
 };
 
-export type TtsModelPool = Manifest & {
+export type TtsModelPool = KubernetesObject & {
   metadata: OwnerMetadata;
   spec: TtsModelPoolSpec;
   status?: TtsModelPoolStatus;
 };
 
-export type Deployment = Manifest & Pick<V1Deployment, "spec" | "status">;
-export type Pod = Manifest & Pick<V1Pod, "spec" | "status">;
+export type Deployment = KubernetesObject & Pick<V1Deployment, "spec" | "status">;
+export type Pod = KubernetesObject & Pick<V1Pod, "spec" | "status">;
 
 /** A Deployment of ours and its pods. `undefined`: it does not exist yet. */
 export interface Workload {
@@ -34,7 +34,7 @@ export interface ObservedPool {
   readonly pool: TtsModelPool;
   readonly workload: Workload;
   /** The HorizontalPodAutoscaler or ScaledObject that we made for it. */
-  readonly autoscaler?: Manifest | undefined;
+  readonly autoscaler?: KubernetesObject | undefined;
 }
 
 export interface ObservedDeployment {
@@ -58,7 +58,7 @@ export interface ObservedDeployment {
   /** Name of this operator, as statuses are signed with. */
   readonly signer?: string | undefined;
   /** Another operator that serves this namespace. */
-  readonly rival?: Rival | undefined;
+  readonly rival?: ConflictingOperator | undefined;
   /** How far this machine's clock is ahead of the API server's; negative: behind. */
   readonly clockAheadMs?: number;
 }
@@ -71,14 +71,14 @@ export interface ObservedTelemetry {
 }
 
 /** How much of a workload the license lets run. */
-export interface Grant {
+export interface LicenseAllowance {
   /** The pod template stays as it is. */
   readonly held: boolean;
   readonly replicas: number;
 }
 
 /** What this cluster has for scalers that are not ours. */
-export interface ClusterGifts {
+export interface ClusterCapabilities {
   /** HorizontalPodAutoscalers may scale to zero. */
   readonly allowsZero: boolean;
   /** KEDA is installed. */
@@ -86,7 +86,7 @@ export interface ClusterGifts {
 }
 
 /** How a pool with `scaling` stands. */
-export interface ScalingView {
+export interface ScalingState {
   /** How many there shall be; undefined where somebody else scales. */
   readonly replicas: number | undefined;
   readonly plan: "following" | "atMost" | "licenseHolds" | "loadUnknown" | undefined;
@@ -101,7 +101,7 @@ export interface ScalingView {
 export type LastValidLicense = NonNullable<TtsDeploymentStatus["license"]["lastValid"]>;
 
 /** What the license says about one TtsDeployment, and what follows for its pods. */
-export interface Judgement {
+export interface LicenseDecision {
   readonly verdict: LicenseVerdict;
   /** `LicenseValid`. */
   readonly valid: boolean;
@@ -112,10 +112,10 @@ export interface Judgement {
   /** What the last license that was good allows; undefined where there was none. */
   readonly lastValid?: LastValidLicense | undefined;
   /** Where the license's issuer is asked: what it last said, or since when that is awaited, milliseconds since the epoch. */
-  readonly check?: { readonly answer: LicenseAnswer | undefined; readonly since: number } | undefined;
-  readonly api: Grant;
+  readonly check?: { readonly answer: IssuerResponse | undefined; readonly since: number } | undefined;
+  readonly api: LicenseAllowance;
   /** By name of the pool. */
-  readonly pools: ReadonlyMap<string, Grant>;
+  readonly pools: ReadonlyMap<string, LicenseAllowance>;
   /** The most replicas that each pool could have now, by name. */
   readonly limits: ReadonlyMap<string, number>;
   /** When the verdict will change by itself, milliseconds since the epoch. */
@@ -123,14 +123,14 @@ export interface Judgement {
 }
 
 /** What kept a pass from doing all it wanted. */
-export interface Problem {
+export interface ReconcileProblem {
   readonly reason: string;
   readonly message: string;
   /** Nothing gets better until a person changes something. */
   readonly stalled: boolean;
 }
 
-export interface Rival {
+export interface ConflictingOperator {
   /** Namespace and Lease of both operators, in an order that both agree on; the first goes on, the second waits. */
   readonly names: readonly [string, string];
   readonly weYield: boolean;

@@ -5,7 +5,7 @@
  * - `stalled`: nothing will get better until a person changes something. `afterMs` is set when something else changes by itself then (a license
  *   ends, a token is rotated).
  */
-export type Outcome =
+export type ReconcileOutcome =
   | { kind: "settled" }
   | { kind: "waiting"; afterMs: number; reason: string }
   | { kind: "stalled"; reason: string; afterMs?: number };

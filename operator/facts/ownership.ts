@@ -1,10 +1,10 @@
-import type { Manifest } from "./kubernetes-object.ts";
+import type { KubernetesObject } from "./kubernetes-object.ts";
 
 /** Whether `owner` is the controller of `child`. */
-export function isOwnedBy(child: Manifest, owner: Manifest): boolean {
+export function isOwnedBy(child: KubernetesObject, owner: KubernetesObject): boolean {
   return controllerOf(child)?.uid === owner.metadata.uid;
 }
 
-export function controllerOf(child: Manifest) {
+export function controllerOf(child: KubernetesObject) {
   return child.metadata.ownerReferences?.find(({ controller }) => controller === true);
 }

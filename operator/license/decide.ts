@@ -1,6 +1,6 @@
 import type { JSONWebKeySet } from "jose";
 import {
-  judgeReading,
+  evaluateReading,
   type LicenseClaims,
   type LicenseVerdict,
   licenseIdOf,
@@ -8,20 +8,20 @@ import {
   startOf,
   warningTimes,
 } from "../../config/contract/license.ts";
-import { newestAnswer, type OnlineCheck, readAnswer } from "../../config/contract/license-check.ts";
-import { modelIds, modelsOfTier } from "../../config/contract/models.ts";
+import { newestResponse, type OnlineCheck, readLicenseAnswer } from "../../config/contract/license-check.ts";
+import { modelIds, modelsOfKind } from "../../config/contract/models.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
 import { durationSeconds } from "../facts/duration.ts";
-import { keyOf } from "../facts/object-key.ts";
-import type { Grant, Judgement, ObservedDeployment } from "../facts/observed.ts";
-import { LicenseShares, type LicenseUse } from "./shares.ts";
+import { objectKey } from "../facts/object-key.ts";
+import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
+import { LicenseAllocations, type LicenseUse } from "./shares.ts";
 
 /** Judges the license of a TtsDeployment and what it lets run. Nothing that serves is ever taken away here. */
-export async function judge(
+export async function decideLicense(
   observed: ObservedDeployment,
   keys: JSONWebKeySet,
-  shares = new LicenseShares(),
-): Promise<Judgement> {
+  shares = new LicenseAllocations(),
+): Promise<LicenseDecision> {
   const { verdict, failedAt, check } = await verdictOf(observed, keys);
   // from here on without a pause: another pass must not take the same rest of the license
   const lastValid = lastValidOf(observed, verdict);
@@ -51,7 +51,10 @@ type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
  * Kept in the status, which users cannot write: whoever deletes or spoils the Secret gets neither more than the license allowed nor a longer
  * grace.
  */
-function lastValidOf({ deployment }: ObservedDeployment, verdict: LicenseVerdict): Judgement["lastValid"] {
+function lastValidOf(
+  { deployment }: ObservedDeployment,
+  verdict: LicenseVerdict,
+): LicenseDecision["lastValid"] {
   const { claims } = verdict;
   if (claims === undefined || !mayServe(verdict)) return deployment.status?.license.lastValid;
   const { maxGpus, maxStreams, graceDays } = claims;
@@ -63,10 +66,10 @@ function lastValidOf({ deployment }: ObservedDeployment, verdict: LicenseVerdict
 function leftOver(
   { deployment }: ObservedDeployment,
   { claims }: LicenseVerdict,
-  lastValid: Judgement["lastValid"],
-  shares: LicenseShares,
+  lastValid: LicenseDecision["lastValid"],
+  shares: LicenseAllocations,
 ): Limits | undefined {
-  const key = keyOf(deployment);
+  const key = objectKey(deployment);
   if (claims !== undefined) return { ...claims, elsewhere: shares.elsewhere(licenseIdOf(claims), key) };
   return lastValid && { ...lastValid, elsewhere: shares.elsewhere(lastValid.id, key) };
 }
@@ -75,9 +78,9 @@ function takeShare(
   { deployment }: ObservedDeployment,
   license: string,
   pools: readonly PoolGrant[],
-  shares: LicenseShares,
+  shares: LicenseAllocations,
 ): void {
-  shares.take(keyOf(deployment), {
+  shares.take(objectKey(deployment), {
     license,
     use: useOf(pools.map(({ model, grant }) => ({ model, replicas: grant.replicas }))),
     isShort: pools.some(({ asked, grant }) => grant.replicas < asked),
@@ -99,7 +102,7 @@ export function useOf(
 interface Verdict {
   readonly verdict: LicenseVerdict;
   readonly failedAt: number | undefined;
-  readonly check: Judgement["check"];
+  readonly check: LicenseDecision["check"];
 }
 
 async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Promise<Verdict> {
@@ -111,12 +114,12 @@ async function verdictOf(observed: ObservedDeployment, keys: JSONWebKeySet): Pro
     check: online,
     lastGraceDays: deployment.status?.license.lastValid?.graceDays,
   };
-  const verdict = judgeReading(license, { ...terms, failedAt: undefined });
+  const verdict = evaluateReading(license, { ...terms, failedAt: undefined });
   const check = online && checkOf(online, verdict);
   if (verdict.claims !== undefined && verdict.cause !== "revoked")
     return { verdict, failedAt: undefined, check };
   const failedAt = failedSince(observed);
-  return { verdict: judgeReading(license, { ...terms, failedAt }), failedAt, check };
+  return { verdict: evaluateReading(license, { ...terms, failedAt }), failedAt, check };
 }
 
 /** Undefined where the issuer is not asked. */
@@ -126,15 +129,15 @@ async function onlineCheck(
 ): Promise<OnlineCheck | undefined> {
   const { endpoint, checkInterval } = deployment.spec.license;
   if (endpoint === undefined) return undefined;
-  const read = await Promise.allSettled(licenseAnswers.map((text) => readAnswer(text, keys, now)));
+  const read = await Promise.allSettled(licenseAnswers.map((text) => readLicenseAnswer(text, keys, now)));
   const answers = read.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const awaited = deployment.status?.license?.checkSince;
   const since = awaited === undefined ? now : Date.parse(awaited);
   return { intervalSeconds: durationSeconds(checkInterval), since, answers };
 }
 
-function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): Judgement["check"] {
-  return { answer: claims && newestAnswer(answers, claims.jti), since };
+function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): LicenseDecision["check"] {
+  return { answer: claims && newestResponse(answers, claims.jti), since };
 }
 
 /** Grace counts from the last good verdict: a license that had expired before it vanished gains nothing by that. */
@@ -160,11 +163,11 @@ function changesAt(verdict: LicenseVerdict, now: number): number | undefined {
   return coming.length > 0 ? Math.min(...coming) : undefined;
 }
 
-function grantApi({ apiReplicas: asked, api }: ObservedDeployment, open: boolean): Grant {
+function grantApi({ apiReplicas: asked, api }: ObservedDeployment, open: boolean): LicenseAllowance {
   return open ? { held: false, replicas: asked } : heldAt(asked, api.deployment?.spec?.replicas ?? 0);
 }
 
-function heldAt(asked: number, running: number): Grant {
+function heldAt(asked: number, running: number): LicenseAllowance {
   return { held: true, replicas: Math.min(asked, running) };
 }
 
@@ -173,7 +176,7 @@ interface PoolGrant {
   readonly asked: number;
   readonly running: number;
   readonly licensed: boolean;
-  readonly grant: Grant;
+  readonly grant: LicenseAllowance;
   /** With what the license has left over. */
   readonly most: number;
 }
@@ -185,7 +188,7 @@ function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | 
     const found = known.get(model.name);
     const asked = model.replicas ?? found?.pool.spec.replicas ?? 1;
     const running = Math.min(asked, found?.workload.deployment?.spec?.replicas ?? 0);
-    const licensed = modelsOfTier(model.kind).some((id) => limits?.models.includes(id) ?? false);
+    const licensed = modelsOfKind(model.kind).some((id) => limits?.models.includes(id) ?? false);
     return { model, asked, running, licensed };
   });
   const budget = new Budget(limits);
@@ -224,7 +227,7 @@ class Budget {
   }
 }
 
-type Explanation = Pick<Judgement, "valid" | "reason" | "message">;
+type Explanation = Pick<LicenseDecision, "valid" | "reason" | "message">;
 
 function explain(
   observed: ObservedDeployment,

@@ -17,7 +17,7 @@ const nothing: LicenseUse = { gpus: 0, streams: 0 };
  * Who uses how much of which license. A license counts for the whole cluster, whatever number of TtsDeployments share it, and passes
  * run side by side: what one was granted is taken here at once, before its pods are written, so that two never take the same rest.
  */
-export class LicenseShares {
+export class LicenseAllocations {
   /** By key of the TtsDeployment. */
   readonly #shares = new Map<string, Share>();
   /** By license (`jti`). */

@@ -3,9 +3,9 @@ import type { CanarySpec, CanaryState } from "../../crds/tts-model-pool.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Pod, TtsModelPool } from "../facts/observed.ts";
 import type { CanaryFacts } from "../rollout/canary.ts";
-import { type Figures, readFigures, since } from "../rollout/canary-metrics.ts";
+import { type CanaryMetrics, readCanaryMetrics, since } from "../rollout/canary-metrics.ts";
 
-export interface AnalystOptions {
+export interface CanaryMetricsReaderOptions {
   readonly clock: Clock;
   /** `/metrics` of an API pod. @throws Error when it cannot be had in a moment */
   readonly readMetrics: (pod: Pod) => Promise<string>;
@@ -22,12 +22,12 @@ interface Look {
 const mostLooks = 1000;
 
 /** Asks the API pods what they have counted of a canary: once an interval, whatever number of passes there are. */
-export class Analyst {
-  readonly #options: AnalystOptions;
+export class CanaryMetricsReader {
+  readonly #options: CanaryMetricsReaderOptions;
   /** By namespace and name of the pool. */
   readonly #looks = new Map<string, Look>();
 
-  constructor(options: AnalystOptions) {
+  constructor(options: CanaryMetricsReaderOptions) {
     this.#options = options;
   }
 
@@ -56,7 +56,10 @@ export class Analyst {
     return figures;
   }
 
-  async #ask(pods: readonly Pod[], of: { pool: string; revision: string }): Promise<Figures | undefined> {
+  async #ask(
+    pods: readonly Pod[],
+    of: { pool: string; revision: string },
+  ): Promise<CanaryMetrics | undefined> {
     const { readMetrics, onUnread } = this.#options;
     const alive = pods.filter(({ status }) => status?.podIP !== undefined && status.phase === "Running");
     const texts = await Promise.all(
@@ -68,6 +71,6 @@ export class Analyst {
       ),
     );
     const read = texts.filter((text) => text !== undefined);
-    return read.length === 0 ? undefined : readFigures(read, of);
+    return read.length === 0 ? undefined : readCanaryMetrics(read, of);
   }
 }

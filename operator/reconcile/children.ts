@@ -5,7 +5,7 @@ import { canaryPool, modelPool } from "../desired/model-pool.ts";
 import { monitors } from "../desired/monitors.ts";
 import { networkPolicies } from "../desired/network-policy.ts";
 import { apiDisruptionBudget, poolDisruptionBudget } from "../desired/pod-disruption-budget.ts";
-import { apiDeployment, freshApi, modelDeployment } from "../desired/pods/deployment.ts";
+import { apiDeployment, modelDeployment, renderApiTemplate } from "../desired/pods/deployment.ts";
 import { isOutdated } from "../desired/pods/pinned-template.ts";
 import { InvalidPatch } from "../desired/pods/strategic-merge.ts";
 import { apiRole } from "../desired/role.ts";
@@ -13,27 +13,27 @@ import { apiRoleBinding } from "../desired/role-binding.ts";
 import { routingConfigMap, routingTable } from "../desired/routing-config-map.ts";
 import { apiService, modelService } from "../desired/service.ts";
 import { apiServiceAccount, modelServiceAccount } from "../desired/service-account.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type {
-  ClusterGifts,
-  Judgement,
+  ClusterCapabilities,
+  LicenseDecision,
   ObservedDeployment,
   ObservedPool,
-  Problem,
+  ReconcileProblem,
 } from "../facts/observed.ts";
 import type { Settings } from "../facts/settings.ts";
 import { planRollout, type RolloutFacts, type RolloutPlan } from "../rollout/plan.ts";
 
 export interface Rendered {
-  readonly children: readonly Manifest[];
+  readonly children: readonly KubernetesObject[];
   /** What of the spec could not be rendered: it is left out, and what is live of it stays. */
-  readonly problem: Problem | undefined;
+  readonly problem: ReconcileProblem | undefined;
 }
 
 /** All children of a TtsDeployment but its token, in the order in which they are needed. */
 export function deploymentChildren(
   observed: ObservedDeployment,
-  judgement: Judgement,
+  judgement: LicenseDecision,
   { server, licenseKeys }: Settings,
 ): Rendered & { readonly apiOutdated: boolean } {
   const { deployment, api, telemetry } = observed;
@@ -41,7 +41,7 @@ export function deploymentChildren(
   const table = routingTable(observed, judgement.pools, judgement);
   const { done: pods, problem } = attempt(() => {
     const child = apiDeployment(deployment, api.deployment, judgement.api, server);
-    return { child, outdated: isOutdated(freshApi(deployment, server), api.deployment) };
+    return { child, outdated: isOutdated(renderApiTemplate(deployment, server), api.deployment) };
   }, "api");
   const children = [
     apiServiceAccount(deployment),
@@ -66,7 +66,7 @@ export function deploymentChildren(
 export function poolChildren(
   facts: RolloutFacts,
   { server }: Settings,
-  cluster: ClusterGifts = { allowsZero: true, hasKeda: true },
+  cluster: ClusterCapabilities = { allowsZero: true, hasKeda: true },
 ): Rendered & { readonly plan: RolloutPlan | undefined } {
   const { pool } = facts.observed;
   const { done: plan, problem } = attempt(() => planRollout(facts, server), `models[${pool.spec.pool}]`);
@@ -85,7 +85,10 @@ export function poolChildren(
   };
 }
 
-function attempt<T>(render: () => T, place: string): { done: T | undefined; problem: Problem | undefined } {
+function attempt<T>(
+  render: () => T,
+  place: string,
+): { done: T | undefined; problem: ReconcileProblem | undefined } {
   try {
     return { done: render(), problem: undefined };
   } catch (error) {

@@ -5,14 +5,14 @@ import { TtsDeploymentSpecSchema } from "../../crds/tts-deployment.ts";
 import { TtsModelPoolSpecSchema } from "../../crds/tts-model-pool.ts";
 import { sortFields } from "../../crds/unknown-fields.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { ClusterView } from "../cluster/cache.ts";
+import type { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import type { Secrets } from "../cluster/secrets.ts";
 import { keySecrets } from "../desired/pods/api-keys.ts";
 import { telemetrySecrets } from "../desired/pods/telemetry.ts";
 import { answerIn, isRouted } from "../desired/routing-config-map.ts";
-import type { Manifest, Ref } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { KubernetesObject, Ref } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import type {
   Deployment,
   ObservedDeployment,
@@ -26,15 +26,15 @@ import type {
 import { controllerOf, isOwnedBy } from "../facts/ownership.ts";
 import type { Settings } from "../facts/settings.ts";
 import { useOf } from "../license/decide.ts";
-import type { LicenseShares } from "../license/shares.ts";
+import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 
 /** From the cluster to one plain value: everything a pass will judge by. */
 
-export interface Eyes {
+export interface ObserveContext {
   readonly client: ClusterClient;
-  readonly view: ClusterView;
+  readonly view: ClusterCache;
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly settings: Pick<Settings, "licenseKeys">;
@@ -46,21 +46,21 @@ const deploymentSpec = Compile(TtsDeploymentSpecSchema);
 const poolSpec = Compile(TtsModelPoolSpecSchema);
 
 /** The cluster's CRD and this operator disagree about an object's form. */
-export class Unreadable extends Error {
+export class InvalidResource extends Error {
   override readonly name = "Unreadable";
   readonly object: TtsDeployment | TtsModelPool;
   /** The first field that is wrong, and why. */
   readonly detail: string;
 
-  constructor(object: Manifest, detail: string) {
-    super(`${object.kind} ${keyOf(object)} is not as this operator knows it (${detail})`);
+  constructor(object: KubernetesObject, detail: string) {
+    super(`${object.kind} ${objectKey(object)} is not as this operator knows it (${detail})`);
     this.object = object as TtsDeployment | TtsModelPool;
     this.detail = detail;
   }
 }
 
 /** `undefined` when there is none. Fields that this operator does not know are left out. @throws Unreadable */
-export function findDeployment(view: ClusterView, key: string): TtsDeployment | undefined {
+export function findDeployment(view: ClusterCache, key: string): TtsDeployment | undefined {
   const found = view.get("TtsDeployment", key);
   if (found === undefined) return undefined;
   assertReadable(found);
@@ -69,24 +69,27 @@ export function findDeployment(view: ClusterView, key: string): TtsDeployment | 
 }
 
 /** @throws Unreadable */
-export function findPool(view: ClusterView, key: string): TtsModelPool | undefined {
+export function findPool(view: ClusterCache, key: string): TtsModelPool | undefined {
   const found = view.get("TtsModelPool", key);
   if (found !== undefined) assertReadable(found);
   return found as TtsModelPool | undefined;
 }
 
-function assertReadable(object: Manifest): void {
+function assertReadable(object: KubernetesObject): void {
   const [first] = faultsOf(object);
-  if (first !== undefined) throw new Unreadable(object, `spec${first.instancePath}: ${first.message}`);
+  if (first !== undefined) throw new InvalidResource(object, `spec${first.instancePath}: ${first.message}`);
 }
 
-function faultsOf({ kind, spec }: Manifest): { instancePath: string; message: string }[] {
+function faultsOf({ kind, spec }: KubernetesObject): { instancePath: string; message: string }[] {
   const form = kind === "TtsDeployment" ? deploymentSpec : poolSpec;
   return form.Check(spec) ? [] : form.Errors(spec);
 }
 
 /** Whether the API server now tells an object in a form that can be read: after an upgrade of the CRDs no watch tells of it. */
-export async function readAgain({ client, view }: Eyes, { object }: Unreadable): Promise<boolean> {
+export async function readAgain(
+  { client, view }: ObserveContext,
+  { object }: InvalidResource,
+): Promise<boolean> {
   const { apiVersion, kind, metadata } = object;
   const now = await client.get({ apiVersion, kind, namespace: metadata.namespace, name: metadata.name });
   if (now === undefined || faultsOf(now).length > 0) return false;
@@ -94,43 +97,46 @@ export async function readAgain({ client, view }: Eyes, { object }: Unreadable):
   return true;
 }
 
-export async function observeDeployment(eyes: Eyes, deployment: TtsDeployment): Promise<ObservedDeployment> {
+export async function observeDeployment(
+  context: ObserveContext,
+  deployment: TtsDeployment,
+): Promise<ObservedDeployment> {
   const { namespace, name } = deployment.metadata;
   const { api } = deployment.spec;
-  const isThere = (secret?: { name: string }) => secret && exists(eyes, namespace, secret.name);
+  const isThere = (secret?: { name: string }) => secret && exists(context, namespace, secret.name);
   const [license, keysSecretExists, databaseSecretExists] = await Promise.all([
-    observeLicense(eyes, deployment),
+    observeLicense(context, deployment),
     isThere(api.keys?.secretRef),
     isThere(api.keys?.postgres?.secretRef),
   ]);
   return {
-    now: eyes.clock.nowMs(),
+    now: context.clock.nowMs(),
     deployment,
     license,
-    licenseAnswers: deployment.spec.license.endpoint === undefined ? [] : answersOf(eyes, deployment),
+    licenseAnswers: deployment.spec.license.endpoint === undefined ? [] : answersOf(context, deployment),
     keysSecretExists,
     databaseSecretExists,
-    telemetry: await observeTelemetry(eyes, deployment),
-    api: workloadOf(eyes.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
+    telemetry: await observeTelemetry(context, deployment),
+    api: workloadOf(context.view, deployment, children.apiDeployment(name), `${namespace}/${name}/`),
     apiReplicas: api.replicas,
-    pools: poolsOf(eyes.view, deployment),
+    pools: poolsOf(context.view, deployment),
     unknownFields: sortFields(
       TtsDeploymentSpecSchema,
-      eyes.view.get("TtsDeployment", keyOf(deployment))?.spec,
+      context.view.get("TtsDeployment", objectKey(deployment))?.spec,
     ).unknown,
-    clockAheadMs: eyes.client.clockAheadMs,
+    clockAheadMs: context.client.clockAheadMs,
   };
 }
 
-function answersOf({ view, scaler }: Eyes, deployment: TtsDeployment): string[] {
+function answersOf({ view, scaler }: ObserveContext, deployment: TtsDeployment): string[] {
   const { namespace, name } = deployment.metadata;
   const kept = answerIn(view.get("ConfigMap", `${namespace}/${children.routing(name)}`));
-  return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(keyOf(deployment))];
+  return [...(kept === undefined ? [] : [kept]), ...scaler.licenseAnswers(objectKey(deployment))];
 }
 
 /** The signature is checked once for each license, not once for each who has it. */
 async function observeLicense(
-  { secrets, settings }: Eyes,
+  { secrets, settings }: ObserveContext,
   { metadata, spec }: TtsDeployment,
 ): Promise<LicenseReading> {
   const { name, key } = spec.license.secretRef;
@@ -140,22 +146,25 @@ async function observeLicense(
   return fact;
 }
 
-async function exists({ secrets }: Eyes, namespace: string, name: string): Promise<boolean> {
+async function exists({ secrets }: ObserveContext, namespace: string, name: string): Promise<boolean> {
   const { fact } = await secrets.read(secretRef(namespace, name), "exists", (secret) => secret !== undefined);
   return fact;
 }
 
-async function observeTelemetry(eyes: Eyes, { metadata, spec }: TtsDeployment): Promise<ObservedTelemetry> {
+async function observeTelemetry(
+  context: ObserveContext,
+  { metadata, spec }: TtsDeployment,
+): Promise<ObservedTelemetry> {
   const wanted = telemetrySecrets(spec.telemetry);
-  const found = await Promise.all(wanted.map((name) => exists(eyes, metadata.namespace, name)));
+  const found = await Promise.all(wanted.map((name) => exists(context, metadata.namespace, name)));
   return {
     missingSecrets: wanted.filter((_name, index) => !found[index]),
     monitorsMissing:
-      spec.telemetry?.serviceMonitor.enabled === true && !(await eyes.view.isInstalled("ServiceMonitor")),
+      spec.telemetry?.serviceMonitor.enabled === true && !(await context.view.isInstalled("ServiceMonitor")),
   };
 }
 
-export function observePool(view: ClusterView, pool: TtsModelPool): ObservedPool {
+export function observePool(view: ClusterCache, pool: TtsModelPool): ObservedPool {
   const { namespace, name } = pool.metadata;
   const { deployment, pool: label } = pool.spec;
   const workload = workloadOf(view, pool, name, `${namespace}/${deployment}/${label}`);
@@ -167,7 +176,7 @@ export function observePool(view: ClusterView, pool: TtsModelPool): ObservedPool
 
 /** The pool that tries a pool's new settings, and whether streams are sent to it. */
 export function observeCanary(
-  view: ClusterView,
+  view: ClusterCache,
   { metadata, spec }: TtsModelPool,
 ): Pick<RolloutFacts, "canary" | "routed"> {
   const name = children.canary(spec.pool);
@@ -180,14 +189,14 @@ export function observeCanary(
 }
 
 /** Whether a pool is the TtsDeployment's own, or the canary of one that is. */
-export function belongsTo(view: ClusterView, pool: TtsModelPool, deployment: TtsDeployment): boolean {
+export function belongsTo(view: ClusterCache, pool: TtsModelPool, deployment: TtsDeployment): boolean {
   if (isOwnedBy(pool, deployment)) return true;
   const parent = parentOf(view, pool);
   return parent !== undefined && isOwnedBy(parent, deployment);
 }
 
 /** The pool whose canary this is. */
-export function parentOf(view: ClusterView, pool: TtsModelPool): TtsModelPool | undefined {
+export function parentOf(view: ClusterCache, pool: TtsModelPool): TtsModelPool | undefined {
   const owner = controllerOf(pool);
   if (owner?.kind !== pool.kind) return undefined;
   const parent = view.get(pool.kind, `${pool.metadata.namespace}/${owner.name}`);
@@ -209,18 +218,18 @@ function secretRef(namespace: string, name: string): Ref {
   return { apiVersion: "v1", kind: "Secret", namespace, name };
 }
 
-function poolsOf(view: ClusterView, deployment: TtsDeployment): ObservedPool[] {
+function poolsOf(view: ClusterCache, deployment: TtsDeployment): ObservedPool[] {
   return ownPools(view, deployment).map((pool) => observePool(view, pool));
 }
 
-function ownPools(view: ClusterView, deployment: TtsDeployment): TtsModelPool[] {
+function ownPools(view: ClusterCache, deployment: TtsDeployment): TtsModelPool[] {
   const { namespace, name } = deployment.metadata;
   const found = view.group("TtsModelPool", `${namespace}/${name}`) as TtsModelPool[];
   return found.filter((pool) => isOwnedBy(pool, deployment));
 }
 
 function workloadOf(
-  view: ClusterView,
+  view: ClusterCache,
   owner: TtsDeployment | TtsModelPool,
   name: string,
   podGroup: string,
@@ -230,7 +239,7 @@ function workloadOf(
 
 /** A Deployment of that name that belongs to somebody else is not there, as far as its figures go. */
 function deploymentOf(
-  view: ClusterView,
+  view: ClusterCache,
   owner: TtsDeployment | TtsModelPool,
   name: string,
 ): Deployment | undefined {
@@ -238,13 +247,13 @@ function deploymentOf(
   return found && isOwnedBy(found, owner) ? (found as Deployment) : undefined;
 }
 
-function entryOf(secret: Manifest | undefined, key: string): string | undefined {
+function entryOf(secret: KubernetesObject | undefined, key: string): string | undefined {
   const encoded = (secret?.data as Record<string, string> | undefined)?.[key];
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
 /** What stands now, for who begins to work: the passes to come tell of their own TtsDeployment, but need to know of all others. */
-export function seedShares(view: ClusterView, shares: LicenseShares): void {
+export function seedShares(view: ClusterCache, shares: LicenseAllocations): void {
   for (const found of view.all("TtsDeployment")) {
     const deployment = found as TtsDeployment;
     const { id, lastValid } = deployment.status?.license ?? {};
@@ -254,6 +263,6 @@ export function seedShares(view: ClusterView, shares: LicenseShares): void {
       model: pool.spec,
       replicas: deploymentOf(view, pool, pool.metadata.name)?.spec?.replicas ?? 0,
     }));
-    shares.take(keyOf(deployment), { license, use: useOf(running), isShort: false });
+    shares.take(objectKey(deployment), { license, use: useOf(running), isShort: false });
   }
 }

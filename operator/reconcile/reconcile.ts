@@ -1,28 +1,28 @@
 import { children as names } from "../../config/contract/names.ts";
 import { combineProblems } from "../apply/refusal.ts";
-import { OwnerGone, type WriteResult, type Writer } from "../apply/writer.ts";
+import { OwnerDeleted, type WriteResult, type Writer } from "../apply/writer.ts";
 import type { EventRecorder } from "../cluster/events.ts";
-import { lookAgainMs as findAgainMs } from "../cluster/optional-kind.ts";
+import { discoveryIntervalMs as findAgainMs } from "../cluster/optional-kind.ts";
 import { tokenSecret } from "../desired/token-secret.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import type {
-  ClusterGifts,
-  Judgement,
+  ClusterCapabilities,
+  ConflictingOperator,
+  LicenseDecision,
   ObservedDeployment,
-  Problem,
-  Rival,
+  ReconcileProblem,
   TtsDeployment,
   TtsModelPool,
 } from "../facts/observed.ts";
-import type { Outcome } from "../facts/outcome.ts";
+import type { ReconcileOutcome } from "../facts/outcome.ts";
 import { controllerOf } from "../facts/ownership.ts";
 import type { Settings } from "../facts/settings.ts";
-import { judge } from "../license/decide.ts";
-import type { LicenseShares } from "../license/shares.ts";
+import { decideLicense } from "../license/decide.ts";
+import type { LicenseAllocations } from "../license/shares.ts";
 import type { RolloutFacts } from "../rollout/plan.ts";
 import type { Scaler } from "../scaling/scaler.ts";
-import { canaryNews, type News } from "../status/canary.ts";
+import { type CanaryEvent, canaryEvents } from "../status/canary.ts";
 import { isOff } from "../status/clock.ts";
 import { transitions } from "../status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../status/deployment.ts";
@@ -30,107 +30,110 @@ import { expiryWarning } from "../status/license.ts";
 import { operatorConflict } from "../status/operator-conflict.ts";
 import { poolStatus } from "../status/pool.ts";
 import { unreadableStatus } from "../status/schema.ts";
-import { standstill } from "../status/stalled-status.ts";
-import type { Analyst } from "./canary-metrics-reader.ts";
+import { stalledStatus } from "../status/stalled-status.ts";
+import type { CanaryMetricsReader } from "./canary-metrics-reader.ts";
 import { deploymentChildren, poolChildren, poolsScaledByOthers, poolsToPrune } from "./children.ts";
 import {
   belongsTo,
-  type Eyes,
   findDeployment,
   findPool,
+  InvalidResource,
+  type ObserveContext,
   observeCanary,
   observeDeployment,
   observePool,
   parentOf,
   readAgain,
   secretsOf,
-  Unreadable,
 } from "./observe.ts";
-import type { Rivals } from "./operator-conflicts.ts";
-import { markVictims, type ScaledPool, scalePool } from "./scale-pool.ts";
-import type { TokenKeeper } from "./token-manager.ts";
+import type { OperatorConflicts } from "./operator-conflicts.ts";
+import { markDeletionCosts, type ScaledPool, scalePool } from "./scale-pool.ts";
+import type { TokenManager } from "./token-manager.ts";
 
 /** What a pass works with. */
-export interface Hands extends Eyes {
+export interface ReconcileContext extends ObserveContext {
   readonly writer: Writer;
-  readonly tokens: TokenKeeper;
-  readonly shares: LicenseShares;
-  readonly analyst: Analyst;
+  readonly tokens: TokenManager;
+  readonly shares: LicenseAllocations;
+  readonly analyst: CanaryMetricsReader;
   readonly events: EventRecorder;
   readonly scaler: Scaler;
   readonly settings: Settings;
-  readonly rivals: Rivals;
+  readonly rivals: OperatorConflicts;
 }
 
-const settled: Outcome = { kind: "settled" };
+const settled: ReconcileOutcome = { kind: "settled" };
 
 /**
  * A pass over one TtsDeployment: observe, judge, render, apply, tell.
  * @param share called once routes are written: passes over its pools may run beside what is left of this one
  */
 export async function reconcileDeployment(
-  hands: Hands,
+  context: ReconcileContext,
   key: string,
   share: () => void = () => undefined,
-): Promise<Outcome> {
-  const deployment = findDeployment(hands.view, key);
-  hands.secrets.follow(key, deployment && !isGoing(deployment) ? secretsOf(deployment) : []);
-  if (deployment === undefined || isGoing(deployment)) {
-    hands.tokens.forget(key);
-    hands.scaler.forget(key);
-    hands.rivals.forget(key);
-    if (deployment === undefined) hands.shares.forget(key);
+): Promise<ReconcileOutcome> {
+  const deployment = findDeployment(context.view, key);
+  context.secrets.follow(key, deployment && !isBeingDeleted(deployment) ? secretsOf(deployment) : []);
+  if (deployment === undefined || isBeingDeleted(deployment)) {
+    context.tokens.forget(key);
+    context.scaler.forget(key);
+    context.rivals.forget(key);
+    if (deployment === undefined) context.shares.forget(key);
     return settled;
   }
   if (deployment.spec.suspend) {
-    hands.scaler.forget(key);
-    await tell(hands, deployment, suspendedStatus({ deployment, now: hands.clock.nowMs() }));
+    context.scaler.forget(key);
+    await writeStatus(context, deployment, suspendedStatus({ deployment, now: context.clock.nowMs() }));
     return settled;
   }
-  const rival = hands.rivals.look(key, deployment.status?.operator);
-  if (isLeftTo(rival, deployment)) return waitFor(rival, hands);
-  const found = { ...(await observeDeployment(hands, deployment)), rival, signer: hands.rivals.own };
-  const { internal, changesAt: tokenChangesAt, read } = await hands.tokens.tokenOf(deployment);
-  hands.scaler.follow(key, deployment, found.api.pods, internal.accepted);
-  const observed = hands.scaler.withApiReplicas(key, found);
-  const judgement = await judge(observed, hands.settings.licenseKeys, hands.shares);
+  const rival = context.rivals.look(key, deployment.status?.operator);
+  if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
+  const found = { ...(await observeDeployment(context, deployment)), rival, signer: context.rivals.own };
+  const { internal, changesAt: tokenChangesAt, read } = await context.tokens.tokenOf(deployment);
+  context.scaler.follow(key, deployment, found.api.pods, internal.accepted);
+  const observed = context.scaler.withApiReplicas(key, found);
+  const judgement = await decideLicense(observed, context.settings.licenseKeys, context.shares);
   const token = tokenSecret(deployment, internal);
-  if (deployment.spec.api.route?.gatewayRef !== undefined) await hands.view.isInstalled("HTTPRoute");
-  const rendered = deploymentChildren(observed, judgement, hands.settings);
+  if (deployment.spec.api.route?.gatewayRef !== undefined) await context.view.isInstalled("HTTPRoute");
+  const rendered = deploymentChildren(observed, judgement, context.settings);
   const children = [token, ...rendered.children];
-  for (const pool of poolsScaledByOthers(observed)) await hands.writer.handOverReplicas(pool);
-  const result = await hands.writer.ensureAll(deployment, children, {
+  for (const pool of poolsScaledByOthers(observed)) await context.writer.handOverReplicas(pool);
+  const result = await context.writer.ensureAll(deployment, children, {
     secret: read?.secret,
     onDone: ({ kind }) => kind === "ConfigMap" && share(),
   });
-  await hands.writer.retire(deployment, deployment.metadata.name, children, result);
-  if (hasRoutes(result)) await prune(hands, observed);
+  await context.writer.retire(deployment, deployment.metadata.name, children, result);
+  if (hasRoutes(result)) await prune(context, observed);
   const problems = [...result.problems, rendered.problem];
   const problem = combineProblems(problems);
-  await tell(
-    hands,
+  await writeStatus(
+    context,
     deployment,
     deploymentStatus(withApplied(observed, result), judgement, problem, rendered.apiOutdated),
   );
-  hands.rivals.sign(key);
+  context.rivals.sign(key);
   if (result.failure !== undefined) throw result.failure;
-  const times = [judgement.changesAt, tokenChangesAt, ...lookAgainAt(observed)];
+  const times = [judgement.changesAt, tokenChangesAt, ...recheckTimes(observed)];
   return outcomeOf(observed.now, times, problems);
 }
 
 /** Who yields says so once, so that the other knows of it too. */
-function isLeftTo(rival: Rival | undefined, { status }: TtsDeployment): rival is Rival {
+function shouldYieldTo(
+  rival: ConflictingOperator | undefined,
+  { status }: TtsDeployment,
+): rival is ConflictingOperator {
   const isSaid = status?.conditions.some(({ reason }) => reason === operatorConflict);
   return rival?.weYield === true && isSaid === true;
 }
 
-function waitFor({ until, names }: Rival, { clock }: Hands): Outcome {
+function waitForRival({ until, names }: ConflictingOperator, { clock }: ReconcileContext): ReconcileOutcome {
   const afterMs = Math.max(1, until - clock.nowMs()) + 50;
   return { kind: "waiting", afterMs, reason: `the operator of ${names[0]} serves it` };
 }
 
 /** When to look at what nobody tells of. */
-function lookAgainAt({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
+function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
   return [
     ...(rival ? [rival.until] : []),
     ...(telemetry.monitorsMissing ? [now + findAgainMs] : []),
@@ -139,45 +142,45 @@ function lookAgainAt({ now, telemetry, clockAheadMs, rival }: ObservedDeployment
 }
 
 /** A pass over one TtsModelPool: the same steps, under its TtsDeployment's license. */
-export async function reconcilePool(hands: Hands, key: string): Promise<Outcome> {
-  const found = findPool(hands.view, key);
-  if (found === undefined || isGoing(found)) {
-    hands.scaler.forgetPool(key);
+export async function reconcilePool(context: ReconcileContext, key: string): Promise<ReconcileOutcome> {
+  const found = findPool(context.view, key);
+  if (found === undefined || isBeingDeleted(found)) {
+    context.scaler.forgetPool(key);
     return settled;
   }
   if (controllerOf(found) === undefined) {
-    await tell(hands, found, standstill(found, unmanaged, hands.clock.nowMs()));
+    await writeStatus(context, found, stalledStatus(found, unmanaged, context.clock.nowMs()));
     return settled;
   }
-  const deployment = findDeployment(hands.view, `${found.metadata.namespace}/${found.spec.deployment}`);
-  if (!deployment || isGoing(deployment) || deployment.spec.suspend) return settled;
-  if (!belongsTo(hands.view, found, deployment)) return settled;
-  const rival = hands.rivals.look(keyOf(deployment), deployment.status?.operator);
-  if (isLeftTo(rival, deployment)) return waitFor(rival, hands);
-  const observedDeployment = await observeDeployment(hands, deployment);
-  const judgement = await judge(observedDeployment, hands.settings.licenseKeys, hands.shares);
-  const scaled = await scaledPool(hands, key, found, judgement);
+  const deployment = findDeployment(context.view, `${found.metadata.namespace}/${found.spec.deployment}`);
+  if (!deployment || isBeingDeleted(deployment) || deployment.spec.suspend) return settled;
+  if (!belongsTo(context.view, found, deployment)) return settled;
+  const rival = context.rivals.look(objectKey(deployment), deployment.status?.operator);
+  if (shouldYieldTo(rival, deployment)) return waitForRival(rival, context);
+  const observedDeployment = await observeDeployment(context, deployment);
+  const judgement = await decideLicense(observedDeployment, context.settings.licenseKeys, context.shares);
+  const scaled = await scaledPool(context, key, found, judgement);
   if (scaled === undefined) return settled;
   const { pool, grant, scaling } = scaled;
-  const cluster = await observeGifts(hands, pool);
+  const cluster = await observeCapabilities(context, pool);
   const facts: RolloutFacts = {
-    observed: observePool(hands.view, pool),
-    ...observeCanary(hands.view, pool),
+    observed: observePool(context.view, pool),
+    ...observeCanary(context.view, pool),
     grant,
-    now: hands.clock.nowMs(),
-    figures: await figuresOf(hands, pool, observedDeployment),
+    now: context.clock.nowMs(),
+    figures: await figuresOf(context, pool, observedDeployment),
   };
-  await markVictims(hands.writer, facts.observed, grant, scaling);
-  const { children, plan, ...rendered } = poolChildren(facts, hands.settings, cluster);
-  const result = await hands.writer.ensureAll(pool, children);
-  await hands.writer.retire(pool, deployment.metadata.name, children, result);
-  if (plan?.dropCanary && facts.canary && (await hands.writer.isCurrent(pool)))
-    await hands.writer.remove(facts.canary.pool);
+  await markDeletionCosts(context.writer, facts.observed, grant, scaling);
+  const { children, plan, ...rendered } = poolChildren(facts, context.settings, cluster);
+  const result = await context.writer.ensureAll(pool, children);
+  await context.writer.retire(pool, deployment.metadata.name, children, result);
+  if (plan?.dropCanary && facts.canary && (await context.writer.isCurrent(pool)))
+    await context.writer.remove(facts.canary.pool);
   const { now } = facts;
   const problems = [...result.problems, rendered.problem];
   const problem = combineProblems(problems);
-  const status = poolStatus(observePool(hands.view, pool), { now, grant, plan, problem, scaling, cluster });
-  await tell(hands, pool, status, canaryNews(pool.status?.canary, status.canary));
+  const status = poolStatus(observePool(context.view, pool), { now, grant, plan, problem, scaling, cluster });
+  await writeStatus(context, pool, status, canaryEvents(pool.status?.canary, status.canary));
   if (result.failure !== undefined) throw result.failure;
   const kedaAt = cluster.hasKeda ? undefined : now + findAgainMs;
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
@@ -191,7 +194,10 @@ const unmanaged = {
 };
 
 /** What the cluster has for the scaler that the pool asks for; nothing is asked of it otherwise. */
-async function observeGifts({ writer, view }: Hands, pool: TtsModelPool): Promise<ClusterGifts> {
+async function observeCapabilities(
+  { writer, view }: ReconcileContext,
+  pool: TtsModelPool,
+): Promise<ClusterCapabilities> {
   const { provider, minReplicas } = pool.spec.scaling ?? {};
   return {
     allowsZero: provider !== "HPA" || minReplicas !== 0 || (await writer.allowsZero(pool)),
@@ -201,54 +207,58 @@ async function observeGifts({ writer, view }: Hands, pool: TtsModelPool): Promis
 
 /** A canary has the replicas that its pool's plan asks for; a pool, what the license lets it. */
 async function scaledPool(
-  hands: Hands,
+  context: ReconcileContext,
   key: string,
   pool: TtsModelPool,
-  judgement: Judgement,
+  judgement: LicenseDecision,
 ): Promise<ScaledPool | undefined> {
-  const parent = parentOf(hands.view, pool);
-  if (parent === undefined) return scalePool(hands, key, pool, judgement);
+  const parent = parentOf(context.view, pool);
+  if (parent === undefined) return scalePool(context, key, pool, judgement);
   const held = judgement.pools.get(parent.spec.pool)?.held;
   if (held === undefined) return undefined;
   return { pool, grant: { held, replicas: pool.spec.replicas }, scaling: undefined };
 }
 
 /** Only while a canary is judged. */
-async function figuresOf(hands: Hands, pool: TtsModelPool, { api }: ObservedDeployment) {
+async function figuresOf(context: ReconcileContext, pool: TtsModelPool, { api }: ObservedDeployment) {
   const { canary: spec } = pool.spec.rollout;
   const { canary: state } = pool.status ?? {};
   if (spec === undefined || state?.phase !== "Analysing") return undefined;
-  return hands.analyst.figuresOf(pool, names.canary(pool.spec.pool), state, spec, api.pods);
+  return context.analyst.figuresOf(pool, names.canary(pool.spec.pool), state, spec, api.pods);
 }
 
 /**
  * An object that cannot be read is told so, and looked at again: the operator cannot do more for it. A pool whose TtsDeployment cannot be
  * read leaves the word to that.
  */
-export async function untilReadable(hands: Hands, kind: string, pass: Promise<Outcome>): Promise<Outcome> {
+export async function reportUnreadable(
+  context: ReconcileContext,
+  kind: string,
+  pass: Promise<ReconcileOutcome>,
+): Promise<ReconcileOutcome> {
   try {
     return await pass;
   } catch (error) {
-    if (!(error instanceof Unreadable)) throw error;
+    if (!(error instanceof InvalidResource)) throw error;
     const { object, detail, message: reason } = error;
     if (object.kind !== kind) return { kind: "waiting", afterMs: schemaAgainMs, reason };
-    if (await readAgain(hands, error)) return { kind: "waiting", afterMs: 1, reason: "it can be read now" };
-    await tell(hands, object, unreadableStatus(object, detail, hands.clock.nowMs()));
+    if (await readAgain(context, error)) return { kind: "waiting", afterMs: 1, reason: "it can be read now" };
+    await writeStatus(context, object, unreadableStatus(object, detail, context.clock.nowMs()));
     return { kind: "waiting", afterMs: schemaAgainMs, reason };
   }
 }
 
 /** A pass that finds its owner going ends there: foreground deletion recreates nothing. */
-export async function untilOwnerGoes(pass: Promise<Outcome>): Promise<Outcome> {
+export async function ignoreDeletedOwner(pass: Promise<ReconcileOutcome>): Promise<ReconcileOutcome> {
   try {
     return await pass;
   } catch (error) {
-    if (error instanceof OwnerGone) return settled;
+    if (error instanceof OwnerDeleted) return settled;
     throw error;
   }
 }
 
-function isGoing({ metadata }: Manifest): boolean {
+function isBeingDeleted({ metadata }: KubernetesObject): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
@@ -257,10 +267,10 @@ function hasRoutes({ applied }: WriteResult): boolean {
   return applied.some(({ kind }) => kind === "ConfigMap");
 }
 
-async function prune(hands: Hands, observed: ObservedDeployment): Promise<void> {
+async function prune(context: ReconcileContext, observed: ObservedDeployment): Promise<void> {
   const surplus = poolsToPrune(observed);
-  if (surplus.length === 0 || !(await hands.writer.isCurrent(observed.deployment))) return;
-  for (const { pool } of surplus) await hands.writer.remove(pool);
+  if (surplus.length === 0 || !(await context.writer.isCurrent(observed.deployment))) return;
+  for (const { pool } of surplus) await context.writer.remove(pool);
 }
 
 /** What was just written counts, not what was there before it. */
@@ -282,16 +292,16 @@ function withApplied(observed: ObservedDeployment, { applied }: WriteResult): Ob
 }
 
 /** The status first; events only for what it now says, and only once it says so. */
-async function tell(
-  hands: Hands,
+async function writeStatus(
+  context: ReconcileContext,
   owner: TtsDeployment | TtsModelPool,
   status: NonNullable<(TtsDeployment | TtsModelPool)["status"]>,
-  news: readonly News[] = [],
+  news: readonly CanaryEvent[] = [],
 ): Promise<void> {
-  if (!(await hands.writer.ensureStatus(owner, status))) return;
-  for (const event of news) hands.events.record({ regarding: owner, action: "RolloutHealthy", ...event });
+  if (!(await context.writer.ensureStatus(owner, status))) return;
+  for (const event of news) context.events.record({ regarding: owner, action: "RolloutHealthy", ...event });
   for (const { condition, worse } of transitions(owner.status?.conditions, status.conditions)) {
-    hands.events.record({
+    context.events.record({
       regarding: owner,
       type: worse ? "Warning" : "Normal",
       reason: condition.reason,
@@ -303,12 +313,12 @@ async function tell(
     "license" in status && expiryWarning((owner as TtsDeployment).status?.license, status.license);
   if (license) {
     const [type, reason, action] = ["Warning", "LicenseExpiresSoon", "LicenseValid"] as const;
-    hands.events.record({ regarding: owner, type, reason, action, note: license });
+    context.events.record({ regarding: owner, type, reason, action, note: license });
   }
 }
 
 /** Nobody tells us when a foreign object goes away or a kind is installed, so these are looked at again. */
-const lookedAtAgain = new Set(["NameTaken", "GatewayApiMissing"]);
+const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing"]);
 const schemaAgainMs = 10_000;
 const lookAgainMs = 30_000;
 const clockAgainMs = 60_000;
@@ -320,8 +330,8 @@ const longestWaitMs = 3_600_000;
 function outcomeOf(
   now: number,
   times: readonly (number | undefined)[],
-  problems: readonly (Problem | undefined)[],
-): Outcome {
+  problems: readonly (ReconcileProblem | undefined)[],
+): ReconcileOutcome {
   const problem = combineProblems(problems);
   const retries = problems.flatMap((one) => problemRetryMs(one) ?? []);
   const coming = times.flatMap((time) => (time === undefined ? [] : [Math.max(time - now, 0) + 50]));
@@ -334,8 +344,8 @@ function outcomeOf(
 }
 
 /** When a problem that no watch reports the end of is looked at again. */
-function problemRetryMs(problem: Problem | undefined): number | undefined {
+function problemRetryMs(problem: ReconcileProblem | undefined): number | undefined {
   if (problem === undefined) return undefined;
-  if (lookedAtAgain.has(problem.reason)) return lookAgainMs;
+  if (recheckedReasons.has(problem.reason)) return lookAgainMs;
   return problem.reason === "ChildDeleting" ? childRetryMs : undefined;
 }

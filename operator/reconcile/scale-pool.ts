@@ -1,15 +1,21 @@
 import type { Writer } from "../apply/writer.ts";
 import type { EventRecorder } from "../cluster/events.ts";
-import type { Grant, Judgement, ObservedPool, ScalingView, TtsModelPool } from "../facts/observed.ts";
+import type {
+  LicenseAllowance,
+  LicenseDecision,
+  ObservedPool,
+  ScalingState,
+  TtsModelPool,
+} from "../facts/observed.ts";
 import { useOf } from "../license/decide.ts";
-import type { LicenseShares } from "../license/shares.ts";
-import { marksFor } from "../scaling/deletion-costs.ts";
+import type { LicenseAllocations } from "../license/shares.ts";
+import { deletionCostsFor } from "../scaling/deletion-costs.ts";
 import type { Scaler } from "../scaling/scaler.ts";
 
 /** The part of a pool's pass that is about the number of its pods. */
 
-export interface ScalingHands {
-  readonly shares: LicenseShares;
+export interface ScalingContext {
+  readonly shares: LicenseAllocations;
   readonly scaler: Scaler;
   readonly writer: Writer;
   readonly events: EventRecorder;
@@ -18,35 +24,35 @@ export interface ScalingHands {
 export interface ScaledPool {
   /** With the number of replicas that it has from now on. */
   readonly pool: TtsModelPool;
-  readonly grant: Grant;
-  readonly scaling: ScalingView | undefined;
+  readonly grant: LicenseAllowance;
+  readonly scaling: ScalingState | undefined;
 }
 
 /** Undefined for a pool that the spec no longer names. */
 export async function scalePool(
-  hands: ScalingHands,
+  context: ScalingContext,
   key: string,
   pool: TtsModelPool,
-  judgement: Judgement,
+  judgement: LicenseDecision,
 ): Promise<ScaledPool | undefined> {
   const grant = judgement.pools.get(pool.spec.pool);
   if (grant === undefined) return undefined;
   const licensed = judgement.limits.get(pool.spec.pool) ?? 0;
-  const scaling = hands.scaler.view(key, pool, licensed);
+  const scaling = context.scaler.view(key, pool, licensed);
   const replicas = scaling?.replicas;
   if (replicas === undefined || replicas === pool.spec.replicas) return { pool, grant, scaling };
   const allowed = Math.min(replicas, licensed);
-  if (!takeMore(hands.shares, pool, allowed - grant.replicas, judgement)) return { pool, grant, scaling };
-  const scaled = await rescale(hands, key, pool, replicas);
+  if (!takeMore(context.shares, pool, allowed - grant.replicas, judgement)) return { pool, grant, scaling };
+  const scaled = await rescale(context, key, pool, replicas);
   return { pool: scaled, grant: { ...grant, replicas: allowed }, scaling };
 }
 
 /** What the license had left when it was judged, another pass may have taken meanwhile. */
 function takeMore(
-  shares: LicenseShares,
+  shares: LicenseAllocations,
   { metadata, spec }: TtsModelPool,
   replicas: number,
-  { verdict, lastValid }: Judgement,
+  { verdict, lastValid }: LicenseDecision,
 ): boolean {
   const limits = verdict.claims ?? lastValid;
   if (replicas <= 0 || limits === undefined) return true;
@@ -56,7 +62,7 @@ function takeMore(
 }
 
 async function rescale(
-  { writer, scaler, events }: ScalingHands,
+  { writer, scaler, events }: ScalingContext,
   key: string,
   pool: TtsModelPool,
   replicas: number,
@@ -74,13 +80,14 @@ async function rescale(
 }
 
 /** Before a pool shrinks: the pods with the fewest streams go. Kubernetes has its own order where nothing is known. */
-export async function markVictims(
+export async function markDeletionCosts(
   writer: Writer,
   { workload }: ObservedPool,
-  { replicas }: Grant,
-  scaling: ScalingView | undefined,
+  { replicas }: LicenseAllowance,
+  scaling: ScalingState | undefined,
 ): Promise<void> {
   const running = workload.deployment?.spec?.replicas ?? 0;
   if (scaling?.used === undefined || replicas === 0 || running <= replicas) return;
-  for (const mark of marksFor(workload.pods, replicas, scaling.streamsByReplica)) await writer.mark(mark);
+  for (const mark of deletionCostsFor(workload.pods, replicas, scaling.streamsByReplica))
+    await writer.mark(mark);
 }

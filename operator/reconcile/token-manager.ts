@@ -1,15 +1,15 @@
 import { children, requests } from "../../config/contract/names.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { Finding, Secrets } from "../cluster/secrets.ts";
-import { firstToken, type Rotation, rotate } from "../desired/token-rotation.ts";
+import type { SecretReading, Secrets } from "../cluster/secrets.ts";
+import { firstToken, rotate, type TokenRotation } from "../desired/token-rotation.ts";
 import { type InternalToken, readTokenSecret } from "../desired/token-secret.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 import { isOwnedBy } from "../facts/ownership.ts";
 import { tokenRef } from "./observe.ts";
 
-export interface TokenKeeperOptions {
+export interface TokenManagerOptions {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly newToken: () => string;
@@ -29,17 +29,17 @@ export function deploymentOfToken(key: string): string | undefined {
  * The internal token of each TtsDeployment, as its Secret holds it, replaced step by step. A Secret that somebody deletes comes back
  * with the same token, since pods would notice a new one at different times and refuse each other meanwhile.
  */
-export class TokenKeeper {
-  readonly #options: TokenKeeperOptions;
+export class TokenManager {
+  readonly #options: TokenManagerOptions;
   /** By namespace and name of the TtsDeployment. */
   readonly #known = new Map<string, { uid: string; internal: InternalToken }>();
 
-  constructor(options: TokenKeeperOptions) {
+  constructor(options: TokenManagerOptions) {
     this.#options = options;
   }
 
   /** `read` is the Secret, where this had to read it. */
-  async tokenOf(owner: TtsDeployment): Promise<Rotation & Pick<Finding<unknown>, "read">> {
+  async tokenOf(owner: TtsDeployment): Promise<TokenRotation & Pick<SecretReading<unknown>, "read">> {
     const { namespace, name, uid, annotations } = owner.metadata;
     const { secrets, clock, newToken, overlapMs } = this.#options;
     const key = `${namespace}/${name}`;
@@ -50,7 +50,7 @@ export class TokenKeeper {
       overlapMs,
       newToken,
     };
-    const ofOwner = (secret: Manifest | undefined) =>
+    const ofOwner = (secret: KubernetesObject | undefined) =>
       secret && isOwnedBy(secret, owner) ? readTokenSecret(secret) : undefined;
     const { fact: stored, read } = await secrets.read(tokenRef(owner.metadata), `token ${uid}`, ofOwner);
     const known = this.#known.get(key);
@@ -64,6 +64,6 @@ export class TokenKeeper {
   forget(key: string): void {
     this.#known.delete(key);
     const [namespace = "", name = ""] = key.split("/");
-    this.#options.secrets.forget(keyOf(tokenRef({ namespace, name })));
+    this.#options.secrets.forget(objectKey(tokenRef({ namespace, name })));
   }
 }

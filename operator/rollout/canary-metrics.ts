@@ -3,7 +3,7 @@ import type { CanarySpec } from "../../crds/tts-model-pool.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 
 /** What API pods have counted of the streams of one pool and revision. */
-export interface Figures {
+export interface CanaryMetrics {
   /** Ended by themselves, well or not. */
   readonly streams: number;
   readonly failed: number;
@@ -15,7 +15,10 @@ export interface Figures {
 export type Histogram = ReadonlyMap<number, number>;
 
 /** Sums what each API pod's `/metrics` says in the Prometheus text format; lines about other things are passed over. */
-export function readFigures(texts: readonly string[], of: { pool: string; revision: string }): Figures {
+export function readCanaryMetrics(
+  texts: readonly string[],
+  of: { pool: string; revision: string },
+): CanaryMetrics {
   const counts = { streams: 0, failed: 0 };
   const firstAudio = new Map<number, number>();
   const realTimeFactor = new Map<number, number>();
@@ -55,7 +58,7 @@ function count(histogram: Map<number, number>, bound: string | undefined, value:
 }
 
 /** What came since `earlier`; `undefined` where an API pod that had counted is gone. */
-export function since(earlier: Figures, later: Figures): Figures | undefined {
+export function since(earlier: CanaryMetrics, later: CanaryMetrics): CanaryMetrics | undefined {
   const figures = {
     streams: later.streams - earlier.streams,
     failed: later.failed - earlier.failed,
@@ -71,7 +74,7 @@ function minus(later: Histogram, earlier: Histogram): Histogram {
 }
 
 /** As `histogram_quantile`: linear inside a bucket; the highest finite bound for what lies beyond it. */
-export function quantile(histogram: Histogram, share: number): number | undefined {
+export function bucketQuantile(histogram: Histogram, share: number): number | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b);
   const total = buckets.at(-1)?.[1] ?? 0;
   if (total === 0) return undefined;
@@ -89,7 +92,7 @@ export function quantile(histogram: Histogram, share: number): number | undefine
 type Analysis = CanarySpec["analysis"];
 
 /** Which bound the canary broke, or `undefined`; too few streams break none. */
-export function judgeFigures(analysis: Analysis, figures: Figures): Diagnosis | undefined {
+export function evaluateCanaryMetrics(analysis: Analysis, figures: CanaryMetrics): Diagnosis | undefined {
   const { minRequests, maxErrorPercent, maxFirstAudioMs, maxRealTimeFactorPercent } = analysis;
   const { streams, failed } = figures;
   if (streams === 0 || streams < minRequests) return undefined;
@@ -98,12 +101,12 @@ export function judgeFigures(analysis: Analysis, figures: Figures): Diagnosis | 
     const message = `${failed} of its ${streams} streams failed, ${percent.toFixed(1)}%; ${maxErrorPercent}% is allowed`;
     return { reason: "CanaryErrors", message };
   }
-  const firstAudioMs = 1000 * (quantile(figures.firstAudio, 0.95) ?? 0);
+  const firstAudioMs = 1000 * (bucketQuantile(figures.firstAudio, 0.95) ?? 0);
   if (maxFirstAudioMs !== undefined && firstAudioMs > maxFirstAudioMs) {
     const message = `its first audio takes ${firstAudioMs.toFixed(0)} ms at the 95th percentile; ${maxFirstAudioMs} ms is allowed`;
     return { reason: "CanaryFirstAudio", message };
   }
-  const factor = 100 * (quantile(figures.realTimeFactor, 0.95) ?? 0);
+  const factor = 100 * (bucketQuantile(figures.realTimeFactor, 0.95) ?? 0);
   if (maxRealTimeFactorPercent !== undefined && factor > maxRealTimeFactorPercent) {
     const message = `its real-time factor is ${factor.toFixed(0)}% at the 95th percentile; ${maxRealTimeFactorPercent}% is allowed`;
     return { reason: "CanaryRealTimeFactor", message };

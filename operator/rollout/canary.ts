@@ -2,7 +2,7 @@ import { requests } from "../../config/contract/names.ts";
 import type { CanarySpec, CanaryState } from "../../crds/tts-model-pool.ts";
 import { isoSeconds } from "../facts/time.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
-import { type Figures, judgeFigures } from "./canary-metrics.ts";
+import { type CanaryMetrics, evaluateCanaryMetrics } from "./canary-metrics.ts";
 
 /**
  * What becomes of a canary next. A state is acted upon only once it is stored in the pool's status: an operator that starts in the
@@ -26,7 +26,7 @@ export interface CanaryFacts {
   /** A pod of it would fit where one of the pool runs, and none of those is on its way out already. */
   readonly mayTrade: boolean;
   /** Of the whole canary, and of its last interval; `undefined` where no API pod could be asked. */
-  readonly figures: { readonly whole: Figures; readonly recent: Figures | undefined } | undefined;
+  readonly figures: { readonly whole: CanaryMetrics; readonly recent: CanaryMetrics | undefined } | undefined;
   /** Annotations of the pool. */
   readonly orders: Readonly<Record<string, string>>;
 }
@@ -93,8 +93,8 @@ function afterAnalysis(last: CanaryState, facts: CanaryFacts): CanaryState {
   return promoting(last, facts);
 }
 
-function judge(analysis: CanarySpec["analysis"], figures: Figures | undefined): Diagnosis | undefined {
-  return figures && judgeFigures(analysis, figures);
+function judge(analysis: CanarySpec["analysis"], figures: CanaryMetrics | undefined): Diagnosis | undefined {
+  return figures && evaluateCanaryMetrics(analysis, figures);
 }
 
 /** What keeps an analysed canary from its next step, in words; `undefined` when nothing does. */

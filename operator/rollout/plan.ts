@@ -1,14 +1,19 @@
 import { requests } from "../../config/contract/names.ts";
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
-import { freshModel } from "../desired/pods/deployment.ts";
-import { isOutdated, type Pin, readPin, renderPin } from "../desired/pods/pinned-template.ts";
-import type { Grant, ObservedPool } from "../facts/observed.ts";
+import { renderModelTemplate } from "../desired/pods/deployment.ts";
+import {
+  isOutdated,
+  type PinnedTemplate,
+  pinTemplate,
+  readPinnedTemplate,
+} from "../desired/pods/pinned-template.ts";
+import type { LicenseAllowance, ObservedPool } from "../facts/observed.ts";
 import type { ServerImage } from "../facts/settings.ts";
 import { isoSeconds } from "../facts/time.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { isRolledOut, readyReplicas } from "../workload/state.ts";
 import { type CanaryFacts, canaryReplicas, nextCanary, stepBlockedBy, stepEndsAt } from "./canary.ts";
-import { roomless, tradeOf } from "./trade.ts";
+import { tradeOf, unschedulableDeadline } from "./trade.ts";
 import { windowState } from "./window.ts";
 
 /** How the pods of a pool go from the template that they have to the one that the spec asks for. */
@@ -19,7 +24,7 @@ export interface RolloutFacts {
   readonly canary: ObservedPool | undefined;
   /** The routing table still sends streams to the canary. */
   readonly routed: boolean;
-  readonly grant: Grant;
+  readonly grant: LicenseAllowance;
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly figures: CanaryFacts["figures"];
@@ -27,13 +32,13 @@ export interface RolloutFacts {
 
 export interface RolloutPlan {
   /** What the pool's Deployment gets; `undefined` when it may not start. */
-  readonly stable: Pin | undefined;
+  readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
   /** One old pod is drained in exchange for a new one. */
   readonly trading: boolean;
   /** The canary's pool, where there is to be one. */
-  readonly canary: { readonly pin: Pin; readonly replicas: number } | undefined;
+  readonly canary: { readonly pin: PinnedTemplate; readonly replicas: number } | undefined;
   /** A canary's pool is there, is not to be, and gets no stream any more. */
   readonly dropCanary: boolean;
   /** For the status: acted upon once it is stored. */
@@ -51,10 +56,10 @@ export interface RolloutPlan {
 export function planRollout(facts: RolloutFacts, server: ServerImage): RolloutPlan {
   const { observed, canary, grant } = facts;
   const live = observed.workload.deployment;
-  const fresh = freshModel(observed.pool, server);
-  const pinned = readPin(live);
-  const tried = readPin(canary?.pool);
-  const update = [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? renderPin(fresh);
+  const fresh = renderModelTemplate(observed.pool, server);
+  const pinned = readPinnedTemplate(live);
+  const tried = readPinnedTemplate(canary?.pool);
+  const update = [pinned, tried].find((pin) => pin?.specHash === fresh.specHash) ?? pinTemplate(fresh);
   const outdated = isOutdated(fresh, live);
   const step = chooseStep(facts, pinned, update);
   const stable = grant.held && live === undefined ? undefined : step.take ? update : pinned;
@@ -100,7 +105,7 @@ const plain: Step = {
   changesAt: undefined,
 };
 
-function chooseStep(facts: RolloutFacts, pinned: Pin | undefined, update: Pin): Step {
+function chooseStep(facts: RolloutFacts, pinned: PinnedTemplate | undefined, update: PinnedTemplate): Step {
   const { grant } = facts;
   const { canary: spec, maintenanceWindow } = facts.observed.pool.spec.rollout;
   const last = facts.observed.pool.status?.canary;
@@ -156,7 +161,7 @@ function nextLook(
 function canaryFacts(
   { observed, canary, grant, now, figures }: RolloutFacts,
   spec: CanaryFacts["spec"],
-  update: Pin,
+  update: PinnedTemplate,
   stored: CanaryState | undefined,
   open: boolean,
 ): CanaryFacts {
@@ -179,7 +184,7 @@ function canaryFacts(
 /** @param replicas what the canary's step asks for: a pool that is ready with those of the step before is not */
 function stateOf(
   canary: ObservedPool | undefined,
-  update: Pin,
+  update: PinnedTemplate,
   replicas: number | undefined,
 ): Pick<CanaryFacts, "ready" | "serves" | "failure"> {
   const { pool } = canary ?? {};
@@ -187,7 +192,7 @@ function stateOf(
   const isCurrent =
     pool?.status?.observedGeneration === pool?.metadata.generation &&
     pool?.spec.replicas === replicas &&
-    readPin(pool)?.specHash === update.specHash;
+    readPinnedTemplate(pool)?.specHash === update.specHash;
   if (!pool || !isCurrent) return { ready: false, serves, failure: undefined };
   const [ready, stalled] = ["Ready", "Stalled"].map((type) =>
     pool.status?.conditions.find((condition) => condition.type === type && condition.status === "True"),
@@ -207,14 +212,14 @@ function mayTrade(
   const isSettled = deployment?.spec?.replicas === wanted && deployment.status?.replicas === wanted;
   const isLeaving = pods.some(({ metadata }) => metadata.deletionTimestamp !== undefined);
   if (pool.spec.rollout.whenFull === "Wait" || wanted <= 1 || !isSettled || isLeaving) return false;
-  const waitsUntil = roomless(canary?.workload.pods ?? [], pods);
+  const waitsUntil = unschedulableDeadline(canary?.workload.pods ?? [], pods);
   return waitsUntil !== undefined && waitsUntil <= now;
 }
 
 function canaryOf(
   { observed, grant }: RolloutFacts,
   wanted: CanaryState,
-  update: Pin,
+  update: PinnedTemplate,
 ): RolloutPlan["canary"] {
   const { canary: spec } = observed.pool.spec.rollout;
   const replicas = spec ? canaryReplicas(wanted, spec, grant.replicas) : 1;

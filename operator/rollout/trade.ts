@@ -37,7 +37,7 @@ export function tradeOf(facts: TradeFacts): Trade {
   if (resolved(live.spec?.strategy?.rollingUpdate?.maxUnavailable, replicas) > 0)
     return { trading: true, changesAt: undefined };
   const isNew = ({ metadata }: Pod) => metadata.labels?.[labels.revision] === revision;
-  const waitsUntil = roomless(
+  const waitsUntil = unschedulableDeadline(
     pods.filter(isNew),
     pods.filter((pod) => !isNew(pod)),
   );
@@ -48,7 +48,7 @@ export function tradeOf(facts: TradeFacts): Trade {
 }
 
 /** When the first of the waiting pods has waited long enough that would fit where one of the old ones runs. */
-export function roomless(waiting: readonly Pod[], old: readonly Pod[]): number | undefined {
+export function unschedulableDeadline(waiting: readonly Pod[], old: readonly Pod[]): number | undefined {
   const times = waiting
     .filter((pod) => old.some((other) => isRunning(other) && takesPlaceOf(pod, other)))
     .map(unschedulableSince)

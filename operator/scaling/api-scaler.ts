@@ -1,12 +1,12 @@
 import type { Clock } from "../../lib/clock.ts";
 import { apiRuleOf, type ScalingRule } from "../desired/scaling-rule.ts";
 import type { ObservedDeployment } from "../facts/observed.ts";
-import { changed, decide, firstMemory, type Memory, type Plan } from "./decide.ts";
-import type { LoadBoard } from "./load-collector.ts";
+import { changed, decide, firstMemory, type ScalingDecision, type ScalingHistory } from "./decide.ts";
+import type { LoadCollector } from "./load-collector.ts";
 
 export interface ApiScalerOptions {
   readonly clock: Clock;
-  readonly board: LoadBoard;
+  readonly board: LoadCollector;
   /** Asks for a pass over the TtsDeployment of this key. */
   readonly wake: (key: string) => void;
 }
@@ -17,7 +17,7 @@ interface Known {
   readonly rule: ScalingRule;
   readonly current: number;
   readonly ready: number;
-  memory: Memory;
+  memory: ScalingHistory;
   cancel: () => void;
 }
 
@@ -68,11 +68,11 @@ export class ApiScaler {
   }
 
   /** What was planned has been written since, or somebody else wrote another number. */
-  #since({ memory, current: earlier }: Known, current: number): Memory {
+  #since({ memory, current: earlier }: Known, current: number): ScalingHistory {
     return current === earlier ? memory : changed(memory, current - earlier, this.#nowMs());
   }
 
-  #plan(key: string, known: Known): Plan {
+  #plan(key: string, known: Known): ScalingDecision {
     const { rule, current, ready, memory } = known;
     const { board, clock } = this.#options;
     const demand = {

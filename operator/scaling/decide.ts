@@ -1,4 +1,4 @@
-import type { Pace, Policy, ScalingRule } from "../desired/scaling-rule.ts";
+import type { Pace, ScalingPolicy, ScalingRule } from "../desired/scaling-rule.ts";
 
 /**
  * How many replicas a pool shall have. Pure: time, load and what was decided before are arguments. The rules are those of
@@ -14,7 +14,7 @@ export interface Demand {
   readonly complete: boolean;
 }
 
-export interface Facts {
+export interface ScalingFacts {
   /** Milliseconds, never going back. */
   readonly nowMs: number;
   readonly current: number;
@@ -25,7 +25,7 @@ export interface Facts {
 }
 
 /** What is remembered from one decision to the next. */
-export interface Memory {
+export interface ScalingHistory {
   /** The number asked for last. */
   readonly last: number;
   /** The numbers asked for that still count against shrinking, falling, each with when it last held. */
@@ -45,12 +45,12 @@ interface Change {
   readonly by: number;
 }
 
-export interface Plan {
+export interface ScalingDecision {
   readonly replicas: number;
   readonly kind: "following" | "atMost" | "licenseHolds" | "loadUnknown";
   /** When time alone may change the plan, from now. */
   readonly lookAgainMs: number | undefined;
-  readonly memory: Memory;
+  readonly memory: ScalingHistory;
 }
 
 /** A tenth more or less is no reason to change, as with HorizontalPodAutoscaler. */
@@ -59,12 +59,12 @@ const tolerance = 1.1;
 const mostChanges = 256;
 
 /** Nothing is known of the time before: what runs is what was asked for. */
-export function firstMemory(current: number, nowMs: number): Memory {
+export function firstMemory(current: number, nowMs: number): ScalingHistory {
   const asked = [{ replicas: current, untilMs: nowMs }];
   return { last: current, peaks: asked, lows: asked, changes: [] };
 }
 
-export function decide(rule: ScalingRule, facts: Facts, before: Memory): Plan {
+export function decide(rule: ScalingRule, facts: ScalingFacts, before: ScalingHistory): ScalingDecision {
   const { nowMs, current, demand } = facts;
   const wanted = wantedBy(rule, facts);
   const asked = Math.min(rule.most, Math.max(rule.fewest, wanted));
@@ -89,18 +89,18 @@ export function decide(rule: ScalingRule, facts: Facts, before: Memory): Plan {
 }
 
 /** To be called once the change was written. */
-export function changed(memory: Memory, by: number, nowMs: number): Memory {
+export function changed(memory: ScalingHistory, by: number, nowMs: number): ScalingHistory {
   return { ...memory, changes: [...memory.changes, { atMs: nowMs, by }].slice(-mostChanges) };
 }
 
-function kindOf(demand: Demand, isHeld: boolean, isTooMuch: boolean): Plan["kind"] {
+function kindOf(demand: Demand, isHeld: boolean, isTooMuch: boolean): ScalingDecision["kind"] {
   if (!demand.complete) return "loadUnknown";
   if (isHeld) return "licenseHolds";
   return isTooMuch ? "atMost" : "following";
 }
 
 /** What the load asks for now. */
-function wantedBy(rule: ScalingRule, { current, ready, demand }: Facts): number {
+function wantedBy(rule: ScalingRule, { current, ready, demand }: ScalingFacts): number {
   const byStreams = Math.ceil(demand.streams / rule.streamsPerReplica);
   const wanted = Math.max(byStreams, byLatency(rule, current, ready, demand));
   return demand.complete ? wanted : Math.max(wanted, current);
@@ -160,7 +160,7 @@ function pace(
 
 interface Bound {
   readonly free: number;
-  by(start: number, policy: Policy): number;
+  by(start: number, policy: ScalingPolicy): number;
   /** The bound that allows most. */
   most(bounds: readonly number[]): number;
   least(bounds: readonly number[]): number;

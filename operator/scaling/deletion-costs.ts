@@ -4,7 +4,7 @@ import type { Pod } from "../facts/observed.ts";
 export const deletionCost = "controller.kubernetes.io/pod-deletion-cost";
 const victimsCost = "-1";
 
-export interface Mark {
+export interface DeletionCost {
   readonly pod: Pod;
   /** `undefined` takes the mark away. */
   readonly cost: string | undefined;
@@ -15,7 +15,11 @@ export interface Mark {
  * those that somebody else has marked, are left alone.
  * @param streams by base URL of the replica.
  */
-export function marksFor(pods: readonly Pod[], keep: number, streams: ReadonlyMap<string, number>): Mark[] {
+export function deletionCostsFor(
+  pods: readonly Pod[],
+  keep: number,
+  streams: ReadonlyMap<string, number>,
+): DeletionCost[] {
   const alive = pods.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const onAddress = new Map([...streams].map(([url, count]) => [new URL(url).hostname, count]));
   const streamsOn = (pod: Pod) => onAddress.get(hostOf(pod)) ?? 0;

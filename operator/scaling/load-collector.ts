@@ -1,19 +1,19 @@
 import { Agent, request } from "undici";
-import { longestAnswer } from "../../config/contract/license-check.ts";
+import { maxResponseBytes } from "../../config/contract/license-check.ts";
 import { type ApiLoad, loadHeartbeatMs, loadPath, type PoolLoad } from "../../config/contract/load.ts";
 import { Backoff, type BackoffPolicy } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { linesOf } from "../../lib/lines.ts";
 
 /** An API pod that tells its load. */
-export interface Teller {
+export interface LoadReporter {
   readonly pod: string;
   /** As `http://10.0.0.7:8000`. */
   readonly url: string;
 }
 
 /** What callers ask of one pool, over all API pods of its TtsDeployment. */
-export interface PoolFigures {
+export interface PoolDemand {
   readonly streams: number;
   readonly waiting: number;
   readonly firstAudioMs: number | undefined;
@@ -21,7 +21,7 @@ export interface PoolFigures {
   readonly replicas: ReadonlyMap<string, number>;
 }
 
-export interface LoadBoardOptions {
+export interface LoadCollectorOptions {
   readonly clock: Clock;
   /** Told the key of a TtsDeployment whose figures, or what is known of them, have changed. */
   readonly onChange: (key: string) => void;
@@ -43,8 +43,8 @@ interface Followed {
 }
 
 /** What API pods tell of the load on each pool: one open connection to each, on which they speak when it changes. */
-export class LoadBoard {
-  readonly #options: LoadBoardOptions;
+export class LoadCollector {
+  readonly #options: LoadCollectorOptions;
   /** Nobody hears of a pod for longer than this: its node is gone, or the network. */
   readonly #agent = new Agent({ headersTimeout: 5_000, bodyTimeout: staleMs, connectTimeout: 3_000 });
   /** By TtsDeployment, then by pod. */
@@ -52,12 +52,12 @@ export class LoadBoard {
   readonly #tokens = new Map<string, readonly string[]>();
   readonly #running = new Set<Promise<void>>();
 
-  constructor(options: LoadBoardOptions) {
+  constructor(options: LoadCollectorOptions) {
     this.#options = options;
   }
 
   /** From now on these pods, and no others, are listened to. `tokens` are those that API pods may take now. */
-  follow(key: string, tellers: readonly Teller[], tokens: readonly string[]): void {
+  follow(key: string, tellers: readonly LoadReporter[], tokens: readonly string[]): void {
     const known = this.#followed.get(key) ?? new Map<string, Followed>();
     this.#followed.set(key, known);
     this.#tokens.set(key, tokens);
@@ -103,7 +103,7 @@ export class LoadBoard {
   }
 
   /** Over the pods that tell. */
-  figures(key: string, pool: string): PoolFigures {
+  figures(key: string, pool: string): PoolDemand {
     const loads = [...(this.#followed.get(key)?.values() ?? [])]
       .filter((followed) => this.#isFresh(followed))
       .map(({ load }) => load?.pools[pool])
@@ -139,7 +139,7 @@ export class LoadBoard {
     return load !== undefined && this.#options.clock.monotonicMs() - heardMs < staleMs;
   }
 
-  #begin(key: string, { pod, url }: Teller): Followed {
+  #begin(key: string, { pod, url }: LoadReporter): Followed {
     const sinceMs = this.#options.clock.monotonicMs();
     const heardMs = Number.NEGATIVE_INFINITY;
     const followed: Followed = { url, stop: new AbortController(), load: undefined, heardMs, sinceMs };
@@ -211,7 +211,7 @@ function loadOf(line: string): ApiLoad {
   }
   const { licenseAnswer } = load ?? {};
   if (licenseAnswer === undefined) return { pools };
-  if (typeof licenseAnswer !== "string" || licenseAnswer.length > longestAnswer)
+  if (typeof licenseAnswer !== "string" || licenseAnswer.length > maxResponseBytes)
     throw new Error("a line of load has an answer of the license's issuer that is none");
   return { pools, licenseAnswer };
 }

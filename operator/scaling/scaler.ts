@@ -1,10 +1,23 @@
 import type { ApiLoad } from "../../config/contract/load.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { ruleOf, type ScalingRule } from "../desired/scaling-rule.ts";
-import type { ObservedDeployment, Pod, ScalingView, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import type {
+  ObservedDeployment,
+  Pod,
+  ScalingState,
+  TtsDeployment,
+  TtsModelPool,
+} from "../facts/observed.ts";
 import { ApiScaler } from "./api-scaler.ts";
-import { changed, decide, type Facts, firstMemory, type Memory, type Plan } from "./decide.ts";
-import { LoadBoard, type Teller } from "./load-collector.ts";
+import {
+  changed,
+  decide,
+  firstMemory,
+  type ScalingDecision,
+  type ScalingFacts,
+  type ScalingHistory,
+} from "./decide.ts";
+import { LoadCollector, type LoadReporter } from "./load-collector.ts";
 
 export interface ScalerOptions {
   readonly clock: Clock;
@@ -30,8 +43,8 @@ interface Known {
   /** Undefined where somebody else scales it. */
   readonly rule: ScalingRule | undefined;
   readonly licensed: number;
-  memory: Memory;
-  plan: Plan | undefined;
+  memory: ScalingHistory;
+  plan: ScalingDecision | undefined;
   used: { readonly streams: number; readonly slot: number } | undefined;
   cancel: () => void;
 }
@@ -42,7 +55,7 @@ interface Known {
  */
 export class Scaler {
   readonly #options: ScalerOptions;
-  readonly #board: LoadBoard;
+  readonly #board: LoadCollector;
   readonly #apiTiers: ApiScaler;
   readonly #known = new Map<string, Known>();
   /** By TtsDeployment: what its pods told last of its license. */
@@ -50,7 +63,7 @@ export class Scaler {
 
   constructor(options: ScalerOptions) {
     this.#options = options;
-    this.#board = new LoadBoard({
+    this.#board = new LoadCollector({
       clock: options.clock,
       onTrouble: options.onTrouble,
       onChange: (deployment) => this.#lookAt(deployment),
@@ -93,7 +106,7 @@ export class Scaler {
   }
 
   /** How the pool stands, for its pass. @param licensed replicas that the license lets it have. */
-  view(key: string, pool: TtsModelPool, licensed: number): ScalingView | undefined {
+  view(key: string, pool: TtsModelPool, licensed: number): ScalingState | undefined {
     const { scaling } = pool.spec;
     if (scaling === undefined) {
       this.forgetPool(key);
@@ -186,7 +199,7 @@ export class Scaler {
     this.#look(key, known);
   }
 
-  #factsOf({ deployment, pool, licensed }: Known): Facts {
+  #factsOf({ deployment, pool, licensed }: Known): ScalingFacts {
     const { streams, waiting, firstAudioMs } = this.#board.figures(deployment, pool.spec.pool);
     return {
       nowMs: this.#options.clock.monotonicMs(),
@@ -249,7 +262,7 @@ function offsetOf(deployment: string): number {
 }
 
 /** Pods that take callers. */
-function tellersOf(pods: readonly Pod[]): Teller[] {
+function tellersOf(pods: readonly Pod[]): LoadReporter[] {
   return pods.flatMap(({ metadata, spec, status }) => {
     const isReady = status?.conditions?.some(
       ({ type, status: state }) => type === "Ready" && state === "True",

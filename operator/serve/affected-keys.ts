@@ -1,11 +1,11 @@
 import { children, labels } from "../../config/contract/names.ts";
 import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
-import type { ClusterView, ViewChange } from "../cluster/cache.ts";
+import type { ClusterCache, ObjectChange } from "../cluster/cache.ts";
 import type { Secrets } from "../cluster/secrets.ts";
-import type { Held } from "../cluster/stored-object.ts";
-import type { Manifest } from "../facts/kubernetes-object.ts";
-import { keyOf } from "../facts/object-key.ts";
+import type { StoredObject } from "../cluster/stored-object.ts";
+import type { KubernetesObject } from "../facts/kubernetes-object.ts";
+import { objectKey } from "../facts/object-key.ts";
 import type { TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { controllerOf } from "../facts/ownership.ts";
 import { deploymentOfToken } from "../reconcile/token-manager.ts";
@@ -15,15 +15,15 @@ import type { Priority, Turn } from "./work-queue.ts";
 interface Change {
   readonly kind: string;
   readonly key: string;
-  readonly object: Manifest;
+  readonly object: KubernetesObject;
   readonly gone?: boolean;
-  readonly before?: Held | undefined;
+  readonly before?: StoredObject | undefined;
 }
 
-type Known = Pick<ClusterView, "ids">;
+type Known = Pick<ClusterCache, "ids">;
 
 /** Whose pass a change calls for. Who hangs on what an object's own pass makes of it is woken by the status that this one writes. */
-export function keysOf(view: Known, change: Change): string[] {
+export function affectedKeys(view: Known, change: Change): string[] {
   const { kind, key, object } = change;
   if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
   switch (kind) {
@@ -47,7 +47,7 @@ export function keysOf(view: Known, change: Change): string[] {
  * Only the status of one of our own objects changed, which an operator wrote. It wakes no key whose pass failed: where each attempt writes
  * another message, each would wake the next without a pause.
  */
-export function isStatusChange({ kind, object, gone, before }: ViewChange): boolean {
+export function isStatusChange({ kind, object, gone, before }: ObjectChange): boolean {
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
     return false;
   return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
@@ -73,7 +73,7 @@ function withoutLoad(status: unknown): unknown {
   return [rest, capacity?.streams, summary?.models, parts];
 }
 
-function demandsOf({ metadata }: Manifest): unknown[] {
+function demandsOf({ metadata }: KubernetesObject): unknown[] {
   const { generation, labels: found, annotations, finalizers, ownerReferences, deletionTimestamp } = metadata;
   return [generation, found, annotations, finalizers, ownerReferences, deletionTimestamp];
 }
@@ -83,7 +83,7 @@ export function keysOfSecret(
   view: Known,
   secrets: Pick<Secrets, "followersOf">,
   key: string,
-  secret: Manifest | undefined,
+  secret: KubernetesObject | undefined,
 ): string[] {
   const owner = secret === undefined ? deploymentOfToken(key) : ownerOf(secret);
   const concerned = [...secrets.followersOf(key), ...(owner === undefined ? [] : [owner])];
@@ -97,7 +97,7 @@ function isSettledBy({ object, gone = false }: Pick<Change, "object" | "gone">):
 }
 
 /** The TtsDeployment of one of our own objects. Labels come last: anybody may have changed them, and the owner's pass has to restore them. */
-function ownerOf(object: Manifest): string | undefined {
+function ownerOf(object: KubernetesObject): string | undefined {
   const { namespace, labels: found } = object.metadata;
   const controller = controllerOf(object);
   const pool = object.kind === "TtsModelPool" ? (object as Partial<TtsModelPool>) : undefined;
@@ -111,7 +111,7 @@ function ownerOf(object: Manifest): string | undefined {
  * before, and beside another it could send streams to a canary that the other has just dropped. Pools write no routes, and their passes run side by
  * side; but one that scales takes of the license what others must have seen taken before they judge.
  */
-export function turnOf(view: Pick<ClusterView, "get">, key: string): Turn {
+export function turnFor(view: Pick<ClusterCache, "get">, key: string): Turn {
   const [kind, namespace, name] = key.split("/");
   if (kind === "TtsDeployment") return { group: key, alone: true };
   const pool = view.get("TtsModelPool", `${namespace}/${name}`) as TtsModelPool | undefined;
@@ -139,33 +139,33 @@ export function poolKeys(view: Known, deployment: string): string[] {
  * Every key there is, for who begins to work: each TtsDeployment with its pools behind it, which read the same objects; what was made or
  * changed while nobody was there to act upon it goes first.
  */
-export function* everyKey(view: Pick<ClusterView, "all" | "ids">): Generator<[key: string, Priority]> {
+export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[key: string, Priority]> {
   for (const object of view.all("TtsDeployment")) {
-    const key = keyOf(object);
+    const key = objectKey(object);
     yield [deploymentKey(key), isSettledBy({ object }) ? "resync" : "change"];
     for (const pool of poolKeys(view, key)) yield [pool, "resync"];
   }
   for (const object of view.all("TtsModelPool"))
-    yield [poolKey(keyOf(object)), isSettledBy({ object }) ? "resync" : "change"];
+    yield [poolKey(objectKey(object)), isSettledBy({ object }) ? "resync" : "change"];
 }
 
 /** Pools share one license: what one gives back another may take. */
-function withSiblings(view: Known, object: Manifest, ...own: string[]): string[] {
+function withSiblings(view: Known, object: KubernetesObject, ...own: string[]): string[] {
   const deployment = deploymentOf(object);
   return [...new Set([...own, deploymentKey(deployment), ...poolKeys(view, deployment)])];
 }
 
-function deploymentOf(object: Manifest): string {
+function deploymentOf(object: KubernetesObject): string {
   return ownerOf(object) ?? `${object.metadata.namespace}/`;
 }
 
-function podKeys({ metadata }: Manifest): string[] {
+function podKeys({ metadata }: KubernetesObject): string[] {
   const { [labels.deployment]: deployment = "", [labels.pool]: pool } = metadata.labels ?? {};
   if (pool === undefined) return [deploymentKey(`${metadata.namespace}/${deployment}`)];
   return [poolKey(`${metadata.namespace}/${children.pool(deployment, pool)}`)];
 }
 
-function ownerKeys(child: Manifest): string[] {
+function ownerKeys(child: KubernetesObject): string[] {
   const owner = controllerOf(child);
   return owner === undefined ? [] : [`${owner.kind}/${child.metadata.namespace}/${owner.name}`];
 }

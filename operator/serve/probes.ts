@@ -13,14 +13,14 @@ export interface ProbeOptions {
   readonly operator: () => Operator | undefined;
 }
 
-export interface Probes {
+export interface ProbeServers {
   readonly probePort: number;
   readonly metricsPort: number;
   close(): Promise<void>;
 }
 
 /** `/healthz`: the process answers. `/readyz`: it knows the cluster, leading or not. `/metrics` on a port of its own. */
-export async function serveProbes(options: ProbeOptions): Promise<Probes> {
+export async function serveProbes(options: ProbeOptions): Promise<ProbeServers> {
   const probes = await listen(options.probePort, (request, response) => {
     const ready = options.operator() !== undefined;
     if (request.url === "/healthz") response.end("ok\n");

@@ -2,43 +2,43 @@ import { randomBytes } from "node:crypto";
 import type { ApiLoad } from "../../config/contract/load.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Writer } from "../apply/writer.ts";
-import { ClusterView } from "../cluster/cache.ts";
+import { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import { EventRecorder } from "../cluster/events.ts";
 import { LeaderElection } from "../cluster/lease.ts";
 import type { Reflector, ReflectorObserver, WatchState } from "../cluster/reflector.ts";
 import { Secrets } from "../cluster/secrets.ts";
 import type { Pod, TtsDeployment } from "../facts/observed.ts";
-import type { Outcome } from "../facts/outcome.ts";
+import type { ReconcileOutcome } from "../facts/outcome.ts";
 import type { Settings } from "../facts/settings.ts";
-import { LicenseShares } from "../license/shares.ts";
+import { LicenseAllocations } from "../license/shares.ts";
 import { readApiMetrics } from "../reconcile/api-pod-metrics.ts";
-import { Analyst } from "../reconcile/canary-metrics-reader.ts";
+import { CanaryMetricsReader } from "../reconcile/canary-metrics-reader.ts";
 import { seedShares } from "../reconcile/observe.ts";
-import { Rivals } from "../reconcile/operator-conflicts.ts";
+import { OperatorConflicts } from "../reconcile/operator-conflicts.ts";
 import {
-  type Hands,
+  ignoreDeletedOwner,
+  type ReconcileContext,
   reconcileDeployment,
   reconcilePool,
-  untilOwnerGoes,
-  untilReadable,
+  reportUnreadable,
 } from "../reconcile/reconcile.ts";
-import { TokenKeeper } from "../reconcile/token-manager.ts";
+import { TokenManager } from "../reconcile/token-manager.ts";
 import { Scaler } from "../scaling/scaler.ts";
 import {
+  affectedKeys,
   deploymentKey,
   everyKey,
   isStatusChange,
-  keysOf,
   keysOfSecret,
   poolKey,
   poolKeys,
-  turnOf,
+  turnFor,
 } from "./affected-keys.ts";
 import { type QueueActivity, type QueueObserver, WorkQueue } from "./work-queue.ts";
 
 /** Fields first, sentence second, as pino has it. Never a Secret's content. */
-export interface Log {
+export interface OperatorLog {
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -56,7 +56,7 @@ export interface OperatorOptions {
   readonly release?: string;
   /** Where the Lease is; without it this process works alone. */
   readonly election?: { readonly namespace: string; readonly name: string };
-  readonly log: Log;
+  readonly log: OperatorLog;
   /** Another leads now: this process must not write any more. */
   readonly onLost: (reason: string) => void;
   readonly workers?: number;
@@ -108,7 +108,7 @@ const defaultTokenOverlapMs = 300_000;
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
   const { client, log, settings, clock = systemClock } = options;
   const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
-  const view = new ClusterView({
+  const view = new ClusterCache({
     ...watching,
     clock,
     onForbidden: (namespace) =>
@@ -126,27 +126,27 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     onTrouble: (deployment, pod, error) =>
       log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
   });
-  const hands: Hands = {
+  const context: ReconcileContext = {
     scaler,
     client,
     clock,
     view,
     secrets,
     settings,
-    rivals: new Rivals(options.release, clock, (key, { names }) =>
+    rivals: new OperatorConflicts(options.release, clock, (key, { names }) =>
       log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
     ),
     writer: new Writer(client, view, secrets, clock),
-    shares: new LicenseShares((keys) => {
+    shares: new LicenseAllocations((keys) => {
       for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);
     }),
-    tokens: new TokenKeeper({
+    tokens: new TokenManager({
       secrets,
       clock,
       newToken: () => randomBytes(tokenBytes).toString("base64url"),
       overlapMs: options.tokenOverlapMs ?? defaultTokenOverlapMs,
     }),
-    analyst: new Analyst({
+    analyst: new CanaryMetricsReader({
       clock,
       readMetrics: options.readMetrics ?? readApiMetrics,
       onUnread: (pod, error) =>
@@ -162,8 +162,8 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const queue: WorkQueue = new WorkQueue({
     clock,
     workers: options.workers ?? defaultWorkers,
-    turnOf: (key) => turnOf(view, key),
-    pass: (key, _signal, share) => untilOwnerGoes(passOver(hands, key, share)),
+    turnOf: (key) => turnFor(view, key),
+    pass: (key, _signal, share) => ignoreDeletedOwner(passOver(context, key, share)),
     observer: queueLog(log, options.queueObserver),
   });
   secrets.onChange((key, secret) => {
@@ -179,10 +179,10 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const work = () => {
     if (isWorking) return;
     isWorking = true;
-    seedShares(view, hands.shares);
+    seedShares(view, context.shares);
     view.onChange((change) => {
       const isStatus = isStatusChange(change);
-      for (const key of keysOf(view, change)) isStatus ? queue.addUnlessFailed(key) : queue.add(key);
+      for (const key of affectedKeys(view, change)) isStatus ? queue.addUnlessFailed(key) : queue.add(key);
     });
     for (const [key, priority] of everyKey(view)) queue.add(key, priority);
     queue.start();
@@ -195,14 +195,14 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     activity: () => ({
       queue: queue.activity,
       requests: client.inFlight,
-      events: hands.events.waiting,
+      events: context.events.waiting,
       watches: [...view.watches(), ...secrets.watches()],
       loads: scaler.loads(),
     }),
     async stop() {
       await queue.stop();
       await scaler.stop();
-      await hands.events.flush();
+      await context.events.flush();
       await election?.stop();
       await Promise.all([view.stop(), secrets.stop()]);
     },
@@ -237,16 +237,16 @@ function lead(options: OperatorOptions, work: () => void, clock: Clock): LeaderE
   }).start();
 }
 
-function passOver(hands: Hands, key: string, share: () => void): Promise<Outcome> {
+function passOver(context: ReconcileContext, key: string, share: () => void): Promise<ReconcileOutcome> {
   const [kind = "", ...rest] = key.split("/");
   const pass =
     kind === "TtsModelPool"
-      ? reconcilePool(hands, rest.join("/"))
-      : reconcileDeployment(hands, rest.join("/"), share);
-  return untilReadable(hands, kind, pass);
+      ? reconcilePool(context, rest.join("/"))
+      : reconcileDeployment(context, rest.join("/"), share);
+  return reportUnreadable(context, kind, pass);
 }
 
-function watchLog(log: Log): ReflectorObserver {
+function watchLog(log: OperatorLog): ReflectorObserver {
   return {
     listed: (kind, objects) => log.debug({ kind, objects }, "listed"),
     interrupted: (kind, error, retryMs) => {
@@ -257,7 +257,7 @@ function watchLog(log: Log): ReflectorObserver {
   };
 }
 
-function queueLog(log: Log, more: QueueObserver = {}): QueueObserver {
+function queueLog(log: OperatorLog, more: QueueObserver = {}): QueueObserver {
   return {
     ...more,
     finished(key, result, tookMs) {

@@ -1,6 +1,6 @@
 import { type BackoffPolicy, backoffMs } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
-import type { Outcome } from "../facts/outcome.ts";
+import type { ReconcileOutcome } from "../facts/outcome.ts";
 
 /** A key that changed (or is new) goes before a key that is only looked at again. */
 export type Priority = "change" | "resync";
@@ -9,20 +9,20 @@ export type Priority = "change" | "resync";
  * One pass over one key. `signal` aborts when a stop has lasted longer than its grace. A pass that is alone in its group calls `share` when
  * from then on others may run beside it that need not be alone.
  */
-export type Pass = (key: string, signal: AbortSignal, share: () => void) => Promise<Outcome>;
+export type Reconcile = (key: string, signal: AbortSignal, share: () => void) => Promise<ReconcileOutcome>;
 
 /** Told of everything that a metric may count; must not throw. Times in milliseconds. */
 export type QueueObserver = {
   added?(priority: Priority): void;
   depth?(waiting: number, running: number): void;
   started?(key: string, waitedMs: number): void;
-  finished?(key: string, result: Outcome["kind"] | "failed", tookMs: number): void;
+  finished?(key: string, result: ReconcileOutcome["kind"] | "failed", tookMs: number): void;
   /** The pass threw; it is tried again after `retryMs`. */
   failed?(key: string, error: unknown, failures: number, retryMs: number): void;
 };
 
 export type QueueOptions = {
-  pass: Pass;
+  pass: Reconcile;
   workers: number;
   /** Whose passes a key's own takes turns with; nobody's unless this is given. */
   turnOf?: (key: string) => Turn;

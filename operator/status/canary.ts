@@ -1,14 +1,14 @@
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 
 /** An event without whom it is about. */
-export interface News {
+export interface CanaryEvent {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly note: string;
 }
 
 /** What happened to a canary, for `kubectl describe`. */
-export function canaryNews(before: CanaryState | undefined, after: CanaryState | undefined): News[] {
+export function canaryEvents(before: CanaryState | undefined, after: CanaryState | undefined): CanaryEvent[] {
   if (after === undefined) return before?.phase === "Promoting" ? [promoted(before)] : [];
   const { phase, revision, weight, step } = after;
   const isNew = before?.settings !== after.settings;
@@ -31,10 +31,10 @@ export function canaryNews(before: CanaryState | undefined, after: CanaryState |
   }
 }
 
-function promoted({ revision }: CanaryState): News {
+function promoted({ revision }: CanaryState): CanaryEvent {
   return normal("CanaryPromoted", `Every pod is of revision ${revision}.`);
 }
 
-function normal(reason: string, note: string): News {
+function normal(reason: string, note: string): CanaryEvent {
   return { type: "Normal", reason, note };
 }

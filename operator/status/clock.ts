@@ -1,5 +1,5 @@
 import type { ObservedDeployment } from "../facts/observed.ts";
-import type { Finding } from "./conditions.ts";
+import type { ConditionState } from "./conditions.ts";
 
 /** Licenses are judged to the second, but nobody's plans hang on a minute. */
 const toleratedMs = 60_000;
@@ -10,7 +10,7 @@ export function isOff(aheadMs = 0): boolean {
 }
 
 /** Only where the clocks differ. */
-export function clockFinding({ clockAheadMs = 0 }: ObservedDeployment): Finding[] {
+export function clockFinding({ clockAheadMs = 0 }: ObservedDeployment): ConditionState[] {
   if (!isOff(clockAheadMs)) return [];
   const where = clockAheadMs > 0 ? "ahead of" : "behind";
   const message = `The operator's clock is ${spoken(Math.abs(clockAheadMs))} ${where} the API server's: licenses are judged by it, and begin and end at the wrong time. Synchronise the clocks of the nodes (NTP).`;

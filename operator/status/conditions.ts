@@ -2,7 +2,7 @@ import type { Condition } from "../../crds/tts-deployment.ts";
 import { isoSeconds } from "../facts/time.ts";
 
 /** A condition before it is compared with what stood there. */
-export interface Finding {
+export interface ConditionState {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
   readonly reason: string;
@@ -15,7 +15,7 @@ const longestMessage = 32_768;
 /** `lastTransitionTime` moves only when `status` does, so that a pass that finds nothing new writes nothing. */
 export function settleConditions(
   before: readonly Condition[] | undefined,
-  findings: readonly Finding[],
+  findings: readonly ConditionState[],
   about: { observedGeneration: number; now: number },
 ): Condition[] {
   return findings.map(({ message, ...finding }) => {

@@ -4,18 +4,18 @@ import type { Condition, ModelSpec, TtsDeploymentStatus } from "../../crds/tts-d
 import { apiSettings, ownSettings } from "../desired/pods/deployment.ts";
 import type {
   Deployment,
-  Judgement,
+  LicenseDecision,
   ObservedDeployment,
-  Problem,
+  ReconcileProblem,
   TtsDeployment,
   TtsModelPool,
 } from "../facts/observed.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type WorkloadState, workloadState } from "../workload/state.ts";
 import { clockFinding } from "./clock.ts";
-import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
+import { type ConditionState, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
-import { rivalFinding } from "./operator-conflict.ts";
+import { operatorConflictFinding } from "./operator-conflict.ts";
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
 import { telemetryFinding } from "./telemetry.ts";
@@ -23,8 +23,8 @@ import { telemetryFinding } from "./telemetry.ts";
 /** The status of a TtsDeployment, from what a pass saw, judged and could not do. */
 export function deploymentStatus(
   observed: ObservedDeployment,
-  judgement: Judgement,
-  problem: Problem | undefined,
+  judgement: LicenseDecision,
+  problem: ReconcileProblem | undefined,
   apiOutdated = false,
 ): TtsDeploymentStatus {
   const { metadata, spec, status } = observed.deployment;
@@ -49,7 +49,7 @@ export function deploymentStatus(
         ...telemetryFinding(observed),
         ...schemaFinding(observed),
         ...clockFinding(observed),
-        ...rivalFinding(observed),
+        ...operatorConflictFinding(observed),
         ageFinding(observed.deployment, [
           ...(apiOutdated ? ["api"] : []),
           ...pools.flatMap(({ model, pool }) => (isOutdated(pool) ? [`pool ${model.name}`] : [])),
@@ -82,7 +82,7 @@ export function suspendedStatus({
   const observedGeneration = metadata.generation;
   const reason = "Suspended";
   const message = "spec.suspend is true: everything is left as it is.";
-  const findings: Finding[] = [
+  const findings: ConditionState[] = [
     { type: "Ready", status: "Unknown", reason, message },
     { type: "Reconciling", status: "False", reason, message },
     { type: "Stalled", status: "False", reason, message },
@@ -130,7 +130,7 @@ function conditionOf(pool: TtsModelPool | undefined, type: string): Condition | 
   return pool?.status?.conditions.find((condition) => condition.type === type);
 }
 
-function apiState(observed: ObservedDeployment, judgement: Judgement): WorkloadState {
+function apiState(observed: ObservedDeployment, judgement: LicenseDecision): WorkloadState {
   const { deployment, api, apiReplicas } = observed;
   const wish = { replicas: apiReplicas, settings: apiSettings(deployment) };
   const state = workloadState(api, judgement.api, wish);
@@ -148,7 +148,7 @@ const unreadyReasons = new Set(["PodsNotReady", "RollingOut", "ProgressDeadlineE
 /** Pods with no keys but those of a database are not ready before they have read it. */
 function mayAwaitDatabase(
   { deployment: { spec }, keysSecretExists }: ObservedDeployment,
-  { reason }: Pick<Problem, "reason">,
+  { reason }: Pick<ReconcileProblem, "reason">,
 ): boolean {
   const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
   const hasNoOther = secretRef === undefined || keysSecretExists === false;
@@ -158,7 +158,7 @@ function mayAwaitDatabase(
 function missingKeys({
   deployment: { metadata, spec },
   keysSecretExists,
-}: ObservedDeployment): Pick<Problem, "reason" | "message"> | undefined {
+}: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (keysSecretExists !== false) return undefined;
   const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
   const who = postgres || sqlite ? "Some cannot call" : "Nobody can call";
@@ -169,7 +169,7 @@ function missingKeys({
 function missingPassword({
   deployment: { metadata, spec },
   databaseSecretExists,
-}: ObservedDeployment): Pick<Problem, "reason" | "message"> | undefined {
+}: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (databaseSecretExists !== false) return undefined;
   const name = spec.api.keys?.postgres?.secretRef?.name;
   const message = `The API keys' database is not read: Secret ${metadata.namespace}/${name} with its password is missing. Create it, or name another in api.keys.postgres.secretRef.`;
@@ -204,11 +204,11 @@ function versionOf(deployment: Deployment | undefined): string | undefined {
 }
 
 function findings(
-  judgement: Judgement,
+  judgement: LicenseDecision,
   api: WorkloadState,
   pools: readonly NamedState[],
-  problem: Problem | undefined,
-): Finding[] {
+  problem: ReconcileProblem | undefined,
+): ConditionState[] {
   const parts = [{ name: "api", state: api }, ...pools];
   const blocked = blockage(judgement, parts, problem);
   const { valid, reason, message } = judgement;
@@ -226,17 +226,17 @@ function findings(
 
 /** The one thing that most keeps it from being ready: our own failure, the license, then what is stuck, then what only takes time. */
 function blockage(
-  { verdict, reason, message }: Judgement,
+  { verdict, reason, message }: LicenseDecision,
   parts: readonly NamedState[],
-  problem: Problem | undefined,
-): Problem | undefined {
+  problem: ReconcileProblem | undefined,
+): ReconcileProblem | undefined {
   if (problem) return problem;
   if (!mayServe(verdict)) return { reason: `License${reason}`, message, stalled: true };
   const worst = worstOf(parts);
   return worst && { ...worst.problem, stalled: worst.kind === "stalled" };
 }
 
-function progress(blocked: Problem | undefined): Finding[] {
+function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
   const settled = { reason: "Settled", message: "Nothing is left to do." };
   if (blocked === undefined) {
     return [
@@ -253,7 +253,7 @@ function progress(blocked: Problem | undefined): Finding[] {
   ];
 }
 
-function partFinding(type: string, parts: readonly NamedState[], good: string): Finding {
+function partFinding(type: string, parts: readonly NamedState[], good: string): ConditionState {
   const worst = worstOf(parts);
   if (worst === undefined) return { type, status: "True", reason: "Serving", message: good };
   return { type, status: "False", ...worst.problem };
@@ -263,7 +263,7 @@ function isOutdated(pool: TtsModelPool | undefined): boolean {
   return conditionOf(pool, revisionOutdated)?.status === "True";
 }
 
-function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): Finding {
+function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): ConditionState {
   const type = revisionOutdated;
   if (outdated.length === 0)
     return { type, status: "False", reason: "Current", message: "Every pod is as this operator makes it." };
@@ -272,7 +272,7 @@ function ageFinding({ metadata }: TtsDeployment, outdated: readonly string[]): F
   return { type, status: "True", reason: "OperatorChanged", message };
 }
 
-function rolloutFinding(parts: readonly NamedState[]): Finding {
+function rolloutFinding(parts: readonly NamedState[]): ConditionState {
   const type = "RolloutHealthy";
   const stuck = worstOf(parts.filter(({ state }) => state.kind === "stalled"));
   if (stuck) return { type, status: "False", ...stuck.problem };

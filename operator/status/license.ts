@@ -1,12 +1,12 @@
 import { expiresWithinDays, licenseIdOf } from "../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
-import type { Judgement } from "../facts/observed.ts";
+import type { LicenseDecision } from "../facts/observed.ts";
 import { isoSeconds } from "../facts/time.ts";
 
 type LicenseStatus = TtsDeploymentStatus["license"];
 
 export function licenseFigures(
-  { verdict, failedAt, lastValid, check }: Judgement,
+  { verdict, failedAt, lastValid, check }: LicenseDecision,
   now: number,
 ): LicenseStatus {
   const { claims, graceUntil } = verdict;
@@ -26,7 +26,7 @@ export function licenseFigures(
   };
 }
 
-function checkFigures({ answer, since }: NonNullable<Judgement["check"]>): Partial<LicenseStatus> {
+function checkFigures({ answer, since }: NonNullable<LicenseDecision["check"]>): Partial<LicenseStatus> {
   if (answer === undefined) return { checkSince: isoSeconds(since) };
   return { lastCheckTime: isoSeconds(answer.iat * 1000) };
 }

@@ -2,30 +2,30 @@ import type { TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
 import { modelSelector, modelSettings, ownSettings } from "../desired/pods/deployment.ts";
 import { revisionOf } from "../desired/pods/pinned-template.ts";
 import type {
-  ClusterGifts,
-  Grant,
+  ClusterCapabilities,
+  LicenseAllowance,
   ObservedPool,
-  Problem,
-  ScalingView,
+  ReconcileProblem,
+  ScalingState,
   TtsModelPool,
 } from "../facts/observed.ts";
 import type { RolloutPlan } from "../rollout/plan.ts";
-import { readyReplicas, type Wish, type WorkloadState, workloadState } from "../workload/state.ts";
-import { type Finding, revisionOutdated, settleConditions } from "./conditions.ts";
+import { type DesiredWorkload, readyReplicas, type WorkloadState, workloadState } from "../workload/state.ts";
+import { type ConditionState, revisionOutdated, settleConditions } from "./conditions.ts";
 import { scalingFindings } from "./scaling.ts";
 
-export interface PoolPass {
+export interface PoolReconcile {
   readonly now: number;
-  readonly grant: Grant;
+  readonly grant: LicenseAllowance;
   /** `undefined` when there could be none. */
   readonly plan?: RolloutPlan | undefined;
-  readonly problem: Problem | undefined;
-  readonly scaling?: ScalingView | undefined;
-  readonly cluster?: ClusterGifts;
+  readonly problem: ReconcileProblem | undefined;
+  readonly scaling?: ScalingState | undefined;
+  readonly cluster?: ClusterCapabilities;
 }
 
 /** The status of a pool, from what a pass saw and what kept it from finishing. */
-export function poolStatus(observed: ObservedPool, pass: PoolPass): TtsModelPoolStatus {
+export function poolStatus(observed: ObservedPool, pass: PoolReconcile): TtsModelPoolStatus {
   const { pool, workload } = observed;
   const state = pass.problem ? ofProblem(pass.problem) : rolloutState(observed, pass);
   const canary = pass.plan ? pass.plan.nextCanary : pool.status?.canary;
@@ -54,7 +54,7 @@ export function poolStatus(observed: ObservedPool, pass: PoolPass): TtsModelPool
   };
 }
 
-function wishOf({ pool, workload }: ObservedPool): Wish {
+function wishOf({ pool, workload }: ObservedPool): DesiredWorkload {
   const { replicas, scaling } = pool.spec;
   const wish = { replicas, settings: modelSettings(pool) };
   if (scaling === undefined || scaling.provider === "External") return wish;
@@ -63,17 +63,17 @@ function wishOf({ pool, workload }: ObservedPool): Wish {
   return { ...wish, floor: scaling.minReplicas ?? 1, rolledOut };
 }
 
-function capacityOf(pool: TtsModelPool, ready: number, scaling: ScalingView | undefined) {
+function capacityOf(pool: TtsModelPool, ready: number, scaling: ScalingState | undefined) {
   const used = pool.spec.scaling && (scaling?.used ?? pool.status?.capacity.used);
   return { streams: ready * pool.spec.maxConcurrentStreams, ...(used !== undefined && { used }) };
 }
 
-function ofProblem({ stalled, ...problem }: Problem): WorkloadState {
+function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
   return { kind: stalled ? "stalled" : "failing", problem };
 }
 
 /** What the Deployment tells, and what it cannot know: why the pods keep their settings, and why one goes before another comes. */
-function rolloutState(observed: ObservedPool, { grant, plan }: PoolPass): WorkloadState {
+function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
   const wish = wishOf(observed);
   // a pod that the canary displaced is back when the canary is gone
@@ -88,7 +88,7 @@ function rolloutState(observed: ObservedPool, { grant, plan }: PoolPass): Worklo
   return { kind: plan.waits.stalled ? "stalled" : "progressing", problem: plan.waits.problem };
 }
 
-function age(plan: RolloutPlan | undefined): Finding {
+function age(plan: RolloutPlan | undefined): ConditionState {
   return plan?.outdated
     ? {
         type: revisionOutdated,
@@ -118,7 +118,7 @@ function revisions(
   return { updateRevision, ...(currentRevision !== undefined && { currentRevision }) };
 }
 
-function findings(state: WorkloadState): Finding[] {
+function findings(state: WorkloadState): ConditionState[] {
   if (state.kind === "ready") {
     return [
       {

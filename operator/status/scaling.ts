@@ -1,24 +1,24 @@
 import type { Condition } from "../../crds/tts-deployment.ts";
-import type { ClusterGifts, ObservedPool, ScalingView, TtsModelPool } from "../facts/observed.ts";
+import type { ClusterCapabilities, ObservedPool, ScalingState, TtsModelPool } from "../facts/observed.ts";
 import { diagnosePods } from "../workload/diagnosis.ts";
-import type { Finding } from "./conditions.ts";
+import type { ConditionState } from "./conditions.ts";
 
 const type = "ScalingReady";
 
 interface ScalingPass {
-  readonly scaling?: ScalingView | undefined;
-  readonly cluster?: ClusterGifts;
+  readonly scaling?: ScalingState | undefined;
+  readonly cluster?: ClusterCapabilities;
 }
 
 /** Whether replicas follow the load; nothing for a pool that is scaled by hand. */
-export function scalingFindings(observed: ObservedPool, pass: ScalingPass): Finding[] {
+export function scalingFindings(observed: ObservedPool, pass: ScalingPass): ConditionState[] {
   const { scaling } = observed.pool.spec;
   if (scaling === undefined) return [];
   return [lacking(observed) ?? found(observed, scaling.provider, pass)];
 }
 
 /** A replica that was asked for and does not come. */
-function lacking({ pool, workload }: ObservedPool): Finding | undefined {
+function lacking({ pool, workload }: ObservedPool): ConditionState | undefined {
   const { deployment, pods } = workload;
   const ready = deployment?.status?.readyReplicas ?? 0;
   if (ready >= (deployment?.spec?.replicas ?? 0) || ready >= pool.spec.replicas) return undefined;
@@ -28,7 +28,11 @@ function lacking({ pool, workload }: ObservedPool): Finding | undefined {
 
 type Provider = NonNullable<TtsModelPool["spec"]["scaling"]>["provider"];
 
-function found(observed: ObservedPool, provider: Provider, { scaling, cluster }: ScalingPass): Finding {
+function found(
+  observed: ObservedPool,
+  provider: Provider,
+  { scaling, cluster }: ScalingPass,
+): ConditionState {
   switch (provider) {
     case "Builtin":
       return builtin(observed.pool, scaling);
@@ -46,15 +50,15 @@ function found(observed: ObservedPool, provider: Provider, { scaling, cluster }:
   }
 }
 
-function good(reason: string, message: string): Finding {
+function good(reason: string, message: string): ConditionState {
   return { type, status: "True", reason, message };
 }
 
-function bad(reason: string, message: string): Finding {
+function bad(reason: string, message: string): ConditionState {
   return { type, status: "False", reason, message };
 }
 
-function builtin(pool: TtsModelPool, view: ScalingView | undefined): Finding {
+function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionState {
   const { minReplicas = 1, maxReplicas = minReplicas } = pool.spec.scaling ?? {};
   const names = view?.silentPods ?? [];
   if (names.length > 0) {
@@ -89,7 +93,7 @@ function builtin(pool: TtsModelPool, view: ScalingView | undefined): Finding {
 }
 
 /** What stood there, while there is nothing newer to say. */
-function before({ status }: TtsModelPool): Finding | undefined {
+function before({ status }: TtsModelPool): ConditionState | undefined {
   const known = status?.conditions.find((condition) => condition.type === type);
   if (known === undefined || known.reason === "External") return undefined;
   const { status: state, reason, message } = known;
@@ -101,7 +105,7 @@ const zeroRefused = bad(
   "This cluster's HorizontalPodAutoscalers keep one replica at least: scaling.minReplicas 0 needs the feature HPAScaleToZero of the API server, or provider Builtin or KEDA.",
 );
 
-function kedaMissing({ metadata }: TtsModelPool): Finding {
+function kedaMissing({ metadata }: TtsModelPool): ConditionState {
   return bad(
     "KedaMissing",
     `ScaledObject ${metadata.name} cannot be made: this cluster has no keda.sh/v1alpha1. Install KEDA, or choose another scaling.provider. The pool keeps its replicas until then.`,
@@ -116,7 +120,7 @@ function ofAutoscaler(
   { pool, autoscaler }: ObservedPool,
   kind: string,
   about: readonly [string, ...string[]],
-): Finding {
+): ConditionState {
   const conditions =
     (autoscaler?.status as { conditions?: Partial<Condition>[] } | undefined)?.conditions ?? [];
   const known = conditions.filter(({ type: name }) => name !== undefined && about.includes(name));
@@ -148,7 +152,7 @@ interface ScaledModel {
 }
 
 /** The pools' own words, gathered; nothing where no pool is scaled. */
-export function gatheredScaling(pools: readonly ScaledModel[]): Finding[] {
+export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[] {
   const scaled = pools.filter(({ pool }) => pool?.spec.scaling !== undefined);
   if (scaled.length === 0) return [];
   const said = scaled.map(({ model, pool }) => ({

@@ -1,7 +1,7 @@
 import type { ObservedDeployment, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { crdMismatch } from "../workload/external-problems.ts";
-import { type Finding, settleConditions } from "./conditions.ts";
-import { standstill } from "./stalled-status.ts";
+import { type ConditionState, settleConditions } from "./conditions.ts";
+import { stalledStatus } from "./stalled-status.ts";
 
 /** What is said where the cluster's CRDs are of another version than this operator. */
 
@@ -14,7 +14,7 @@ export type LostFields = readonly string[];
 const type = "SchemaMatches";
 
 /** Only where it does not: the CRD is newer, and a user has written what this operator cannot read. */
-export function schemaFinding({ unknownFields = [] }: ObservedDeployment): Finding[] {
+export function schemaFinding({ unknownFields = [] }: ObservedDeployment): ConditionState[] {
   if (unknownFields.length === 0) return [];
   const fields = unknownFields.map((field) => `spec.${field}`).join(", ");
   const message = `The CRD is newer than this operator, which does not know ${fields}: they have no effect. Upgrade the operator, or take them away.`;
@@ -27,7 +27,7 @@ export function withoutLost(owner: Owner, status: Status, lost: LostFields, now:
   const slim = lost.reduce<unknown>((rest, field) => without(rest, segmentsOf(field)), status) as Status;
   const message = `The CRD is older than this operator and has no ${lost.join(", ")}: they are not shown. Install the CRDs of the operator's own version (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
   const about = { observedGeneration: status.observedGeneration, now };
-  const finding: Finding = { type, status: "False", reason: "FieldsLost", message };
+  const finding: ConditionState = { type, status: "False", reason: "FieldsLost", message };
   const others = slim.conditions.filter((condition) => condition.type !== type);
   return {
     ...slim,
@@ -55,5 +55,5 @@ function without(value: unknown, [name, ...rest]: readonly string[]): unknown {
 /** Nothing can be done for an object that cannot be read; what runs of it stays as it is. */
 export function unreadableStatus(owner: Owner, detail: string, now: number): Status {
   const what = `${owner.kind} ${owner.metadata.name} cannot be read (${detail}); everything is left as it is.`;
-  return standstill(owner, crdMismatch(what), now);
+  return stalledStatus(owner, crdMismatch(what), now);
 }

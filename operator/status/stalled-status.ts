@@ -1,13 +1,17 @@
-import type { Problem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
-import { type Finding, settleConditions } from "./conditions.ts";
+import type { ReconcileProblem, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
+import { type ConditionState, settleConditions } from "./conditions.ts";
 
 type Owner = TtsDeployment | TtsModelPool;
 type Status = NonNullable<Owner["status"]>;
 
 /** The status of what nothing can be done for before a person changes something; all else of it stays as it was last told. */
-export function standstill(owner: Owner, { reason, message }: Omit<Problem, "stalled">, now: number): Status {
+export function stalledStatus(
+  owner: Owner,
+  { reason, message }: Omit<ReconcileProblem, "stalled">,
+  now: number,
+): Status {
   const waiting = "Waiting for a person; see Stalled.";
-  const findings: Finding[] = [
+  const findings: ConditionState[] = [
     { type: "Ready", status: "False", reason, message },
     { type: "Reconciling", status: "False", reason: "Stalled", message: waiting },
     { type: "Stalled", status: "True", reason, message },

@@ -1,10 +1,10 @@
 import type { ObservedDeployment } from "../facts/observed.ts";
-import type { Finding } from "./conditions.ts";
+import type { ConditionState } from "./conditions.ts";
 
 const type = "TelemetryReady";
 
 /** Only where telemetry is asked for. It never keeps anything from serving: who cannot be measured can still speak. */
-export function telemetryFinding({ deployment, telemetry }: ObservedDeployment): Finding[] {
+export function telemetryFinding({ deployment, telemetry }: ObservedDeployment): ConditionState[] {
   if (deployment.spec.telemetry === undefined) return [];
   const { missingSecrets, monitorsMissing } = telemetry;
   const { namespace } = deployment.metadata;

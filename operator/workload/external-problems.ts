@@ -1,9 +1,9 @@
-import type { Problem } from "../facts/observed.ts";
+import type { ReconcileProblem } from "../facts/observed.ts";
 
 /** What others put in the way, in words for a person. */
 
 /** Another product's admission control: what it says is repeated, since it alone knows why. */
-export function admissionProblem(what: string, said: string): Problem | undefined {
+export function admissionProblem(what: string, said: string): ReconcileProblem | undefined {
   const [, webhook, policy] =
     /admission webhook "([^"]+)" denied|(ValidatingAdmissionPolicy '[^']+')/.exec(said) ?? [];
   const who = webhook === undefined ? policy : `the admission webhook ${webhook}`;
@@ -18,7 +18,7 @@ export function admissionProblem(what: string, said: string): Problem | undefine
 }
 
 /** The cluster's CRDs are of an earlier version than this operator. */
-export function crdMismatch(what: string): Problem {
+export function crdMismatch(what: string): ReconcileProblem {
   const message = `${what} The CRDs in this cluster are not those of this operator's version: install its own (kubectl apply --server-side -f crds/, or the chart with crds.enabled).`;
   return { reason: "CrdMismatch", message, stalled: true };
 }

@@ -1,5 +1,5 @@
 import { isRenderedFrom } from "../desired/pods/pinned-template.ts";
-import type { Deployment, Grant, Workload } from "../facts/observed.ts";
+import type { Deployment, LicenseAllowance, Workload } from "../facts/observed.ts";
 import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./diagnosis.ts";
 import { admissionProblem } from "./external-problems.ts";
 
@@ -12,7 +12,7 @@ export type WorkloadState =
   | { readonly kind: "stalled"; readonly problem: Diagnosis };
 
 /** What the user wants: so many replicas, of pods made from the settings that hash to `settings`. */
-export interface Wish {
+export interface DesiredWorkload {
   readonly replicas: number;
   readonly settings: string;
   /** Of a pool that is scaled: replicas that must serve; more may be on their way. */
@@ -22,7 +22,11 @@ export interface Wish {
 }
 
 /** The grant is what the license lets run. */
-export function workloadState({ deployment, pods }: Workload, grant: Grant, wish: Wish): WorkloadState {
+export function workloadState(
+  { deployment, pods }: Workload,
+  grant: LicenseAllowance,
+  wish: DesiredWorkload,
+): WorkloadState {
   if (deployment === undefined) return missing(grant);
   const diagnosis = diagnosePods(pods);
   const expired = condition(deployment, "Progressing");
@@ -45,7 +49,7 @@ function withClaim({ reason, message }: Diagnosis, pods: Workload["pods"]): Diag
   return { reason, message: [message, unclaimedPod(pods)].filter((words) => words !== undefined).join(" ") };
 }
 
-function missing(grant: Grant): WorkloadState {
+function missing(grant: LicenseAllowance): WorkloadState {
   if (grant.held) {
     const problem = {
       reason: "LicenseHold",
@@ -56,7 +60,11 @@ function missing(grant: Grant): WorkloadState {
   return { kind: "progressing", problem: { reason: "Creating", message: "The Deployment is being made." } };
 }
 
-function heldBack(deployment: Deployment, grant: Grant, wish: Wish): Diagnosis | undefined {
+function heldBack(
+  deployment: Deployment,
+  grant: LicenseAllowance,
+  wish: DesiredWorkload,
+): Diagnosis | undefined {
   if (grant.replicas < wish.replicas) {
     const message = `${grant.replicas} of ${wish.replicas} replicas run: the license holds back the rest, see LicenseValid.`;
     return { reason: "LicenseHold", message };
@@ -73,7 +81,7 @@ function condition({ status }: Deployment, type: string) {
 }
 
 /** Where something keeps pods from starting, a pool that may sleep is not well without any. */
-function leastOf({ floor }: Wish, diagnosis: Diagnosis | undefined): number {
+function leastOf({ floor }: DesiredWorkload, diagnosis: Diagnosis | undefined): number {
   if (floor === undefined) return Number.POSITIVE_INFINITY;
   return diagnosis === undefined ? floor : Math.max(1, floor);
 }

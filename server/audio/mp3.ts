@@ -1,7 +1,7 @@
 /** MP3 (MPEG-1, 2 and 2.5 layer III) at a constant bit rate, by LAME. */
 
 import { type Encoder, joinBytes } from "./encoder.ts";
-import { type CodecPool, createCodecPool } from "./encoder-cache.ts";
+import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 
 /** The rates that MP3 has, in Hz. */
 const mp3Rates = [8000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000] as const;
@@ -39,10 +39,10 @@ function kilobitsFor(rate: number): Kilobits {
   return rate < 32_000 ? 64 : 96;
 }
 
-let pool: CodecPool<Lame> | undefined;
+let pool: EncoderCache<Lame> | undefined;
 
-function lamePool(): CodecPool<Lame> {
-  pool ??= createCodecPool(async () => {
+function lamePool(): EncoderCache<Lame> {
+  pool ??= createEncoderCache(async () => {
     const { createMp3Encoder } = await import("wasm-media-encoders");
     return createMp3Encoder();
   }, idleInstances);

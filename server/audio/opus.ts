@@ -1,7 +1,7 @@
 /** Ogg Opus (RFC 6716 by libopus, in Ogg as RFC 7845 says), exact in length by pre-skip and final granule. */
 
 import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
-import { type CodecPool, createCodecPool } from "./encoder-cache.ts";
+import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 import { createOggStream, type OggStream } from "./ogg-page.ts";
 
 /** What we use of libopus; the package's own types misspell one of its names. */
@@ -29,12 +29,12 @@ const packetsPerPage = 50;
 const bitsPerSecond = 32_000;
 const idleEncoders = 16;
 
-const pools = new Map<OpusRate, CodecPool<Libopus>>();
+const pools = new Map<OpusRate, EncoderCache<Libopus>>();
 
-function libopusPool(rate: OpusRate): CodecPool<Libopus> {
+function libopusPool(rate: OpusRate): EncoderCache<Libopus> {
   const existing = pools.get(rate);
   if (existing) return existing;
-  const made = createCodecPool(async () => {
+  const made = createEncoderCache(async () => {
     const { Encoder } = await import("@evan/opus");
     const settings = { channels: 1, sample_rate: rate, application: "voip" } as const;
     const encoder = new Encoder(settings) as unknown as Libopus;

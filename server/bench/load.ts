@@ -1,5 +1,5 @@
 import { Agent } from "undici";
-import { pause } from "../../lib/abortable-sleep.ts";
+import { abortableSleep } from "../../lib/abortable-sleep.ts";
 import { measureStream, type StreamRecord } from "./stream.ts";
 import type { Target } from "./target.ts";
 
@@ -39,7 +39,7 @@ export async function runLoad(
       const record = await measureStream(agent, target, texts(), over);
       records.push(record);
       onRecord(record);
-      if (record.outcome === "failed") await pause(pauseAfterFailureMs, over);
+      if (record.outcome === "failed") await abortableSleep(pauseAfterFailureMs, over);
     }
   };
   await Promise.all(Array.from({ length: streams }, caller));

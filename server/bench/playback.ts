@@ -2,7 +2,7 @@
  * A listener who plays at real time from the first audio on. Where a piece comes after the player has run dry, the
  * gap is a stall, and everything after it is heard that much later.
  */
-export class Playback {
+export class PlaybackMeter {
   #dryAtMs: number | undefined;
   #stallMs = 0;
 

@@ -48,7 +48,7 @@ const style = [
 ].join("\n");
 
 /** An SVG of one or more runs: how soon the first audio came, and how many listeners were left waiting after it. */
-export function plot(title: string, series: readonly Series[]): string {
+export function plotRuns(title: string, series: readonly Series[]): string {
   const height = keyTop + rowHeight * series.length + 8;
   const timesMs = series.flatMap(({ run }) => run.firstAudioDistributionMs);
   const marks = timesMs.length === 0 ? [1, 10] : ratioMarks(Math.min(...timesMs), Math.max(...timesMs));

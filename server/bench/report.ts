@@ -44,7 +44,11 @@ export interface PlaybackReport {
 /** Stalls that add up to more than this count as starvation. */
 export const starvedAboveMs = 100;
 
-export function report(streams: number, elapsedSeconds: number, records: readonly StreamRecord[]): Report {
+export function summarizeRun(
+  streams: number,
+  elapsedSeconds: number,
+  records: readonly StreamRecord[],
+): Report {
   const firstAudio = ascending(records.flatMap(({ firstAudioMs }) => firstAudioMs ?? []));
   const audioSeconds = audioSecondsOf(records);
   return {

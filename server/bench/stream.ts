@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import { createAudioMeter } from "./audio-meter.ts";
 import { audioOfEvents } from "./events.ts";
 import type { Measure } from "./measure.ts";
-import { Playback } from "./playback.ts";
+import { PlaybackMeter } from "./playback.ts";
 import { formOf, requestFor, type Target } from "./target.ts";
 
 /** What one request gave. Times are milliseconds from its sending. */
@@ -47,7 +47,7 @@ export async function measureStream(
 
 class Listener {
   readonly #sentAt: number;
-  readonly #playback = new Playback();
+  readonly #playback = new PlaybackMeter();
   #bytes = 0;
   #audioMs: number | undefined = 0;
   #firstAudioMs: number | undefined;

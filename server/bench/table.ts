@@ -4,7 +4,7 @@ import { type Report, starvedAboveMs } from "./report.ts";
 const unknown = "not known";
 
 /** A run for a person's eyes. */
-export function table(run: Report): string {
+export function renderRun(run: Report): string {
   const { requests, playback } = run;
   const rows: [string, string][] = [
     ["streams", `${run.streams} for ${run.elapsedSeconds.toFixed(1)} s`],

@@ -17,8 +17,8 @@ export interface Target {
 }
 
 /** `audioFormat` of events, and the media type that the same audio has by itself. */
-export const eventFormats = { mp3: "audio/mpeg", mulaw: "audio/x-mulaw", pcm: "audio/pcm" } as const;
-export type EventFormat = keyof typeof eventFormats;
+export const eventFormatTypes = { mp3: "audio/mpeg", mulaw: "audio/x-mulaw", pcm: "audio/pcm" } as const;
+export type EventFormat = keyof typeof eventFormatTypes;
 export const eventStream = "text/event-stream";
 
 export interface HttpRequest {
@@ -74,7 +74,7 @@ function openaiBody({ model, voice, accept, eventFormat }: Target, text: string)
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
-export interface AnswerForm {
+export interface ResponseForm {
   /** Of the audio, also where events carry it. */
   readonly mediaType: string;
   readonly inEvents: boolean;
@@ -83,7 +83,7 @@ export interface AnswerForm {
 }
 
 /** What an answer says of its own form; what it leaves out is taken as it was asked for. */
-export function formOf(target: Target, headers: Headers): AnswerForm {
+export function formOf(target: Target, headers: Headers): ResponseForm {
   const contentType = String(headers["content-type"] ?? target.accept);
   const [mediaType = ""] = contentType.toLowerCase().split(";", 1);
   const written = headers["x-sampling-rate"] ?? /;\s*rate=(\d+)/i.exec(contentType)?.[1];
@@ -91,7 +91,7 @@ export function formOf(target: Target, headers: Headers): AnswerForm {
   const assumed = target.rate ?? (target.shape === "openai" ? openaiPcmRate : undefined);
   const inEvents = mediaType.trim() === eventStream;
   return {
-    mediaType: inEvents ? eventFormats[target.eventFormat] : mediaType.trim(),
+    mediaType: inEvents ? eventFormatTypes[target.eventFormat] : mediaType.trim(),
     inEvents,
     rate: Number.isInteger(told) && told > 0 ? told : assumed,
   };

@@ -1,5 +1,5 @@
 /** Spoken unless other texts are given: sentences of the lengths that voice agents say. */
-export const usualTexts: readonly string[] = [
+export const defaultTexts: readonly string[] = [
   "Thank you for calling. How may I help you today?",
   "Your order left our warehouse this morning and will be with you by Friday, before noon.",
   "I am sorry to hear that. Let me look at your account, it will take only a moment.",

@@ -4,17 +4,17 @@ import { readFileSync, rmSync, watch } from "node:fs";
 import { createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { Tier } from "../../config/contract/models.ts";
+import type { ModelKind } from "../../config/contract/models.ts";
 import { env as names, ports } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
-import { smallNursery } from "../../lib/child-processes.ts";
+import { smallSemiSpace } from "../../lib/child-processes.ts";
 import type { Command, Shell } from "../../lib/command-line.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { prepareRunFiles, type RunFiles, runFolder } from "./run-files.ts";
 import type { Environment } from "./settings/environment.ts";
 import { readPortOffset } from "./settings/settings.ts";
 
-type Part = "api" | Tier;
+type Part = "api" | ModelKind;
 type Ports = Readonly<Record<Part, number>>;
 
 const parts: readonly Part[] = ["mist", "arcana", "api"];
@@ -96,7 +96,7 @@ class RunningPart {
     this.died = promise;
     this.#tellDeath = resolve;
     this.#start = () =>
-      spawn(runtime, [smallNursery, ...rest, part], {
+      spawn(runtime, [smallSemiSpace, ...rest, part], {
         env: environment,
         stdio: ["ignore", "inherit", "inherit", "ipc"],
       });

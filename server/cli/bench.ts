@@ -1,17 +1,23 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { env as names } from "../../config/contract/names.ts";
-import type { Command, Options, Shell } from "../../lib/command-line.ts";
+import type { Command, OptionValues, Shell } from "../../lib/command-line.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { climb, holds } from "../bench/ladder.ts";
 import { type GpuStep, ladderTable } from "../bench/ladder-table.ts";
 import { type Load, runLoad } from "../bench/load.ts";
 import { PlainVllm } from "../bench/plain-vllm.ts";
-import { plot } from "../bench/plot.ts";
-import { type Report, report } from "../bench/report.ts";
+import { plotRuns } from "../bench/plot.ts";
+import { type Report, summarizeRun } from "../bench/report.ts";
 import type { StreamRecord } from "../bench/stream.ts";
-import { table } from "../bench/table.ts";
-import { type EventFormat, eventFormats, eventStream, openaiTypes, type Target } from "../bench/target.ts";
-import { usualTexts } from "../bench/texts.ts";
+import { renderRun } from "../bench/table.ts";
+import {
+  type EventFormat,
+  eventFormatTypes,
+  eventStream,
+  openaiTypes,
+  type Target,
+} from "../bench/target.ts";
+import { defaultTexts } from "../bench/texts.ts";
 
 const maxTextFileBytes = 16 * 1024 * 1024;
 const tellEveryMs = 2_000;
@@ -52,7 +58,7 @@ export const benchCommand: Command = {
   run: runBench,
 };
 
-async function runBench(shell: Shell, options: Options): Promise<number> {
+async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   const target = readTarget(options, shell);
   const load = { streams: whole(options, "streams", 10_000), seconds: whole(options, "seconds", 3_600) };
   if (options.gpu !== undefined) return runGpuBench(shell, options, target, load.seconds);
@@ -60,16 +66,21 @@ async function runBench(shell: Shell, options: Options): Promise<number> {
   const progress = tellProgress(shell);
   const { records, elapsedSeconds } = await runLoad(target, load, shell.signal, progress.count);
   progress.done();
-  const run = report(load.streams, elapsedSeconds, records);
-  shell.print(table(run));
+  const run = summarizeRun(load.streams, elapsedSeconds, records);
+  shell.print(renderRun(run));
   if (options.json !== undefined) write(options.json, json(figures(target, load, run)));
   if (options.svg !== undefined)
-    write(options.svg, plot(describe(target, load), [{ name: "this run", run }]));
+    write(options.svg, plotRuns(describe(target, load), [{ name: "this run", run }]));
   return run.requests.complete > 0 ? 0 : 1;
 }
 
 /** One GPU's streams, beside what vLLM writes for them and what it writes alone. */
-async function runGpuBench(shell: Shell, options: Options, target: Target, seconds: number): Promise<number> {
+async function runGpuBench(
+  shell: Shell,
+  options: OptionValues,
+  target: Target,
+  seconds: number,
+): Promise<number> {
   const gpus = whole(options, "gpus", 1_000);
   const rungs = readSteps(options);
   if (options.vllm !== undefined) requireUrl(options.vllm, "vllm");
@@ -80,7 +91,7 @@ async function runGpuBench(shell: Shell, options: Options, target: Target, secon
     const load = { streams, seconds };
     const tokensBefore = await vllm?.tokens();
     const { records, elapsedSeconds } = await runLoad(target, load, shell.signal);
-    const run = report(streams, elapsedSeconds, records);
+    const run = summarizeRun(streams, elapsedSeconds, records);
     if (!vllm || tokensBefore === undefined) return { run, holds: holds(run) };
     const tokensPerSecond = ((await vllm.tokens()) - tokensBefore) / elapsedSeconds;
     const plainTokensPerSecond = await vllm.tokensPerSecond(load, shell.signal);
@@ -96,7 +107,7 @@ async function runGpuBench(shell: Shell, options: Options, target: Target, secon
   if (options.svg !== undefined)
     write(
       options.svg,
-      plot(
+      plotRuns(
         `${model}, ${voice}, ${accept}: ${seconds} s each`,
         found.steps.map(({ run }) => ({ name: `${run.streams} streams`, run })),
       ),
@@ -104,7 +115,7 @@ async function runGpuBench(shell: Shell, options: Options, target: Target, secon
   return found.most > 0 ? 0 : 1;
 }
 
-function readSteps({ steps = "" }: Options): number[] {
+function readSteps({ steps = "" }: OptionValues): number[] {
   const counts = steps.split(",").map(Number);
   const rises = counts.every((count, at) => count > (counts[at - 1] ?? 0));
   if (rises && counts.every((count) => Number.isInteger(count) && count <= 10_000)) return counts;
@@ -144,7 +155,7 @@ function tellProgress(shell: Shell) {
   };
 }
 
-function readTarget(options: Options, shell: Shell): Target {
+function readTarget(options: OptionValues, shell: Shell): Target {
   const { url = "", accept = "", model = "", voice = "" } = options;
   const shape = options.openai === undefined ? "svc-tts" : "openai";
   requireUrl(url);
@@ -167,14 +178,14 @@ function readTarget(options: Options, shell: Shell): Target {
     accept,
     eventFormat: readEventFormat(options),
     rate: options.rate === undefined ? undefined : whole(options, "rate", 384_000),
-    texts: options.text === undefined ? usualTexts : readTexts(options.text),
+    texts: options.text === undefined ? defaultTexts : readTexts(options.text),
   };
 }
 
-function readEventFormat({ format = "" }: Options): EventFormat {
-  if (Object.hasOwn(eventFormats, format)) return format as EventFormat;
+function readEventFormat({ format = "" }: OptionValues): EventFormat {
+  if (Object.hasOwn(eventFormatTypes, format)) return format as EventFormat;
   throw new UsageError(
-    `--format must be one of ${Object.keys(eventFormats).join(", ")}; it is ${JSON.stringify(format)}.`,
+    `--format must be one of ${Object.keys(eventFormatTypes).join(", ")}; it is ${JSON.stringify(format)}.`,
   );
 }
 
@@ -186,7 +197,7 @@ function requireUrl(given: string, flag = "url"): void {
   );
 }
 
-function whole(options: Options, flag: string, most: number): number {
+function whole(options: OptionValues, flag: string, most: number): number {
   const value = Number(options[flag]);
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
   throw new UsageError(

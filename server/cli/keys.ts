@@ -1,12 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import { stringify } from "yaml";
 import { env as names } from "../../config/contract/names.ts";
-import type { Command, Options, Shell } from "../../lib/command-line.ts";
+import type { Command, OptionValues, Shell } from "../../lib/command-line.ts";
 import { UsageError } from "../../lib/usage-error.ts";
 import { openDatabase, StoreFailure, shownPlace } from "../store/database/database.ts";
 import { createKey, type KeyFacts, type Scope, scopes } from "../store/keys/key.ts";
 import { openKeyFileBook, toFileEntry } from "../store/keys/key-file.ts";
-import { type KeyBook, KeyBookError, type ListedKey } from "../store/keys/key-manager.ts";
+import { type KeyManager, KeyManagerError, type ListedKey } from "../store/keys/key-manager.ts";
 import { openKeyTableBook } from "../store/keys/key-table.ts";
 import { writePrivate } from "./private-file.ts";
 
@@ -108,7 +108,7 @@ interface Place {
   readonly name: string;
 }
 
-function placeOf(shell: Shell, { file, database }: Options): Place | undefined {
+function placeOf(shell: Shell, { file, database }: OptionValues): Place | undefined {
   if (file !== undefined && database !== undefined) {
     throw new UsageError("Give one of --file and --database, not both.");
   }
@@ -119,8 +119,8 @@ function placeOf(shell: Shell, { file, database }: Options): Place | undefined {
 
 async function withBook<Result>(
   shell: Shell,
-  options: Options,
-  work: (book: KeyBook) => Promise<Result>,
+  options: OptionValues,
+  work: (book: KeyManager) => Promise<Result>,
 ): Promise<Result> {
   const place = placeOf(shell, options);
   if (!place) throw new UsageError(`Say where the keys are: --file PATH or --database PLACE.`);
@@ -129,7 +129,7 @@ async function withBook<Result>(
     return await work(book);
   } catch (cause) {
     if (cause instanceof StoreFailure) throw new UsageError(sentence(cause.message), { cause });
-    if (cause instanceof KeyBookError || place.kind === "file") {
+    if (cause instanceof KeyManagerError || place.kind === "file") {
       throw new UsageError(`${place.name}: ${(cause as Error).message}`, { cause });
     }
     throw cause;
@@ -138,7 +138,7 @@ async function withBook<Result>(
   }
 }
 
-function openBook({ kind, path }: Place, { now, env }: Shell): KeyBook {
+function openBook({ kind, path }: Place, { now, env }: Shell): KeyManager {
   if (kind === "database") {
     const passwordFile = env[names.databasePasswordFile] || undefined;
     return openKeyTableBook(openDatabase(path, { passwordFile }), now);
@@ -155,7 +155,7 @@ function whereDigest(place: Place | undefined, key: string, facts: KeyFacts): st
   return `Its digest, for keys.yaml:\n\n${stringify({ keys: [toFileEntry(key, facts)] }).trimEnd()}`;
 }
 
-function readFacts(options: Options, now: number): KeyFacts {
+function readFacts(options: OptionValues, now: number): KeyFacts {
   const { name = "", scopes: list = "", team } = options;
   const wanted = list.split(",").map((scope) => scope.trim());
   const unknown = wanted.find((scope) => !scopes.includes(scope as Scope));
@@ -179,14 +179,14 @@ function readFacts(options: Options, now: number): KeyFacts {
   };
 }
 
-function readExpiry({ expires: given }: Options, now: number): number | undefined {
+function readExpiry({ expires: given }: OptionValues, now: number): number | undefined {
   if (given === undefined) return undefined;
   const expiresAt = Date.parse(given);
   if (expiresAt > now) return expiresAt;
   throw new UsageError(`--expires must be a time to come, as 2027-01-31; it is ${JSON.stringify(given)}.`);
 }
 
-function readNumber(options: Options, flag: string, from: number, to: number): number | undefined {
+function readNumber(options: OptionValues, flag: string, from: number, to: number): number | undefined {
   const given = options[flag];
   if (given === undefined) return undefined;
   const value = Number(given);

@@ -18,7 +18,7 @@ export interface LicenseKeys {
 }
 
 /** What a license grants. Times are milliseconds since the epoch. */
-export interface LicenseTerms {
+export interface LicenseOrder {
   readonly licensee: string;
   readonly models: readonly string[];
   readonly maxGpus: number;
@@ -42,8 +42,8 @@ export async function createLicenseKeys(): Promise<LicenseKeys> {
   };
 }
 
-/** A license as a compact JWS (RFC 7515), which `judgeLicense` reads. */
-export async function issueLicense(terms: LicenseTerms, privateKey: JWK): Promise<string> {
+/** A license as a compact JWS (RFC 7515), which `evaluateLicense` reads. */
+export async function issueLicense(terms: LicenseOrder, privateKey: JWK): Promise<string> {
   const claims: LicenseClaims = {
     iss: issuer,
     sub: terms.licensee,

@@ -1,11 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JSONWebKeySet, JWK } from "jose";
-import { judgeLicense } from "../../config/contract/license.ts";
+import { evaluateLicense } from "../../config/contract/license.ts";
 import { modelIds } from "../../config/contract/models.ts";
-import type { Command, Options } from "../../lib/command-line.ts";
+import type { Command, OptionValues } from "../../lib/command-line.ts";
 import { UsageError } from "../../lib/usage-error.ts";
-import { createLicenseKeys, issueLicense, type LicenseTerms } from "./license-files.ts";
+import { createLicenseKeys, issueLicense, type LicenseOrder } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
 
 const dayMs = 86_400_000;
@@ -53,7 +53,7 @@ const inspect: Command = {
     jwks: { value: "PATH", help: "the trusted public keys", required: true },
   },
   async run(shell, { license = "", jwks = "" }) {
-    const verdict = await judgeLicense({
+    const verdict = await evaluateLicense({
       token: readText(license, "--license"),
       keys: readJson(jwks, "--jwks") as JSONWebKeySet,
       now: shell.now(),
@@ -67,7 +67,7 @@ const inspect: Command = {
 
 export const licenseCommands: readonly Command[] = [keygen, issue, inspect];
 
-function readTerms(options: Options, now: number): LicenseTerms {
+function readTerms(options: OptionValues, now: number): LicenseOrder {
   const models = (options.models ?? "").split(",").map((model) => model.trim());
   const unknown = models.find((model) => !modelIds.some((id) => id === model));
   if (unknown !== undefined) {
@@ -86,7 +86,7 @@ function readTerms(options: Options, now: number): LicenseTerms {
   };
 }
 
-function readCount(options: Options, flag: string, least: number): number {
+function readCount(options: OptionValues, flag: string, least: number): number {
   const value = Number(options[flag]);
   if (Number.isInteger(value) && value >= least && value <= 1_000_000) return value;
   throw new UsageError(

@@ -4,8 +4,8 @@ import { homedir } from "node:os";
 import { dirname, isAbsolute, join } from "node:path";
 import type { JSONWebKeySet, JWK } from "jose";
 import { stringify } from "yaml";
-import { judgeLicense } from "../../config/contract/license.ts";
-import { type ModelId, modelIds, models, type Tier } from "../../config/contract/models.ts";
+import { evaluateLicense } from "../../config/contract/license.ts";
+import { type ModelId, type ModelKind, modelIds, models } from "../../config/contract/models.ts";
 import { acceptedTokensKey, keysKey, tokenKey } from "../../config/contract/names.ts";
 import type { Route, RoutingTable } from "../../config/contract/routing.ts";
 import { createKey } from "../store/keys/key.ts";
@@ -30,7 +30,7 @@ export interface RunFiles {
 
 export interface RunFilesOptions {
   readonly folder: string;
-  readonly ports: Readonly<Record<Tier, number>>;
+  readonly ports: Readonly<Record<ModelKind, number>>;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
@@ -91,7 +91,7 @@ async function licenseMachine(folder: string, now: number): Promise<void> {
     join(folder, name),
   ) as [string, string, string];
   if ([secret, shared, license].every((path) => existsSync(path))) {
-    const verdict = await judgeLicense({
+    const verdict = await evaluateLicense({
       token: readFileSync(license, "utf8"),
       keys: JSON.parse(readFileSync(shared, "utf8")) as JSONWebKeySet,
       now,
@@ -111,7 +111,7 @@ function issueMachineLicense(privateKey: JWK, now: number): Promise<string> {
   return issueLicense({ ...terms, graceDays: 0, notBefore: now - 60_000, expires: now + yearMs }, privateKey);
 }
 
-function routingTable(ports: Readonly<Record<Tier, number>>): RoutingTable {
+function routingTable(ports: Readonly<Record<ModelKind, number>>): RoutingTable {
   const route = (id: ModelId): Route => {
     const { tier } = models[id];
     return { pool: tier, service: `http://127.0.0.1:${ports[tier]}`, weight: 100, idle: false };

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { Tier } from "../../config/contract/models.ts";
+import type { ModelKind } from "../../config/contract/models.ts";
 import { generatorEnv, env as names, otelEnv, telemetryEnv } from "../../config/contract/names.ts";
 import type { Command, Shell } from "../../lib/command-line.ts";
 import { startModelTier } from "../model/tier.ts";
@@ -29,7 +29,7 @@ export const modelCommands: readonly Command[] = [
   modelCommand("arcana", "serve the model tier of arcana (port 8080)"),
 ];
 
-function modelCommand(tier: Tier, summary: string): Command {
+function modelCommand(tier: ModelKind, summary: string): Command {
   return {
     name: tier,
     summary,

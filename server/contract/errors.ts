@@ -72,7 +72,7 @@ export class Failure extends Error {
 }
 
 /** RFC 9457 problem details, media type `application/problem+json`. */
-export interface Problem {
+export interface ProblemDocument {
   readonly type: string;
   readonly title: string;
   readonly status: number;
@@ -82,7 +82,7 @@ export interface Problem {
   readonly errors?: readonly FieldError[];
 }
 
-export function toProblem(failure: Failure, requestId: string): Problem {
+export function toProblem(failure: Failure, requestId: string): ProblemDocument {
   const { status, title } = registry[failure.code];
   return {
     type: `https://svc-tts.dev/errors#${failure.code}`,

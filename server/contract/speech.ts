@@ -2,7 +2,7 @@ import type { ModelId } from "../../config/contract/models.ts";
 import type { EngineVoice, GeneratedVoice, NeuralVoice } from "../../config/contract/voices.ts";
 
 /** When one written word is heard, in seconds from the first sample. */
-export interface WordTime {
+export interface WordTimestamp {
   readonly word: string;
   readonly start: number;
   readonly end: number;
@@ -14,7 +14,7 @@ export interface Frame {
   /** Hz. */
   readonly rate: number;
   /** Times count from the start of the stream, not of the frame. */
-  readonly words: readonly WordTime[];
+  readonly words: readonly WordTimestamp[];
 }
 
 /** How arcana samples (specification 2.1). */
@@ -88,7 +88,7 @@ export interface Utterance {
 }
 
 /** When one token of an utterance is heard, in seconds from the utterance's first sample. */
-export interface TokenTime {
+export interface TokenTimestamp {
   readonly token: number;
   readonly start: number;
   readonly end: number;
@@ -99,5 +99,5 @@ export interface EngineFrame {
   readonly samples: Int16Array;
   /** Hz. */
   readonly rate: number;
-  readonly times: readonly TokenTime[];
+  readonly times: readonly TokenTimestamp[];
 }

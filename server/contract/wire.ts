@@ -5,7 +5,7 @@
  */
 import { Failure, isErrorCode } from "./errors.ts";
 import { bytesOf, type Framed, joinFramed, type Message, MessageSplitter, samplesOf } from "./framing.ts";
-import type { WordTime } from "./speech.ts";
+import type { WordTimestamp } from "./speech.ts";
 
 export const wireType = "application/vnd.svc-tts.frames";
 /** Header of a model tier's answers: its load, as Open Request Cost Aggregation writes it. */
@@ -19,7 +19,7 @@ export type WireFrame =
   /** `rate` in Hz, for all audio that follows. */
   | { readonly kind: "head"; readonly rate: number; readonly engine: string }
   | { readonly kind: "audio"; readonly samples: Int16Array }
-  | { readonly kind: "words"; readonly words: readonly WordTime[] }
+  | { readonly kind: "words"; readonly words: readonly WordTimestamp[] }
   /** Words that no dictionary has; sent only where `saveOovs` asks for it, as older API tiers do not know it. */
   | { readonly kind: "oovs"; readonly words: readonly string[] }
   /** `workMs` was spent on making the audio; a model tier of an earlier version does not tell. */
@@ -90,7 +90,7 @@ function decodeFrame({ type, payload }: Message): WireFrame {
     case types.head:
       return { kind: "head", ...(parse(payload) as { rate: number; engine: string }) };
     case types.words:
-      return { kind: "words", words: parse(payload) as WordTime[] };
+      return { kind: "words", words: parse(payload) as WordTimestamp[] };
     case types.oovs:
       return { kind: "oovs", words: parse(payload) as string[] };
     case types.end:

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { ifThere } from "../../lib/read-if-exists.ts";
+import { readIfExists } from "../../lib/read-if-exists.ts";
 import { createAccounts } from "../store/accounts/accounts.ts";
 import { createIdentities } from "../store/accounts/identities.ts";
 import { createSessions } from "../store/accounts/sessions.ts";
@@ -10,30 +10,30 @@ import { listUsage } from "../store/usage.ts";
 import { countVoiceUsage, listVoiceUsage, sumVoiceUsage } from "../store/voice-usage.ts";
 import { createProvider } from "./oidc/provider.ts";
 import type { OidcSettings } from "./oidc/settings.ts";
-import type { DashboardParts, SingleSignOn } from "./pages/dashboard-context.ts";
+import type { DashboardContext, SingleSignOn } from "./pages/dashboard-context.ts";
 import { base } from "./pages/layout.ts";
 import { callbackPath } from "./pages/sign-in.ts";
 import type { DashboardSettings } from "./settings.ts";
 import { createPasswords } from "./sign-in/passwords.ts";
-import { createStrangers, createThrottle } from "./sign-in/throttle.ts";
+import { createThrottle, createUnknownNameLimiter } from "./sign-in/throttle.ts";
 
 /** @param now milliseconds since the epoch. */
 export function openDashboard(
   { url, setupFile, oidc }: DashboardSettings,
   database: Database,
-  lexicon: DashboardParts["lexicon"],
+  lexicon: DashboardContext["lexicon"],
   now: () => number,
-): DashboardParts {
+): DashboardContext {
   return {
     url,
     accounts: createAccounts(database, now),
     sessions: createSessions(database, now),
     passwords: createPasswords(),
     throttle: createThrottle(),
-    strangers: createStrangers(),
+    strangers: createUnknownNameLimiter(),
     singleSignOn: oidc && openSingleSignOn(oidc, `${url}${base}${callbackPath}`, database, now),
     setupToken: async () =>
-      setupFile === undefined ? undefined : (await ifThere(readFile(setupFile, "utf8")))?.trim(),
+      setupFile === undefined ? undefined : (await readIfExists(readFile(setupFile, "utf8")))?.trim(),
     keyBook: (user) => openKeyTableBook(database, now, user),
     lexicon,
     usage: (since) => listUsage(database, since),

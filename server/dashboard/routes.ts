@@ -4,16 +4,16 @@ import formbody from "@fastify/formbody";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { env } from "../../config/contract/names.ts";
 import { sendProblem, toFailure } from "../api/respond/problems.ts";
-import type { ApiParts } from "../api/services/api-context.ts";
+import type { ApiContext } from "../api/services/api-context.ts";
 import { Failure } from "../contract/errors.ts";
 import { StoreFailure } from "../store/database/database.ts";
 import { html } from "./html/html.ts";
-import { english } from "./languages/english.ts";
+import { englishTexts } from "./languages/english.ts";
 import { localeOf } from "./languages/locale.ts";
 import { problemIn, Refusal, sayFailure } from "./languages/refusal.ts";
 import { addAccountPage } from "./pages/account.ts";
-import { addChangesPage } from "./pages/audit-log.ts";
-import type { DashboardParts } from "./pages/dashboard-context.ts";
+import { addAuditLogPage } from "./pages/audit-log.ts";
+import type { DashboardContext } from "./pages/dashboard-context.ts";
 import { addKeyPages } from "./pages/keys.ts";
 import { addLanguageSwitch } from "./pages/language.ts";
 import { base, sendPage } from "./pages/layout.ts";
@@ -22,7 +22,7 @@ import { refuseOtherSites } from "./pages/session.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
 import { addSingleSignOn } from "./pages/single-sign-on.ts";
 import { addUsagePages } from "./pages/usage.ts";
-import { addPeoplePages } from "./pages/users.ts";
+import { addUserPages } from "./pages/users.ts";
 import { addWordPages } from "./pages/words.ts";
 
 /** Longest form; a form of people holds some lines. */
@@ -53,7 +53,7 @@ const policy = [
 ].join("; ");
 
 /** Pages for people, below `/dashboard`. */
-export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: ApiParts): void {
+export function addDashboard(app: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
   const pages: FastifyPluginAsync = async (scope) => {
     await scope.register(cookie);
     scope.removeContentTypeParser("application/json"); // forms are all that people send who are not signed in
@@ -74,13 +74,13 @@ export function addDashboard(app: FastifyInstance, parts: DashboardParts, api: A
     addPlayground(scope, parts, api);
     addWordPages(scope, parts, api);
     addUsagePages(scope, parts, api);
-    addPeoplePages(scope, parts);
-    addChangesPage(scope, parts);
+    addUserPages(scope, parts);
+    addAuditLogPage(scope, parts);
   };
   void app.register(pages, { prefix: base });
 }
 
-async function firstPage({ accounts }: DashboardParts): Promise<string> {
+async function firstPage({ accounts }: DashboardContext): Promise<string> {
   return (await accounts.isSetUp()) ? `${base}/keys` : `${base}/setup`;
 }
 
@@ -154,6 +154,6 @@ function forPeople(error: unknown): unknown {
       cause: error,
     });
   }
-  if (error instanceof Refusal || problemIn(error, english) === undefined) return error;
+  if (error instanceof Refusal || problemIn(error, englishTexts) === undefined) return error;
   return new Refusal("invalid_request", (words) => problemIn(error, words) ?? "", { cause: error });
 }

@@ -4,15 +4,15 @@ import type { Utterance } from "../contract/speech.ts";
 import { openArcana } from "./arcana/engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
-import type { GeneratorName } from "./generators.ts";
+import type { ArcanaEngineName } from "./generators.ts";
 import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine.ts";
-import { GeneratorEngine, type GeneratorOptions } from "./vllm/engine.ts";
+import { type GeneratorOptions, VllmEngine } from "./vllm/engine.ts";
 import { timesBy } from "./vllm/word-timestamps.ts";
 
 /** The engine that speaks a voice here, and the voice as that engine knows it. */
-export interface Speaker {
+export interface VoiceEngine {
   readonly engine: Engine;
   readonly voice: Utterance["voice"];
   /** To be called when nothing more is spoken: what was removed or replaced meanwhile is then freed. */
@@ -27,7 +27,7 @@ export type MountSettings = Omit<MountOptions, "log" | "reader">;
 
 interface EnginesOptions extends EngineOptions {
   /** What speaks English: `flite` unless given. */
-  readonly generator?: GeneratorName | undefined;
+  readonly generator?: ArcanaEngineName | undefined;
   /** The model of `vllm`. */
   readonly model?: Omit<GeneratorOptions, "log"> | undefined;
 }
@@ -38,7 +38,7 @@ const keep = () => undefined;
 export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
   /** What speaks arcana's own voices, where a language model is mounted. */
-  readonly #generator: GeneratorEngine | undefined;
+  readonly #generator: VllmEngine | undefined;
   /** What to install, for each engine that is not here. */
   readonly missing: readonly string[];
   /** Undefined where no folder is mounted. */
@@ -48,7 +48,7 @@ export class Engines {
     engines: ReadonlyMap<EngineVoice["kind"], Engine>,
     missing: readonly string[],
     mounted?: MountedVoices,
-    generator?: GeneratorEngine,
+    generator?: VllmEngine,
   ) {
     this.#engines = engines;
     this.missing = missing;
@@ -112,7 +112,7 @@ export class Engines {
   }
 
   /** @throws Failure `model_unreachable` when the voice's engine is not installed, or its files were removed. */
-  speakerFor({ id, engine: voice }: KnownVoice): Speaker {
+  speakerFor({ id, engine: voice }: KnownVoice): VoiceEngine {
     if (voice.kind === "neural") return this.#mountedSpeaker(id);
     if (this.#generator) {
       const generated = { kind: "generated", name: this.#generator.voiceOf(id) } as const;
@@ -129,7 +129,7 @@ export class Engines {
     );
   }
 
-  #mountedSpeaker(id: string): Speaker {
+  #mountedSpeaker(id: string): VoiceEngine {
     const speaker = this.mounted?.speakerFor(id);
     if (speaker) return speaker;
     throw new Failure("model_unreachable", "This voice was removed from the server a moment ago.", {
@@ -165,10 +165,10 @@ async function openGenerated(
   const espeak = await orMissing(openEspeak({ ...options, processes: mount ? options.processes : 1 }));
   const reader = espeak instanceof EngineMissing ? undefined : espeak;
   if (espeak instanceof EngineMissing) log.warn({}, `${espeak.message} arcana has no word times.`);
-  let generator: GeneratorEngine | undefined;
+  let generator: VllmEngine | undefined;
   try {
     const readTimes = reader && timesBy(reader);
-    generator = await GeneratorEngine.open({ ...model, log, readTimes });
+    generator = await VllmEngine.open({ ...model, log, readTimes });
     const mounted = mount && (await MountedVoices.open({ ...mount, log, reader }));
     return new Engines(new Map(reader && [["espeak", reader]]), [], mounted, generator);
   } catch (error) {

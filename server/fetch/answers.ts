@@ -1,11 +1,11 @@
-import { FetchFailure, shown } from "./failure.ts";
+import { FetchFailure, redactUrl } from "./failure.ts";
 
 /** Small answers of registries and catalogues. */
 
 const maxAnswerBytes = 16 * 1024 * 1024;
 const answerWithinMs = 30_000;
 
-export interface Asked {
+export interface RequestOptions {
   readonly headers?: Record<string, string>;
   readonly signal: AbortSignal;
 }
@@ -19,10 +19,10 @@ export function isReadable(url: string): boolean {
 /** A redirect must not lead from TLS to plain HTTP. @throws FetchFailure */
 export function refuseDowngrade(asked: string, response: Response): void {
   if (!asked.startsWith("https:") || !response.url.startsWith("http:")) return;
-  throw new FetchFailure(`${shown(asked)} leads to plain HTTP, where nobody vouches for the file`);
+  throw new FetchFailure(`${redactUrl(asked)} leads to plain HTTP, where nobody vouches for the file`);
 }
 
-export async function ask(url: string, { headers = {}, signal }: Asked): Promise<Response> {
+export async function httpGet(url: string, { headers = {}, signal }: RequestOptions): Promise<Response> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(answerWithinMs)]);
   try {
     const response = await fetch(url, { headers, signal: limited });
@@ -30,19 +30,19 @@ export async function ask(url: string, { headers = {}, signal }: Asked): Promise
     return response;
   } catch (cause) {
     if (cause instanceof FetchFailure) throw cause;
-    throw new FetchFailure(`${shown(url)} does not answer: ${reasonOf(cause)}`, { cause });
+    throw new FetchFailure(`${redactUrl(url)} does not answer: ${reasonOf(cause)}`, { cause });
   }
 }
 
 /** @throws FetchFailure where the answer is no success or larger than a catalogue may be */
-export async function readAnswer(response: Response, url: string): Promise<Buffer> {
+export async function readResponse(response: Response, url: string): Promise<Buffer> {
   if (!response.ok) throw refusal(response, url);
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
     if (bytes > maxAnswerBytes)
-      throw new FetchFailure(`${shown(url)} answers more than ${maxAnswerBytes} bytes`);
+      throw new FetchFailure(`${redactUrl(url)} answers more than ${maxAnswerBytes} bytes`);
     chunks.push(Buffer.from(chunk));
   }
   return Buffer.concat(chunks);
@@ -55,7 +55,9 @@ const advice: Record<number, string> = {
 };
 
 export function refusal({ status }: Response, url: string): FetchFailure {
-  return new FetchFailure(`${shown(url)} answers ${status}${advice[status] ? `; ${advice[status]}` : ""}`);
+  return new FetchFailure(
+    `${redactUrl(url)} answers ${status}${advice[status] ? `; ${advice[status]}` : ""}`,
+  );
 }
 
 /** fetch wraps what went wrong. */

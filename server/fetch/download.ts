@@ -3,9 +3,9 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { ifThere } from "../../lib/read-if-exists.ts";
+import { readIfExists } from "../../lib/read-if-exists.ts";
 import { reasonOf, refusal, refuseDowngrade } from "./answers.ts";
-import { FetchFailure, shown } from "./failure.ts";
+import { FetchFailure, redactUrl } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
 import { writeWhole } from "./write-whole.ts";
 
@@ -56,7 +56,7 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
   if (file.sha256 !== undefined && file.sha256 !== sha256) {
     await part.forget();
     throw new FetchFailure(
-      `${shown(file.url)} has the SHA-256 ${sha256} and not ${file.sha256}: the file is another one, or was spoilt on its way`,
+      `${redactUrl(file.url)} has the SHA-256 ${sha256} and not ${file.sha256}: the file is another one, or was spoilt on its way`,
     );
   }
   await part.checkSize(bytes);
@@ -68,13 +68,13 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
 /** By what was written when it was whole; reading gigabytes at each start would be slow. */
 async function isThere(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
   const known = await readKnown(stateFile);
-  const found = await ifThere(stat(target));
+  const found = await readIfExists(stat(target));
   if (known?.sha256 === undefined || found?.size !== known.bytes) return false;
   return file.sha256 === undefined ? known.url === file.url : known.sha256 === file.sha256;
 }
 
 async function readKnown(stateFile: string): Promise<Known | undefined> {
-  const text = await ifThere(readFile(stateFile, "utf8"));
+  const text = await readIfExists(readFile(stateFile, "utf8"));
   if (text === undefined) return undefined;
   try {
     return JSON.parse(text) as Known;
@@ -152,7 +152,7 @@ class Part {
     const known = await readKnown(this.#stateFile);
     this.#validator = known?.validator;
     if (known?.url !== this.#file.url || !this.#mayResume) return this.forget();
-    const left = await ifThere(stat(this.path));
+    const left = await readIfExists(stat(this.path));
     if (left === undefined) return;
     for await (const chunk of createReadStream(this.path)) this.#hash.update(chunk);
     this.#bytes = left.size;
@@ -172,7 +172,9 @@ class Part {
       const response = await this.#ask(AbortSignal.any([idle.signal, this.#options.signal]));
       await this.#take(response, timer);
       if (this.#total === undefined || this.#bytes === this.#total) return undefined;
-      return new FetchFailure(`${shown(this.#file.url)} ended after ${this.#bytes} of ${this.#total} bytes`);
+      return new FetchFailure(
+        `${redactUrl(this.#file.url)} ended after ${this.#bytes} of ${this.#total} bytes`,
+      );
     } catch (error) {
       this.#options.signal.throwIfAborted();
       return this.#explain(error, idle.signal.aborted);
@@ -193,7 +195,7 @@ class Part {
         },
       );
     const reason = idle ? "nothing came for a while" : reasonOf(error);
-    return new FetchFailure(`${shown(this.#file.url)} broke off: ${reason}`, { cause: error });
+    return new FetchFailure(`${redactUrl(this.#file.url)} broke off: ${reason}`, { cause: error });
   }
 
   async #ask(signal: AbortSignal): Promise<Response> {
@@ -248,11 +250,11 @@ class Part {
     const [, start, total] =
       /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(start) !== this.#bytes)
-      throw new FetchFailure(`${shown(this.#file.url)} answers another part than was asked for`);
+      throw new FetchFailure(`${redactUrl(this.#file.url)} answers another part than was asked for`);
     const validator = validatorOf(response);
     if (validator !== undefined && this.#validator !== undefined && validator !== this.#validator) {
       this.#bytes = 0; // a server that does not know If-Range
-      throw new FetchFailure(`${shown(this.#file.url)} changed while it was fetched`);
+      throw new FetchFailure(`${redactUrl(this.#file.url)} changed while it was fetched`);
     }
     if (total !== undefined && total !== "*") this.#total = Number(total);
     return true;

@@ -4,7 +4,7 @@ export class FetchFailure extends Error {
 }
 
 /** The URL as it may be shown: signed ones carry their secret in the query. */
-export function shown(url: string | URL): string {
+export function redactUrl(url: string | URL): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
 }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { type DownloadOptions, download } from "./download.ts";
 import { withLock } from "./lock.ts";
-import { type PlanOptions, planOf } from "./plan.ts";
+import { type FetchPlanOptions, planOf } from "./plan.ts";
 import { parseSource } from "./source.ts";
 
-export interface FetchOptions extends Omit<PlanOptions, "signal">, DownloadOptions {
+export interface FetchOptions extends Omit<FetchPlanOptions, "signal">, DownloadOptions {
   readonly source: string;
   readonly lockBeatMs?: number;
   readonly lockStaleMs?: number;

@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { pause } from "../../lib/abortable-sleep.ts";
-import { ifThere } from "../../lib/read-if-exists.ts";
+import { abortableSleep } from "../../lib/abortable-sleep.ts";
+import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /**
  * One fetcher at a time in a cache that several pods share. The holder writes its lock anew every few seconds; one that stays as it is
@@ -39,7 +39,7 @@ export async function withLock<T>(
 
 async function beatUntil(done: AbortSignal, path: string, id: string, beatMs: number): Promise<void> {
   for (let beats = 1; ; beats++) {
-    await pause(beatMs, done);
+    await abortableSleep(beatMs, done);
     if (done.aborted) return;
     await beat(path, id, beats);
   }
@@ -56,7 +56,7 @@ async function acquire(path: string, id: string, options: Required<LockOptions>)
       seen = content;
       sinceMs = performance.now();
     } else if (performance.now() - sinceMs > staleMs) {
-      await ifThere(rename(path, `${path}.${id}`)); // another waiter may have been quicker
+      await readIfExists(rename(path, `${path}.${id}`)); // another waiter may have been quicker
       await rm(`${path}.${id}`, { force: true });
     }
     await delay(beatMs / 2, undefined, { signal });
@@ -84,5 +84,5 @@ async function beat(path: string, id: string, count: number): Promise<void> {
 }
 
 async function contentOf(path: string): Promise<string> {
-  return (await ifThere(readFile(path, "utf8"))) ?? "";
+  return (await readIfExists(readFile(path, "utf8"))) ?? "";
 }

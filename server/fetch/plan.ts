@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
-import { ask, isReadable, readAnswer, refusal } from "./answers.ts";
+import { httpGet, isReadable, readResponse, refusal } from "./answers.ts";
 import { type AwsCredentials, signedHeaders } from "./aws-signature.ts";
-import { FetchFailure, shown } from "./failure.ts";
+import { FetchFailure, redactUrl } from "./failure.ts";
 import type { Source } from "./source.ts";
 
 /** One file to fetch. */
@@ -29,7 +29,7 @@ export const credentialVariables = [
   "OCI_PASSWORD",
 ] as const;
 
-export interface PlanOptions {
+export interface FetchPlanOptions {
   /** In place of the public service: an S3-compatible store, a mirror of Hugging Face, a registry by HTTP. */
   readonly endpoint: string | undefined;
   /** Of the one file that the source names. */
@@ -43,7 +43,7 @@ export interface PlanOptions {
 }
 
 /** @throws FetchFailure */
-export async function planOf(source: Source, options: PlanOptions): Promise<FileToFetch[]> {
+export async function planOf(source: Source, options: FetchPlanOptions): Promise<FileToFetch[]> {
   requireVouching(source, options);
   const files = await filesOf(source, options);
   if (options.sha256 !== undefined && files.length !== 1)
@@ -53,16 +53,16 @@ export async function planOf(source: Source, options: PlanOptions): Promise<File
 }
 
 /** TLS vouches for what is fetched, or a digest that did not come the same way. */
-function requireVouching(source: Source, { sha256, endpoint }: PlanOptions): void {
+function requireVouching(source: Source, { sha256, endpoint }: FetchPlanOptions): void {
   const url = source.kind === "http" ? source.url : endpoint;
   if (url === undefined || sha256 !== undefined || !isReadable(url)) return;
   if (source.kind === "oci" && source.reference.startsWith("sha256:")) return;
   throw new FetchFailure(
-    `${shown(url)} is plain HTTP, where others can change a file on its way: give its sha256 (name one file, or an artifact by its digest), or use https`,
+    `${redactUrl(url)} is plain HTTP, where others can change a file on its way: give its sha256 (name one file, or an artifact by its digest), or use https`,
   );
 }
 
-function filesOf(source: Source, options: PlanOptions): FileToFetch[] | Promise<FileToFetch[]> {
+function filesOf(source: Source, options: FetchPlanOptions): FileToFetch[] | Promise<FileToFetch[]> {
   switch (source.kind) {
     case "http":
       return [httpFile(source, options)];
@@ -93,13 +93,13 @@ function refuseEscape(path: string): void {
 type Of<K extends Source["kind"]> = Extract<Source, { kind: K }>;
 const unknown = { sha256: undefined, bytes: undefined } as const;
 
-function httpFile({ url }: Of<"http">, { path, credentials }: PlanOptions): FileToFetch {
+function httpFile({ url }: Of<"http">, { path, credentials }: FetchPlanOptions): FileToFetch {
   const { FETCH_AUTHORIZATION: authorization } = credentials;
   const name = decodeURIComponent(posix.basename(new URL(url).pathname));
   return { url, path: path ?? name, ...unknown, headers: () => (authorization ? { authorization } : {}) };
 }
 
-function s3File({ bucket, key }: Of<"s3">, options: PlanOptions): FileToFetch {
+function s3File({ bucket, key }: Of<"s3">, options: FetchPlanOptions): FileToFetch {
   const { path, credentials, now, endpoint } = options;
   const region = credentials.AWS_REGION ?? "us-east-1";
   const encoded = key.split("/").map(encodeRfc3986).join("/");
@@ -117,7 +117,7 @@ function s3File({ bucket, key }: Of<"s3">, options: PlanOptions): FileToFetch {
   };
 }
 
-function awsCredentials(found: PlanOptions["credentials"]): AwsCredentials | undefined {
+function awsCredentials(found: FetchPlanOptions["credentials"]): AwsCredentials | undefined {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = found;
   if (!accessKeyId && !secretAccessKey) return undefined;
   if (!accessKeyId || !secretAccessKey)
@@ -139,7 +139,7 @@ const huggingFace = "https://huggingface.co";
 function modelFile(
   { repository, revision }: Of<"hf">,
   name: string,
-  { endpoint = huggingFace, path, credentials }: PlanOptions,
+  { endpoint = huggingFace, path, credentials }: FetchPlanOptions,
 ): FileToFetch {
   const encoded = name.split("/").map(encodeURIComponent).join("/");
   return {
@@ -150,7 +150,7 @@ function modelFile(
   };
 }
 
-function huggingFaceHeaders({ HF_TOKEN }: PlanOptions["credentials"]): Record<string, string> {
+function huggingFaceHeaders({ HF_TOKEN }: FetchPlanOptions["credentials"]): Record<string, string> {
   return HF_TOKEN ? { authorization: `Bearer ${HF_TOKEN}` } : {};
 }
 
@@ -160,13 +160,13 @@ interface Repository {
 }
 
 /** All files of one commit, so that a push meanwhile mixes nothing. */
-async function repositoryFiles(source: Of<"hf">, options: PlanOptions): Promise<FileToFetch[]> {
+async function repositoryFiles(source: Of<"hf">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { endpoint = huggingFace, credentials, signal, path: folder } = options;
   const url = `${trimmed(endpoint)}/api/models/${source.repository}/revision/${source.revision}?blobs=true`;
-  const answer = await ask(url, { headers: huggingFaceHeaders(credentials), signal });
-  const { sha, siblings } = parse<Repository>(await readAnswer(answer, url), url);
+  const answer = await httpGet(url, { headers: huggingFaceHeaders(credentials), signal });
+  const { sha, siblings } = parse<Repository>(await readResponse(answer, url), url);
   if (typeof sha !== "string" || !Array.isArray(siblings))
-    throw new FetchFailure(`${shown(url)} answers no list of files`);
+    throw new FetchFailure(`${redactUrl(url)} answers no list of files`);
   return siblings
     .filter(({ rfilename }) => rfilename !== ".gitattributes")
     .map(({ rfilename, size, lfs }) => ({
@@ -189,17 +189,17 @@ interface Artifact {
 }
 
 /** The layers of an artifact, one file each, named by their titles as ORAS writes them (OCI distribution specification 1.1). */
-async function artifactFiles(source: Of<"oci">, options: PlanOptions): Promise<FileToFetch[]> {
+async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { registry, repository, reference } = source;
   const base = `${trimmed(options.endpoint ?? `https://${registry}`)}/v2/${repository}`;
   const url = `${base}/manifests/${reference}`;
   const { body, authorization } = await readManifest(url, options);
   const digest = `sha256:${createHash("sha256").update(body).digest("hex")}`;
   if (reference.startsWith("sha256:") && reference !== digest)
-    throw new FetchFailure(`${shown(url)} is not what its digest says`);
+    throw new FetchFailure(`${redactUrl(url)} is not what its digest says`);
   const { layers } = parse<Artifact>(body, url);
   if (!layers?.length)
-    throw new FetchFailure(`${shown(url)} is no artifact with files: name a manifest, not an index`);
+    throw new FetchFailure(`${redactUrl(url)} is no artifact with files: name a manifest, not an index`);
   return layers.map((layer) => ({
     url: `${base}/blobs/${layer.digest}`,
     path: options.path === undefined ? titleOf(layer, url) : `${options.path}/${titleOf(layer, url)}`,
@@ -213,24 +213,24 @@ function titleOf({ annotations = {} }: NonNullable<Artifact["layers"]>[number], 
   const title = annotations["org.opencontainers.image.title"];
   if (title !== undefined && annotations["io.deis.oras.content.unpack"] !== "true") return title;
   throw new FetchFailure(
-    `${shown(url)} holds a layer that is no single named file; push files, as \`oras push\` does`,
+    `${redactUrl(url)} holds a layer that is no single named file; push files, as \`oras push\` does`,
   );
 }
 
-async function readManifest(url: string, { credentials, signal }: PlanOptions) {
+async function readManifest(url: string, { credentials, signal }: FetchPlanOptions) {
   const accept = { accept: manifestTypes };
-  const first = await ask(url, { headers: accept, signal });
-  if (first.status !== 401) return { body: await readAnswer(first, url), authorization: undefined };
+  const first = await httpGet(url, { headers: accept, signal });
+  if (first.status !== 401) return { body: await readResponse(first, url), authorization: undefined };
   const authorization = await registryAuthorization(first, url, credentials, signal);
-  const second = await ask(url, { headers: { ...accept, authorization }, signal });
-  return { body: await readAnswer(second, url), authorization };
+  const second = await httpGet(url, { headers: { ...accept, authorization }, signal });
+  return { body: await readResponse(second, url), authorization };
 }
 
 /** The registry says whom to ask for a token (distribution specification, "Token Authentication"), or takes the password itself. */
 async function registryAuthorization(
   challenged: Response,
   url: string,
-  { OCI_USERNAME: user, OCI_PASSWORD: password }: PlanOptions["credentials"],
+  { OCI_USERNAME: user, OCI_PASSWORD: password }: FetchPlanOptions["credentials"],
   signal: AbortSignal,
 ): Promise<string> {
   const challenge = challenged.headers.get("www-authenticate") ?? "";
@@ -245,16 +245,16 @@ async function registryAuthorization(
   const realm = new URL(fields.realm);
   if (basic !== undefined && !mayHavePassword(realm, new URL(url))) {
     throw new FetchFailure(
-      `${shown(url)} asks to send its password to ${realm.origin}, which is another site or plain HTTP; it is sent nowhere`,
+      `${redactUrl(url)} asks to send its password to ${realm.origin}, which is another site or plain HTTP; it is sent nowhere`,
     );
   }
   for (const name of ["service", "scope"]) if (fields[name]) realm.searchParams.set(name, fields[name]);
-  const answer = await ask(realm.href, {
+  const answer = await httpGet(realm.href, {
     headers: basic === undefined ? {} : { authorization: basic },
     signal,
   });
   const { token, access_token } = parse<Record<string, string>>(
-    await readAnswer(answer, realm.href),
+    await readResponse(answer, realm.href),
     realm.href,
   );
   return `Bearer ${token ?? access_token}`;
@@ -277,7 +277,7 @@ function parse<T>(body: Buffer, url: string): T {
   try {
     return JSON.parse(body.toString("utf8")) as T;
   } catch (cause) {
-    throw new FetchFailure(`${shown(url)} answers no JSON`, { cause });
+    throw new FetchFailure(`${redactUrl(url)} answers no JSON`, { cause });
   }
 }
 

@@ -7,7 +7,7 @@ interface Exchange {
 }
 
 /** Knows for each connection which answers are not complete, so that the bytes of an error never become a part of one. */
-export class RunningAnswers {
+export class OpenResponses {
   readonly #exchanges = new WeakMap<Socket, readonly Exchange[]>();
 
   constructor(server: Server) {

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Server, Socket } from "node:net";
 import { type Clock, sleep } from "../../lib/clock.ts";
-import { ifThere } from "../../lib/read-if-exists.ts";
+import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /** Bytes that the kernel holds for a connection because the other side has not acknowledged them. */
 export type SendQueues = (socket: Socket) => number | undefined;
@@ -46,7 +46,7 @@ const deadMs = 30_000;
  * What is to be awaited, once a server is closed, before its process ends: that callers have what was written. A pod's network goes with
  * it, and what the kernel then still holds, up to megabytes, nobody would hear.
  */
-export function watchUnsent(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
+export function watchUnsentBytes(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
   const address = server.address();
   const port = typeof address === "object" ? address?.port : undefined;
   return {
@@ -71,7 +71,7 @@ export function parseUnsentBytes(text: string, localPort: number): number {
 }
 
 async function readTables(): Promise<string> {
-  return (await Promise.all(tables.map((path) => ifThere(readFile(path, "latin1"))))).join("\n");
+  return (await Promise.all(tables.map((path) => readIfExists(readFile(path, "latin1"))))).join("\n");
 }
 
 function parseQueues(text: string): Queue[] {

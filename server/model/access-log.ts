@@ -29,7 +29,7 @@ declare module "fastify" {
 }
 
 /** Tells log and metrics of each request once it is over, however it ended: one line and one span a request. */
-export function reportRequests(app: FastifyInstance, metrics: TierMetrics, tracing: Tracing): void {
+export function logInvocations(app: FastifyInstance, metrics: TierMetrics, tracing: Tracing): void {
   app.decorateRequest("invoked", undefined);
   app.decorateRequest("refused", undefined);
   app.decorateRequest("span"); // the hook below gives each request its own

@@ -1,6 +1,6 @@
 import Type from "typebox";
 import { Compile } from "typebox/compile";
-import { modelIds, models, type Tier } from "../../config/contract/models.ts";
+import { type ModelKind, modelIds, models } from "../../config/contract/models.ts";
 import type { ListedVoice } from "../../config/contract/voices.ts";
 import { Failure, type FieldError } from "../contract/errors.ts";
 import type { Invocation } from "../contract/speech.ts";
@@ -33,7 +33,7 @@ const maxFieldErrors = 10;
  */
 export function readInvocation<Known extends ListedVoice>(
   body: unknown,
-  tier: Tier,
+  tier: ModelKind,
   findVoice: (id: string) => Known | undefined,
 ): { invocation: Invocation; voice: Known } {
   if (!validator.Check(body)) throw invalid(wrongFields(body));

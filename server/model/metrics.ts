@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram } from "prom-client";
-import { type ModelId, modelsOfTier, type Tier } from "../../config/contract/models.ts";
+import { type ModelId, type ModelKind, modelsOfKind } from "../../config/contract/models.ts";
 import type { MountedVoices } from "../engine/neural/mounted-voices.ts";
 import type { Engine } from "../engine/runtime/engine.ts";
 import type { GeneratorCounts } from "../engine/runtime/generator-counts.ts";
@@ -25,7 +25,7 @@ export class TierMetrics {
   readonly #speech: ReturnType<typeof speechMetrics>;
 
   constructor(
-    tier: Tier,
+    tier: ModelKind,
     admission: Admission,
     engines: () => readonly Engine[],
     mounted: () => MountedVoices | undefined,
@@ -57,7 +57,7 @@ export class TierMetrics {
       "Mounted voices that are not served as they are in their folder; the log says why",
       () => mounted()?.problems().length ?? 0,
     );
-    for (const model of modelsOfTier(tier)) this.#speech.audio.inc({ model }, 0);
+    for (const model of modelsOfKind(tier)) this.#speech.audio.inc({ model }, 0);
   }
 
   answered(facts: Answered): void {

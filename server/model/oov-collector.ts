@@ -5,7 +5,7 @@ import { encodeFrame } from "../contract/wire.ts";
 const patienceMs = 10_000;
 
 /** Out-of-vocabulary words on their way into the stream: between two of its frames once they are found, at its end at the latest. */
-export class FoundWords {
+export class OovCollector {
   readonly #found: Promise<void>;
   #frame: Buffer | undefined;
 

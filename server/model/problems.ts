@@ -13,7 +13,7 @@ export function answerFailures(admission: Admission) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
     if (reply.raw.closed) return reply.hijack(); // the caller is gone: nobody to answer, and nothing failed
     const failure = fromFastify(error) ?? asFailure(error);
-    report(failure, request);
+    reportFailure(failure, request);
     if (failure.retryAfterSeconds !== undefined) {
       reply.header("retry-after", String(failure.retryAfterSeconds));
     }
@@ -26,7 +26,7 @@ export function answerFailures(admission: Admission) {
 }
 
 /** Kept for the request's own line; what is nobody's fault but ours is told with its cause. */
-export function report(failure: Failure, request: FastifyRequest): void {
+export function reportFailure(failure: Failure, request: FastifyRequest): void {
   request.refused = failure;
   if (failure.status >= 500 && failure.code !== "saturated") {
     request.log.error({ code: failure.code, err: failure }, "request failed");

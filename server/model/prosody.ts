@@ -1,16 +1,16 @@
 import type { Sampling } from "../contract/speech.ts";
 
 /** How one phrase is spoken against the voice's own manner; 1 leaves it. */
-export interface Manner {
+export interface PhraseProsody {
   readonly pitch: number;
   readonly stretch: number;
   readonly pause: number;
 }
 
-const plainManner: Manner = { pitch: 1, stretch: 1, pause: 1 };
+const plainManner: PhraseProsody = { pitch: 1, stretch: 1, pause: 1 };
 
 /** Decides the manner of each phrase in turn. */
-export type Prosody = () => Manner;
+export type Prosody = () => PhraseProsody;
 
 export const plainProsody: Prosody = () => plainManner;
 
@@ -19,7 +19,7 @@ const steps = [-4, -3, -2, -1, 0, 1, 2, 3, 4] as const;
 const topScore = 4;
 const scorePerSquaredStep = 0.5;
 const memory = 6;
-const stepSize: Manner = { pitch: 0.025, stretch: 0.02, pause: 0.1 };
+const stepSize: PhraseProsody = { pitch: 0.025, stretch: 0.02, pause: 0.1 };
 
 /**
  * Samples the manner as a language model samples tokens: scores over a few steps, those spoken lately penalised, divided by

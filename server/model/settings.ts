@@ -1,13 +1,13 @@
-import type { Tier } from "../../config/contract/models.ts";
+import type { ModelKind } from "../../config/contract/models.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { GeneratorName } from "../engine/generators.ts";
+import type { ArcanaEngineName } from "../engine/generators.ts";
 import type { GeneratorSettings } from "../engine/vllm/settings.ts";
 import type { TelemetrySettings } from "../telemetry/settings.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 import type { TokenSource } from "./access.ts";
 
 export interface ModelTierOptions {
-  readonly tier: Tier;
+  readonly tier: ModelKind;
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
@@ -25,7 +25,7 @@ export interface ModelTierOptions {
   /** Engine processes of each kind; as many as the machine has cores unless given. */
   readonly engineProcesses?: number;
   /** What writes arcana's speech; `mini` unless given. */
-  readonly generator?: GeneratorName;
+  readonly generator?: ArcanaEngineName;
   /** The model of the generator `vllm`. */
   readonly model?: GeneratorSettings;
   /** Neural voices that an administrator mounts. */

@@ -4,19 +4,19 @@ import type {
   Frame,
   Sampling,
   Token,
-  TokenTime,
+  TokenTimestamp,
   Utterance,
-  WordTime,
+  WordTimestamp,
 } from "../contract/speech.ts";
-import type { Speaker } from "../engine/engines.ts";
+import type { VoiceEngine } from "../engine/engines.ts";
 import type { Engine } from "../engine/runtime/engine.ts";
 import type { Segment } from "../text/planning/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
-import type { Manner, Prosody } from "./prosody.ts";
+import type { PhraseProsody, Prosody } from "./prosody.ts";
 
-export interface Speech {
+export interface SpeechJob {
   readonly segments: Iterable<Segment>;
-  readonly speaker: Speaker;
+  readonly speaker: VoiceEngine;
   readonly stretch: number;
   readonly prosody: Prosody;
   /** For an engine that samples by itself. */
@@ -38,7 +38,7 @@ const patienceMs = 250;
  * Speaks segment after segment; the next one is asked of the engine when the last one has been taken, or as soon as an engine that works
  * ahead has written it.
  */
-export async function* speak(speech: Speech, signal: AbortSignal): AsyncGenerator<Frame, void, void> {
+export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGenerator<Frame, void, void> {
   const { engine } = speech.speaker;
   const line = new SegmentLine(speech.segments);
   let position = 0;
@@ -128,7 +128,7 @@ class SegmentLine {
 /** A phrase that the engine works on. */
 interface BegunPhrase {
   readonly segment: PhraseSegment;
-  readonly manner: Manner;
+  readonly manner: PhraseProsody;
   readonly frames: AsyncIterable<EngineFrame>;
   /** All of it, though not all of it is heard. */
   isWritten(): boolean;
@@ -138,7 +138,7 @@ interface BegunPhrase {
 
 function beginPhrase(
   segment: PhraseSegment,
-  { speaker, stretch, prosody, sampling }: Speech,
+  { speaker, stretch, prosody, sampling }: SpeechJob,
   turn: Required<Pick<Utterance, "dueAtMs" | "isFirst">>,
   signal: AbortSignal,
   onWritten: () => void,
@@ -192,7 +192,7 @@ async function* startedWith<Value>(
 
 async function* phrase(
   { segment: { tokens, pauseMs }, manner, frames }: BegunPhrase,
-  { speaker, stretch, maxPhraseSeconds }: Speech,
+  { speaker, stretch, maxPhraseSeconds }: SpeechJob,
   startSeconds: number,
 ): AsyncGenerator<Frame, void, void> {
   const words = new WordReader(tokens, startSeconds);
@@ -234,7 +234,7 @@ async function* atMost(
 function* silence(
   seconds: number,
   { rate }: Engine,
-  words: readonly WordTime[] = [],
+  words: readonly WordTimestamp[] = [],
 ): Generator<Frame, void, void> {
   const total = Math.round(seconds * rate);
   const chunk = Math.round(silenceChunkSeconds * rate);
@@ -248,24 +248,24 @@ function* silence(
 class WordReader {
   readonly #tokens: readonly WrittenToken[];
   readonly #offset: number;
-  #held: { index: number; time: WordTime } | undefined;
+  #held: { index: number; time: WordTimestamp } | undefined;
 
   constructor(tokens: readonly WrittenToken[], offsetSeconds: number) {
     this.#tokens = tokens;
     this.#offset = offsetSeconds;
   }
 
-  read(times: readonly TokenTime[]): WordTime[] {
+  read(times: readonly TokenTimestamp[]): WordTimestamp[] {
     return times.flatMap((time) => this.#take(time));
   }
 
-  flush(): WordTime[] {
+  flush(): WordTimestamp[] {
     const last = this.#held ? [this.#held.time] : [];
     this.#held = undefined;
     return last;
   }
 
-  #take({ token, start, end }: TokenTime): WordTime[] {
+  #take({ token, start, end }: TokenTimestamp): WordTimestamp[] {
     const written = this.#tokens[token];
     if (!written) return [];
     const time = {

@@ -6,23 +6,23 @@ import { encodeFrame, encodeFrames, type WireFrame } from "../contract/wire.ts";
 import type { Engines, KnownVoice } from "../engine/engines.ts";
 import { readLexicon } from "../text/lexicon.ts";
 import { checkLongMarkup } from "../text/markup.ts";
-import { type PlanOptions, planSpeech } from "../text/planning/plan.ts";
-import type { FoundWords } from "./oov-collector.ts";
+import { planSpeech, type SpeechPlanOptions } from "../text/planning/plan.ts";
+import type { OovCollector } from "./oov-collector.ts";
 import { plainProsody, sampledProsody } from "./prosody.ts";
-import { type Speech, speak } from "./speak.ts";
+import { type SpeechJob, speak } from "./speak.ts";
 
 /** arcana's tokens for a second of audio where its engine writes none: `max_tokens` bounds the audio of one phrase by it. */
 const arcanaTokensPerSecond = 82;
 
 /** How a model speaks, whatever the voice. */
-interface Manner {
+interface ModelStyle {
   readonly quickStart: boolean;
   /** Length against the voice's own. */
   readonly stretch: number;
 }
 
 /** mistv2 begins a long text sooner, and pronounces with more care, by which it is understood better. */
-const manners: Readonly<Record<ModelId, Manner>> = {
+const manners: Readonly<Record<ModelId, ModelStyle>> = {
   mist: { quickStart: false, stretch: 1 },
   mistv2: { quickStart: true, stretch: 1.1 },
   arcana: { quickStart: false, stretch: 1 },
@@ -33,7 +33,7 @@ const manners: Readonly<Record<ModelId, Manner>> = {
  * The speaker is to be released when the speech is over.
  * @throws Failure `invalid_request` for markup, `model_unreachable` when the voice's engine is not installed.
  */
-export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines: Engines): Speech {
+export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines: Engines): SpeechJob {
   const { sampling } = invocation;
   const manner = manners[invocation.modelId];
   const isArcana = models[invocation.modelId].tier === "arcana";
@@ -58,7 +58,7 @@ export function checkSpeech(invocation: Invocation): Promise<void> {
 }
 
 /** How the text is read. */
-export function textOptions(invocation: Invocation): PlanOptions {
+export function textOptions(invocation: Invocation): SpeechPlanOptions {
   return {
     language: invocation.lang,
     normalize: !invocation.noTextNormalization,
@@ -71,11 +71,11 @@ export function textOptions(invocation: Invocation): PlanOptions {
 }
 
 /** What goes beside the speech. */
-export interface Company {
+export interface SpeechHooks {
   /** Kept up to date. */
   readonly progress: Progress;
   /** Begun once the first audio is there, so that it takes nothing from it. */
-  readonly findWords?: () => FoundWords;
+  readonly findWords?: () => OovCollector;
   readonly onFailure: (failure: Failure) => void;
 }
 
@@ -92,9 +92,9 @@ export interface Progress {
  * @throws Failure when it fails before any audio; later failures become an error frame and go to `onFailure`.
  */
 export async function startSpeech(
-  speech: Speech,
+  speech: SpeechJob,
   signal: AbortSignal,
-  company: Company,
+  company: SpeechHooks,
 ): Promise<AsyncGenerator<Buffer, void, void> | undefined> {
   const frames = counted(speak(speech, signal), company.progress);
   const early: Frame[] = [];
@@ -125,11 +125,11 @@ async function* counted(
 }
 
 async function* encodeSpeech(
-  { speaker: { engine } }: Speech,
+  { speaker: { engine } }: SpeechJob,
   early: readonly Frame[],
   rest: AsyncGenerator<Frame, void, void>,
   signal: AbortSignal,
-  { findWords, onFailure, progress }: Company,
+  { findWords, onFailure, progress }: SpeechHooks,
 ): AsyncGenerator<Buffer, void, void> {
   let samples = 0;
   try {

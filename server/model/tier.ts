@@ -9,36 +9,36 @@ import Fastify, {
   LogController,
   type RawRequestDefaultExpression,
 } from "fastify";
-import { modelsOfTier } from "../../config/contract/models.ts";
+import { modelsOfKind } from "../../config/contract/models.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import type { Invocation } from "../contract/speech.ts";
 import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../contract/wire.ts";
 import { Engines, type MountSettings } from "../engine/engines.ts";
-import type { GeneratorName } from "../engine/generators.ts";
+import type { ArcanaEngineName } from "../engine/generators.ts";
 import { type EngineLog, EngineMissing } from "../engine/runtime/engine.ts";
-import { RunningAnswers } from "../http/open-responses.ts";
-import { watchUnsent } from "../http/send-queues.ts";
+import { OpenResponses } from "../http/open-responses.ts";
+import { watchUnsentBytes } from "../http/send-queues.ts";
 import { startTelemetry } from "../telemetry/start.ts";
 import type { Telemetry } from "../telemetry/telemetry.ts";
 import type { Span, Tracing } from "../tracing/span.ts";
 import { startTracing } from "../tracing/start.ts";
 import { AcceptedTokens } from "./access.ts";
-import { reportRequests } from "./access-log.ts";
+import { logInvocations } from "./access-log.ts";
 import { Admission } from "./admission.ts";
 import { readInvocation } from "./invocation.ts";
 import { TierMetrics } from "./metrics.ts";
 import { listMounted } from "./mounted.ts";
-import { FoundWords } from "./oov-collector.ts";
+import { OovCollector } from "./oov-collector.ts";
 import { orcaReport } from "./orca.ts";
 import { addProbes, type TierState } from "./probes.ts";
-import { answerFailures, draining, maxBodyBytes, report } from "./problems.ts";
+import { answerFailures, draining, maxBodyBytes, reportFailure } from "./problems.ts";
 import type { ModelTierOptions } from "./settings.ts";
-import type { Speech } from "./speak.ts";
+import type { SpeechJob } from "./speak.ts";
 import { asFailure, checkSpeech, prepareSpeech, startSpeech, textOptions } from "./synthesis.ts";
 import { traced } from "./traced-engine.ts";
 import { Vocabulary } from "./vocabulary/vocabulary.ts";
-import { warmUp } from "./warm-up.ts";
+import { warmUpEngines } from "./warm-up.ts";
 
 export interface RunningTier {
   readonly url: string;
@@ -67,7 +67,7 @@ export async function startModelTier(options: ModelTierOptions): Promise<Running
       else socket.destroy();
     },
   });
-  const answers = new RunningAnswers(app.server);
+  const answers = new OpenResponses(app.server);
   const clock = options.clock ?? systemClock;
   const tracing = await startTracing(options.tracing, app.log, clock);
   const telemetry = await startTelemetry(options.telemetry, app.log, clock);
@@ -145,12 +145,12 @@ class ModelTier {
     this.#engines = engines;
     if (engines.all().length === 0) throw new EngineMissing(engines.missing.join("\n"));
     this.#admission.lowerTo(engines.realTimeStreams);
-    await warmUp(engines, this.#stopping.signal);
+    await warmUpEngines(engines, this.#stopping.signal);
     if (this.#state === "starting") this.#state = "serving";
     this.#app.log.info({ engines: engines.all().map(({ name }) => name) }, "ready to speak");
   }
 
-  #generator(): GeneratorName | undefined {
+  #generator(): ArcanaEngineName | undefined {
     return this.#options.tier === "arcana" ? (this.#options.generator ?? "mini") : undefined;
   }
 
@@ -167,7 +167,7 @@ class ModelTier {
     return {
       folder: voices.folder,
       except: voices.except,
-      models: modelsOfTier(tier),
+      models: modelsOfKind(tier),
       cores: availableParallelism(),
       processes: voices.processes,
       providers: voices.providers,
@@ -181,7 +181,7 @@ class ModelTier {
     this.#app.log.info({ streams: this.#admission.speaking }, "draining");
     const drainMs = this.#options.drainSeconds * 1000;
     const end = this.#clock.monotonicMs() + drainMs;
-    const unsent = watchUnsent(this.#app.server, this.#clock);
+    const unsent = watchUnsentBytes(this.#app.server, this.#clock);
     const cancel = this.#clock.after(drainMs, () => this.#stopping.abort(draining()));
     await this.#admission.idle();
     cancel();
@@ -195,7 +195,7 @@ class ModelTier {
   }
 
   addRoutes(): void {
-    reportRequests(this.#app, this.#metrics, this.#tracing);
+    logInvocations(this.#app, this.#metrics, this.#tracing);
     addProbes(this.#app, { state: () => this.#state, engines: () => this.#engines });
     this.#app.get("/metrics", async (request, reply) => {
       const { contentType, text } = await this.#metrics.exposition(request.headers.accept);
@@ -246,7 +246,7 @@ class ModelTier {
     const bytes = await startSpeech(inSpan(speech, span), signal, {
       progress,
       ...(invocation.saveOovs && { findWords: () => this.#findWords(invocation) }),
-      onFailure: (failure) => report(failure, request),
+      onFailure: (failure) => reportFailure(failure, request),
     });
     if (!bytes) return this.#giveUp(reply);
     this.#metrics.firstAudio(invocation.modelId, secondsSince(arrivedAt));
@@ -254,8 +254,8 @@ class ModelTier {
     return reply.type(wireType).header(orcaHeader, orcaReport(this.#admission)).send(body);
   }
 
-  #findWords(invocation: Invocation): FoundWords {
-    return new FoundWords(this.#vocabulary.unknownWords(invocation.text, textOptions(invocation)));
+  #findWords(invocation: Invocation): OovCollector {
+    return new OovCollector(this.#vocabulary.unknownWords(invocation.text, textOptions(invocation)));
   }
 
   async #enter(request: FastifyRequest, signal: AbortSignal): Promise<(() => void) | undefined> {
@@ -294,7 +294,7 @@ class ModelTier {
 }
 
 /** The same speech, its engine's work shown in the trace. */
-function inSpan(speech: Speech, span: Span): Speech {
+function inSpan(speech: SpeechJob, span: Span): SpeechJob {
   if (!span.isRecording) return speech;
   const { speaker } = speech;
   return { ...speech, speaker: { ...speaker, engine: traced(speaker.engine, span) } };

@@ -14,7 +14,7 @@ const voicesByEngine: Readonly<Record<string, readonly EngineVoice[]>> = {
  * Speaks a phrase on every process of every engine that speaks: the first one a process speaks takes several times as long.
  * @throws Failure when an engine makes no audio.
  */
-export async function warmUp(engines: Engines, signal: AbortSignal): Promise<void> {
+export async function warmUpEngines(engines: Engines, signal: AbortSignal): Promise<void> {
   for (const engine of engines.speaking()) {
     for (const voice of voicesByEngine[engine.name] ?? []) {
       await Promise.all(Array.from({ length: engine.capacity }, () => speakOnce(engine, voice, signal)));

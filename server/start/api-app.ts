@@ -7,8 +7,8 @@ import Fastify, {
   LogController,
 } from "fastify";
 import type { Lifecycle } from "../api/lifecycle/drain.ts";
-import { reportOnceOver, reportRequests } from "../api/observability/access-log.ts";
-import type { Spoken } from "../api/observability/synthesis-record.ts";
+import { logRequests, reportOnceOver } from "../api/observability/access-log.ts";
+import type { SynthesisRecord } from "../api/observability/synthesis-record.ts";
 import { bodyOptions, takeJsonOnly } from "../api/request/body.ts";
 import { addNotFound, answerClientError, sendProblem } from "../api/respond/problems.ts";
 import { addCatalogueRoutes } from "../api/routes/catalogue.ts";
@@ -19,11 +19,11 @@ import { addOovsRoute } from "../api/routes/oovs.ts";
 import { addOpenaiSpeechRoute } from "../api/routes/openai-speech.ts";
 import { addOpenapiRoute } from "../api/routes/openapi.ts";
 import { addSpeechRoute } from "../api/routes/speech.ts";
-import type { ApiParts } from "../api/services/api-context.ts";
+import type { ApiContext } from "../api/services/api-context.ts";
 import { Failure } from "../contract/errors.ts";
-import type { DashboardParts } from "../dashboard/pages/dashboard-context.ts";
+import type { DashboardContext } from "../dashboard/pages/dashboard-context.ts";
 import { addDashboard } from "../dashboard/routes.ts";
-import { RunningAnswers } from "../http/open-responses.ts";
+import { OpenResponses } from "../http/open-responses.ts";
 import type { ApiKey } from "../store/keys/key.ts";
 import type { Span } from "../tracing/span.ts";
 
@@ -31,7 +31,7 @@ declare module "fastify" {
   interface FastifyRequest {
     apiKey: ApiKey | undefined;
     failure: Failure | undefined;
-    spoken: Spoken | undefined;
+    spoken: SynthesisRecord | undefined;
     span: Span;
   }
 }
@@ -44,7 +44,7 @@ const longestName = 1024;
 const slowCheckMs = 5_000;
 
 /** The public server, wired and not yet listening. @param dashboard undefined where it is off. */
-export function buildApp(parts: ApiParts, dashboard: DashboardParts | undefined): FastifyInstance {
+export function buildApp(parts: ApiContext, dashboard: DashboardContext | undefined): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
@@ -67,13 +67,13 @@ export function buildApp(parts: ApiParts, dashboard: DashboardParts | undefined)
     clientErrorHandler: (error, socket) =>
       answerClientError(error, socket as Socket, answers, refuser(parts)),
   });
-  const answers = new RunningAnswers(app.server);
+  const answers = new OpenResponses(app.server);
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
   takeJsonOnly(app, { ...bodyOptions(parts), budget: parts.memory });
   app.setErrorHandler((error, request, reply) => sendProblem(reply, request, error));
-  reportRequests(app, parts);
+  logRequests(app, parts);
   app.addHook("onRequest", identify(parts.lifecycle));
   addNotFound(app);
   addSpeechRoute(app, parts);
@@ -89,7 +89,7 @@ export function buildApp(parts: ApiParts, dashboard: DashboardParts | undefined)
 }
 
 /** Tells log and metrics of what was not even HTTP. */
-function refuser({ log, metrics }: ApiParts) {
+function refuser({ log, metrics }: ApiContext) {
   return ({ code, status }: Failure): string => {
     const requestId = randomUUID();
     metrics.answered({ endpoint: undefined, method: undefined, status, code, seconds: undefined });

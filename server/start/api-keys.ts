@@ -2,7 +2,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { WatchedFile } from "../../lib/watched-file.ts";
 import type { Database } from "../store/database/database.ts";
-import { type FollowedKeys, followKeys } from "../store/keys/cached-keys.ts";
+import { type CachedKeys, cacheKeys } from "../store/keys/cached-keys.ts";
 import { createFileKeyStore } from "../store/keys/key-file.ts";
 import { createSingleKeyStore, joinStores, type KeyEntry, type KeyStore } from "../store/keys/key-store.ts";
 import { createKeyTable } from "../store/keys/key-table.ts";
@@ -14,8 +14,8 @@ export function openKeys(
   { keysStaleSeconds }: ApiSettings,
   log: Log,
   clock: Clock,
-): FollowedKeys {
-  return followKeys({
+): CachedKeys {
+  return cacheKeys({
     table: createKeyTable(database, () => clock.nowMs()),
     staleMs: keysStaleSeconds * 1000,
     clock,
@@ -34,7 +34,7 @@ export function openKeys(
 export function joinKeys(
   { apiKey, keysFile }: ApiSettings,
   file: WatchedFile<readonly KeyEntry[]> | undefined,
-  followed: FollowedKeys | undefined,
+  followed: CachedKeys | undefined,
   log: Log,
 ): KeyStore {
   if (!file && !apiKey && !followed)

@@ -1,7 +1,7 @@
 import type { Voice } from "../../config/contract/voices.ts";
 import type { ApiLimits } from "../api/request/limits.ts";
 import type { ClusterAccess } from "../api/upstream/kubernetes/connection.ts";
-import type { WaitingLimits } from "../api/upstream/request-hold.ts";
+import type { HoldLimits } from "../api/upstream/request-hold.ts";
 import type { DashboardSettings } from "../dashboard/settings.ts";
 import type { KeyLimits } from "../store/keys/key.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
@@ -44,7 +44,7 @@ export interface ApiSettings {
   readonly voices: readonly Voice[];
   readonly limits?: Partial<ApiLimits>;
   /** Of requests for a model that slept. */
-  readonly waiting?: WaitingLimits;
+  readonly waiting?: HoldLimits;
   readonly timing?: Partial<ApiTiming>;
 }
 
@@ -83,17 +83,17 @@ export interface ApiTiming {
   readonly voicesIntervalMs: number;
   readonly licenseIntervalMs: number;
   /** See `drain`. */
-  readonly farewellMs: number;
-  readonly lastPauseMs: number;
+  readonly keepAliveGraceMs: number;
+  readonly idleCloseMs: number;
 }
 
-export const usualTiming: ApiTiming = {
+export const defaultTiming: ApiTiming = {
   firstAudioTimeoutMs: 30_000,
   stallTimeoutMs: 30_000,
   probeIntervalMs: 3000,
   probeTimeoutMs: 2000,
   voicesIntervalMs: 2000,
   licenseIntervalMs: 30_000,
-  farewellMs: 5_000,
-  lastPauseMs: 20_000,
+  keepAliveGraceMs: 5_000,
+  idleCloseMs: 20_000,
 };

@@ -2,34 +2,34 @@ import { readFileSync } from "node:fs";
 import { type DestinationStream, pino } from "pino";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createIssuer } from "../api/access/issuer-client.ts";
+import { createIssuerClient } from "../api/access/issuer-client.ts";
 import { type CheckOptions, createLicenseCheck, type LicenseCheck } from "../api/access/license-check.ts";
 import { createLicenseGate, type LicenseGate } from "../api/access/license-gate.ts";
 import { countOnly, createQuotas, type Quotas, windowSeconds } from "../api/access/quotas.ts";
 import { connectSharedLimits } from "../api/access/shared-limits.ts";
-import { createAdmission } from "../api/access/stream-limiter.ts";
+import { createStreamLimiter } from "../api/access/stream-limiter.ts";
 import { watchConnections } from "../api/lifecycle/connections.ts";
 import { createLifecycle, drain } from "../api/lifecycle/drain.ts";
 import { watchForClose } from "../api/lifecycle/graceful-close.ts";
-import { warmUp } from "../api/lifecycle/warm-up.ts";
+import { warmUpCodecs } from "../api/lifecycle/warm-up.ts";
 import { createMetrics, type Metrics } from "../api/observability/metrics.ts";
 import { waitInMemory } from "../api/oovs/memory.ts";
 import { createOovRecorder, type OovRecorder } from "../api/oovs/recorder.ts";
 import { openSpool } from "../api/oovs/spool.ts";
 import { defaultLimits } from "../api/request/limits.ts";
-import { createByteBudget } from "../api/request/memory-budget.ts";
-import type { ApiParts } from "../api/services/api-context.ts";
+import { createMemoryBudget } from "../api/request/memory-budget.ts";
+import type { ApiContext } from "../api/services/api-context.ts";
 import { createClusterDirectory } from "../api/upstream/kubernetes/directory.ts";
-import { createLoadBook } from "../api/upstream/load-tracker.ts";
-import { createModels } from "../api/upstream/model-client.ts";
+import { createLoadTracker } from "../api/upstream/load-tracker.ts";
+import { createModelClient } from "../api/upstream/model-client.ts";
 import { createProber } from "../api/upstream/prober.ts";
-import { createReplicaChooser, type Directory } from "../api/upstream/replicas.ts";
-import { createWaitingRoom, usualWaiting } from "../api/upstream/request-hold.ts";
+import { createReplicaSelector, type ReplicaDirectory } from "../api/upstream/replicas.ts";
+import { createRequestHold, defaultHoldLimits } from "../api/upstream/request-hold.ts";
 import { createFileDirectory } from "../api/upstream/routing-file.ts";
 import { createVoiceDirectory } from "../api/upstream/voice-directory.ts";
 import { openDashboard } from "../dashboard/open.ts";
 import { limitAudit } from "../store/audit-retention.ts";
-import { type FollowedLexicon, followLexicon } from "../store/cached-lexicon.ts";
+import { type CachedLexicon, cacheLexicon } from "../store/cached-lexicon.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";
 import { type KeyTableUser, openKeyTableBook } from "../store/keys/key-table.ts";
 import { createLexiconTable, type LexiconTable } from "../store/lexicon.ts";
@@ -42,9 +42,9 @@ import { type Files, openFiles } from "./api-files.ts";
 import { joinKeys, openKeys } from "./api-keys.ts";
 import {
   type ApiSettings,
+  defaultTiming,
   type LicenseCheckSettings,
   type RoutingSource,
-  usualTiming,
 } from "./api-settings.ts";
 import { weakSettings } from "./weak-settings.ts";
 
@@ -79,7 +79,7 @@ export async function startApiTier(
   const log = pino({ level: settings.logLevel, base: { tier: "api" } }, logTo);
   for (const warning of weakSettings(settings)) log.warn({}, warning);
   const tracing = await startTracing(settings.tracing, log, clock);
-  const timing = { ...usualTiming, ...settings.timing };
+  const timing = { ...defaultTiming, ...settings.timing };
   const now = () => clock.nowMs();
   const directory = createDirectory(settings.routing, { log, clock, random });
   const files = openFiles(settings, log, clock);
@@ -109,7 +109,7 @@ export async function startApiTier(
   };
   for (const source of [directory, files.license, files.licenseKeys]) source?.onChange(judgeAgain);
   directory.onChange(() => void check?.adopt());
-  const waiting = settings.waiting ?? usualWaiting;
+  const waiting = settings.waiting ?? defaultHoldLimits;
   const prober = createProber({
     directory,
     wakingMs: waiting.longestMs,
@@ -124,12 +124,12 @@ export async function startApiTier(
     timeoutMs: timing.probeTimeoutMs,
     clock,
   });
-  const load = createLoadBook(directory, () => clock.monotonicMs());
-  const models = createModels({
+  const load = createLoadTracker(directory, () => clock.monotonicMs());
+  const models = createModelClient({
     load,
-    waitingRoom: createWaitingRoom(directory, load, waiting, clock),
+    waitingRoom: createRequestHold(directory, load, waiting, clock),
     replicasWithout: voices.replicasWithout,
-    chooser: createReplicaChooser(directory, random, () => clock.monotonicMs()),
+    chooser: createReplicaSelector(directory, random, () => clock.monotonicMs()),
     onPoolStream: (facts) => metrics.poolStream(facts),
     token: () => files.token?.current(),
     clock,
@@ -176,11 +176,11 @@ export async function startApiTier(
       { lexicon, table: lexiconTable, sentences: createSentenceSetting(database, now) },
       now,
     );
-  const parts: ApiParts = {
+  const parts: ApiContext = {
     log,
     limits,
     trustedProxies: settings.trustedProxies ?? [],
-    memory: createByteBudget(limits.heldBytes, limits.heldWaitMs, clock),
+    memory: createMemoryBudget(limits.heldBytes, limits.heldWaitMs, clock),
     voices,
     keys: joinKeys(settings, files.keys, followed, log),
     keyLimits: settings.keyLimits,
@@ -198,7 +198,7 @@ export async function startApiTier(
     directory,
     prober,
     license,
-    admission: createAdmission(places),
+    admission: createStreamLimiter(places),
     metrics,
     tracing,
     lifecycle,
@@ -244,14 +244,14 @@ export async function startApiTier(
     await database.close();
   };
   try {
-    await warmUp();
+    await warmUpCodecs();
     const url = await app.listen({ host: settings.host, port: settings.port });
     return {
       url,
       stop: async () => {
         await drain(app, lifecycle, {
-          farewellMs: timing.farewellMs,
-          lastPauseMs: timing.lastPauseMs,
+          keepAliveGraceMs: timing.keepAliveGraceMs,
+          idleCloseMs: timing.idleCloseMs,
           drainMs: settings.drainSeconds * 1000,
           connections: gracefulClose,
           cut: () => connections.resetAll(),
@@ -269,7 +269,7 @@ export async function startApiTier(
 function createDirectory(
   source: RoutingSource,
   environment: Required<Pick<ApiEnvironment, "clock" | "random">> & { readonly log: Log },
-): Directory {
+): ReplicaDirectory {
   return source.kind === "file"
     ? createFileDirectory(source.path, environment.log, environment.clock)
     : createClusterDirectory({ ...source, ...environment });
@@ -282,7 +282,7 @@ function startLicenseCheck(
   if (settings === undefined) return undefined;
   const { endpoint, intervalSeconds, caFile } = settings;
   const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
-  const issuer = createIssuer({
+  const issuer = createIssuerClient({
     endpoint,
     authority,
     withinMs: issuerWithinMs,
@@ -306,8 +306,8 @@ function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
   });
 }
 
-function openLexicon(table: LexiconTable, log: Log, clock: Clock): FollowedLexicon {
-  return followLexicon({
+function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon {
+  return cacheLexicon({
     table,
     clock,
     onTrouble: (error) => {

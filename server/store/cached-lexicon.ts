@@ -1,10 +1,10 @@
 import { type Clock, every } from "../../lib/clock.ts";
 import { lexiconForm } from "../text/lexicon.ts";
-import { tellOnce } from "./database/report-changes.ts";
+import { reportChanges } from "./database/report-changes.ts";
 import type { LexiconTable } from "./lexicon.ts";
 
 /** How teams say words, held in memory and followed: a request never waits for the database. */
-export interface FollowedLexicon {
+export interface CachedLexicon {
   /**
    * Entries of the team for words of this text, by the word in small letters; undefined where there are none.
    * @param team undefined for a key without one. @param language ISO 639-3.
@@ -21,7 +21,7 @@ export interface FollowedLexicon {
   close(): void;
 }
 
-export interface FollowedLexiconOptions {
+export interface CachedLexiconOptions {
   readonly table: Pick<LexiconTable, "revision" | "load">;
   readonly intervalMs?: number;
   readonly clock: Clock;
@@ -34,13 +34,8 @@ const usualIntervalMs = 2_000;
 const searchedCharacters = 20_000;
 const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
 
-export function followLexicon({
-  table,
-  intervalMs,
-  clock,
-  onTrouble,
-}: FollowedLexiconOptions): FollowedLexicon {
-  const tell = tellOnce(onTrouble);
+export function cacheLexicon({ table, intervalMs, clock, onTrouble }: CachedLexiconOptions): CachedLexicon {
+  const tell = reportChanges(onTrouble);
   let entries = new Map<string, ReadonlyMap<string, string>>();
   let withSentences: ReadonlySet<string> = new Set();
   let revision: number | undefined;

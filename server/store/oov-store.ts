@@ -4,7 +4,7 @@ import type { Database } from "./database/database.ts";
 import { holdTeamsWithSentences } from "./team-settings.ts";
 
 /** A word that no dictionary had, as one key met it since the last time that it was written down. */
-export interface MetWord {
+export interface ObservedOov {
   readonly keyId: string;
   readonly team: string | undefined;
   /** ISO 639-3. */
@@ -19,14 +19,14 @@ export interface MetWord {
 }
 
 /** Whose words: all of the key's team where it has one, else its own. */
-export type WordOwner = Pick<MetWord, "keyId" | "team">;
+export type WordOwner = Pick<ObservedOov, "keyId" | "team">;
 
-export type SavedWord = Omit<MetWord, "keyId" | "team" | "sentence">;
+export type SavedWord = Omit<ObservedOov, "keyId" | "team" | "sentence">;
 
 /** Where out-of-vocabulary words are kept for review. */
 export interface OovStore {
   /** Each word of a key and language once. */
-  add(words: readonly MetWord[]): Promise<void>;
+  add(words: readonly ObservedOov[]): Promise<void>;
   /** Those met last first. */
   list(
     owner: WordOwner,
@@ -56,28 +56,28 @@ export function createOovStore(database: Database): OovStore {
 /** Without the sentences of teams that do not want them, whatever was true when they were met. */
 async function wantedSentences(
   trx: Transaction<Tables>,
-  words: readonly MetWord[],
-): Promise<readonly MetWord[]> {
+  words: readonly ObservedOov[],
+): Promise<readonly ObservedOov[]> {
   if (words.every(({ sentence }) => sentence === undefined)) return words;
   const teams = await holdTeamsWithSentences(trx);
   return words.map((met) => (teams.has(met.team ?? "") ? met : { ...met, sentence: undefined }));
 }
 
 /** One order everywhere: replicas that wrote in different ones would wait for each other. */
-function inOrder(words: readonly MetWord[]): MetWord[] {
-  const place = ({ keyId, language, word }: MetWord) => JSON.stringify([keyId, language, word]);
+function inOrder(words: readonly ObservedOov[]): ObservedOov[] {
+  const place = ({ keyId, language, word }: ObservedOov) => JSON.stringify([keyId, language, word]);
   return words.toSorted((a, b) => Buffer.compare(Buffer.from(place(a)), Buffer.from(place(b))));
 }
 
 /** Rows of one statement: a round trip for each word would take PostgreSQL a minute for what may have gathered. */
 const batchSize = 500;
 
-function batches(words: readonly MetWord[]): MetWord[][] {
+function batches(words: readonly ObservedOov[]): ObservedOov[][] {
   const count = Math.ceil(words.length / batchSize);
   return Array.from({ length: count }, (_, i) => words.slice(i * batchSize, (i + 1) * batchSize));
 }
 
-async function addWords(db: Kysely<Tables>, words: readonly MetWord[]): Promise<void> {
+async function addWords(db: Kysely<Tables>, words: readonly ObservedOov[]): Promise<void> {
   const rows = words.map(({ keyId, team, language, word, sentence, count, firstSeen, lastSeen }) => ({
     key_id: keyId,
     team_id: team ?? null,

@@ -2,7 +2,7 @@ import type { Transaction } from "kysely";
 import { type Clock, every } from "../../lib/clock.ts";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
-import { tellOnce } from "./database/report-changes.ts";
+import { reportChanges } from "./database/report-changes.ts";
 import { placeOf, sumSpeech, type VoiceUsage, writeVoiceUsage } from "./voice-usage.ts";
 
 /** What a key was used for. */
@@ -46,7 +46,7 @@ const mostWaiting = 20_000;
 /** What cannot be written waits; there is never more of it than keys and days. */
 export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOptions): UsageRecorder {
   const now = () => clock.nowMs();
-  const tell = tellOnce(onTrouble);
+  const tell = reportChanges(onTrouble);
   let waiting = new Map<string, DayOfUsage>();
   let voices = new Map<string, VoiceUsage>();
   let forgottenOn: string | undefined;

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { type Clock, sleep } from "../../lib/clock.ts";
-import { Backoff } from "../../lib/restart-backoff.ts";
+import { RestartBackoff } from "../../lib/restart-backoff.ts";
 import type { CollectorLog } from "./otlp.ts";
 
 /** Between two readings, seconds. */
@@ -56,7 +56,7 @@ export class GpuLoad {
 
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
-    const backoff = new Backoff(backoffPolicy);
+    const backoff = new RestartBackoff(backoffPolicy);
     while (!signal.aborted) {
       const startedAtMs = this.#clock.monotonicMs();
       const end = await this.#run();

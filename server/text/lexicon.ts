@@ -1,6 +1,6 @@
 import type { Phoneme } from "../contract/speech.ts";
 import { readPhonemes } from "./phonemes.ts";
-import type { Item, WrittenToken } from "./tokens.ts";
+import type { WrittenItem, WrittenToken } from "./tokens.ts";
 
 /** Words as `lexiconForm` writes them, and their sounds. */
 export type Lexicon = ReadonlyMap<string, readonly Phoneme[]>;
@@ -30,7 +30,7 @@ export function lexiconWord(written: string): string | undefined {
 }
 
 /** Gives words of the lexicon their sounds; what the writer or the normalizer reads in another way stays. */
-export function* pronounce(items: Iterable<Item>, lexicon: Lexicon): Generator<Item> {
+export function* pronounce(items: Iterable<WrittenItem>, lexicon: Lexicon): Generator<WrittenItem> {
   for (const item of items) {
     yield item.kind === "token" ? { kind: "token", token: pronounced(item.token, lexicon) } : item;
   }

@@ -11,7 +11,7 @@ export interface WrittenToken extends Token {
   readonly paragraphEnd: boolean;
 }
 
-export type Item =
+export type WrittenItem =
   | { readonly kind: "token"; readonly token: WrittenToken }
   | { readonly kind: "pause"; readonly durationMs: number }
   /** Nothing: a place to let others run, since a long text may have nothing to say for long. */
@@ -42,7 +42,7 @@ const unspaced = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Kh
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });
 
 /** Written words in order, with the pauses between them. */
-export function* readTokens(pieces: Iterable<Piece>): Generator<Item> {
+export function* readTokens(pieces: Iterable<Piece>): Generator<WrittenItem> {
   const words = new WordReader();
   for (const piece of pieces) yield* words.read(piece);
   yield* words.flush();
@@ -54,7 +54,7 @@ class WordReader {
   #sinceRest = 0;
   #held: WrittenToken | undefined;
 
-  *read(piece: Piece): Generator<Item> {
+  *read(piece: Piece): Generator<WrittenItem> {
     switch (piece.kind) {
       case "pause":
         yield* this.#rest(markupCharacters);
@@ -74,19 +74,19 @@ class WordReader {
     }
   }
 
-  *#rest(characters: number): Generator<Item> {
+  *#rest(characters: number): Generator<WrittenItem> {
     this.#sinceRest += characters;
     if (this.#sinceRest < charactersBetweenRests) return;
     this.#sinceRest = 0;
     yield { kind: "rest" };
   }
 
-  *flush(): Generator<Item> {
+  *flush(): Generator<WrittenItem> {
     if (this.#held) yield { kind: "token", token: this.#held };
     this.#held = undefined;
   }
 
-  *#readRun(run: string, stretch: number): Generator<Item> {
+  *#readRun(run: string, stretch: number): Generator<WrittenItem> {
     for (const written of splitUnspaced(withoutControls(run.toWellFormed()))) {
       const { before, core, after } = partsOf(written);
       if (soundless.test(core)) this.#amendAfter(`${before}${after}`);
@@ -94,7 +94,7 @@ class WordReader {
     }
   }
 
-  *#putLong(before: string, core: string, after: string, stretch: number): Generator<Item> {
+  *#putLong(before: string, core: string, after: string, stretch: number): Generator<WrittenItem> {
     const characters = [...core];
     if (characters.length <= maxTokenCharacters) {
       yield* this.#put(this.#token(before, core, after, { stretch }));
@@ -118,7 +118,7 @@ class WordReader {
     return { text, before, after, ...spoken, word: this.#word++, written: text, paragraphEnd: false };
   }
 
-  *#put(token: WrittenToken): Generator<Item> {
+  *#put(token: WrittenToken): Generator<WrittenItem> {
     yield* this.flush();
     this.#held = token;
   }

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { english } from "../../server/dashboard/languages/english.ts";
-import { german } from "../../server/dashboard/languages/german.ts";
+import { englishTexts } from "../../server/dashboard/languages/english.ts";
+import { germanTexts } from "../../server/dashboard/languages/german.ts";
 import { startBrowser, type TestBrowser, violationsOf } from "../support/chromium.ts";
 import { eventually } from "../support/eventually.ts";
 import { startWholeServer, type WholeServer } from "../support/server/whole-server.ts";
@@ -56,10 +56,10 @@ interface Spoken {
 
 /** Whatever is said in English and not in German. */
 function englishAlone(): Spoken {
-  const germanTexts = new Set(leaves(german).flatMap(partsOf));
-  const texts = leaves(english)
+  const translations = new Set(leaves(germanTexts).flatMap(partsOf));
+  const texts = leaves(englishTexts)
     .flatMap(partsOf)
-    .filter((text) => /[a-z]{2}/i.test(text) && !germanTexts.has(text));
+    .filter((text) => /[a-z]{2}/i.test(text) && !translations.has(text));
   return {
     exact: new Set(texts),
     parts: texts.filter((text) => /[a-z]{2,} .*[a-z]{3,}/i.test(text)),
@@ -179,7 +179,7 @@ it("says in German what the playground does, with numbers as Germans write them"
   const headers = { "content-type": "text/event-stream", "x-sampling-rate": "22050" };
   await page.route("**/dashboard/playground/speech", (route) => route.fulfill({ headers, body }));
   await page.getByRole("button", { name: "Sprechen" }).click();
-  await page.getByRole("alert").getByText(german.client.brokeOff).waitFor();
+  await page.getByRole("alert").getByText(germanTexts.client.brokeOff).waitFor();
   await page.unroute("**/dashboard/playground/speech");
 });
 

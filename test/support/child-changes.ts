@@ -1,8 +1,8 @@
 /** The changes that another client may make to an object that the operator applied, as JSON Patch (RFC 6902). */
 import { isDeepStrictEqual } from "node:util";
 import { fieldManager } from "../../config/contract/names.ts";
-import { type Fields, hasKeys, isMap, type Json } from "../../operator/apply/owned-fields.ts";
-import type { Manifest } from "../../operator/facts/kubernetes-object.ts";
+import { type Fields, hasKeys, isMap, type JsonObject } from "../../operator/apply/owned-fields.ts";
+import type { KubernetesObject } from "../../operator/facts/kubernetes-object.ts";
 
 export interface PatchOperation {
   readonly op: "add" | "remove" | "replace";
@@ -33,14 +33,14 @@ const isOwnership = (path: string) =>
  * The fields of `live` that the operator applied, in their places. Items of others leave holes in the lists, so that the positions in both
  * objects are the same.
  */
-export function appliedPart(live: Manifest): Json {
+export function appliedPart(live: KubernetesObject): JsonObject {
   const entry = live.metadata.managedFields?.find(
     ({ manager, operation, subresource }) =>
       manager === fieldManager && operation === "Apply" && (subresource ?? "") === "",
   );
   if (entry?.fieldsV1 === undefined)
     throw new Error(`the operator never applied ${live.kind} ${live.metadata.name}`);
-  return partOf(entry.fieldsV1 as Fields, live) as Json;
+  return partOf(entry.fieldsV1 as Fields, live) as JsonObject;
 }
 
 function partOf(fields: Fields, live: unknown): unknown {
@@ -51,7 +51,7 @@ function partOf(fields: Fields, live: unknown): unknown {
   return Object.fromEntries(
     named
       .filter(([, name]) => isMap(live) && live[name] !== undefined)
-      .map(([key, name]) => [name, partOf(fields[key] ?? {}, (live as Json)[name])]),
+      .map(([key, name]) => [name, partOf(fields[key] ?? {}, (live as JsonObject)[name])]),
   );
 }
 
@@ -59,7 +59,7 @@ function partOf(fields: Fields, live: unknown): unknown {
 function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unknown {
   const key = keys.find((one) =>
     one.startsWith("k:") && isMap(item)
-      ? hasKeys(item, JSON.parse(one.slice(2)) as Json)
+      ? hasKeys(item, JSON.parse(one.slice(2)) as JsonObject)
       : one === `v:${JSON.stringify(item)}`,
   );
   return key === undefined ? undefined : partOf(fields[key] ?? {}, item);
@@ -69,7 +69,7 @@ function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unk
  * Every value, map key and list item of `part` changed and removed by itself; where several items of a list have the same field, also all of
  * these at once.
  */
-export function changesOf(part: Json): ChildChange[] {
+export function changesOf(part: JsonObject): ChildChange[] {
   const places = [...placesOf(part)].filter((place) => !isOwnership(pointerTo(place)));
   const shapes = Object.values(Object.groupBy(places, listedShapeOf)).filter((shape) => shape !== undefined);
   const together = shapes.filter(({ length }) => length > 1);
@@ -77,7 +77,7 @@ export function changesOf(part: Json): ChildChange[] {
 }
 
 /** One more entry in every list and every map of `part`. */
-export function additionsTo(part: Json): ChildAddition[] {
+export function additionsTo(part: JsonObject): ChildAddition[] {
   const open = [...placesOf(part)].filter((place) => {
     const value = valueAt(part, place);
     return !isOwnership(pointerTo(place)) && (Array.isArray(value) || isMap(value));
@@ -86,15 +86,15 @@ export function additionsTo(part: Json): ChildAddition[] {
 }
 
 /** A copy of the object, changed. */
-export function patched(object: Manifest, operations: readonly PatchOperation[]): Manifest {
+export function patched(object: KubernetesObject, operations: readonly PatchOperation[]): KubernetesObject {
   const copy = structuredClone(object);
   for (const { op, path, value } of operations) {
     const names = path.split("/").slice(1).map(unescaped);
     const last = names.pop() ?? "";
-    const parent = names.reduce<unknown>((inner, name) => (inner as Json)[name], copy);
+    const parent = names.reduce<unknown>((inner, name) => (inner as JsonObject)[name], copy);
     if (Array.isArray(parent)) changeList(parent, { op, last, value });
-    else if (op === "remove") delete (parent as Json)[last];
-    else (parent as Json)[last] = value;
+    else if (op === "remove") delete (parent as JsonObject)[last];
+    else (parent as JsonObject)[last] = value;
   }
   return copy;
 }
@@ -117,7 +117,7 @@ function* placesOf(value: unknown, place: Place = []): Generator<Place> {
     yield* placesOf(inner, [...place, Array.isArray(value) ? Number(name) : name]);
 }
 
-function changesAt(part: Json, places: readonly Place[]): ChildChange[] {
+function changesAt(part: JsonObject, places: readonly Place[]): ChildChange[] {
   const [first = []] = places;
   const name = places.length === 1 ? pointerTo(first) : `every ${listedShapeOf(first)}`;
   const others = places.map((place) => [...otherValues(valueAt(part, place)), ...valuesBeside(part, place)]);
@@ -153,7 +153,7 @@ function otherValues(value: unknown): unknown[] {
 }
 
 /** What the other items of the list have there: names of volumes are known to the API server, others are refused. */
-function valuesBeside(part: Json, place: Place): unknown[] {
+function valuesBeside(part: JsonObject, place: Place): unknown[] {
   const [index, field] = place.slice(-2);
   if (typeof index !== "number" || typeof field !== "string") return [];
   const own = valueAt(part, place);
@@ -162,7 +162,7 @@ function valuesBeside(part: Json, place: Place): unknown[] {
   return typeof own === "string" ? beside.filter((value) => typeof value === "string" && value !== own) : [];
 }
 
-function additionAt(part: Json, place: Place): ChildAddition[] {
+function additionAt(part: JsonObject, place: Place): ChildAddition[] {
   const value = valueAt(part, place);
   const path = pointerTo(place);
   const entries = Array.isArray(value)
@@ -206,7 +206,7 @@ function otherItems(list: readonly unknown[]): unknown[] {
 }
 
 function valueAt(object: unknown, place: Place): unknown {
-  return place.reduce<unknown>((inner, name) => (inner as Json)[name], object);
+  return place.reduce<unknown>((inner, name) => (inner as JsonObject)[name], object);
 }
 
 /** Without positions, as `spec.ports.name`. */

@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { acceptedTokensKey, generatorEnv, env as names } from "../../config/contract/names.ts";
-import { pause } from "../../lib/abortable-sleep.ts";
+import { abortableSleep } from "../../lib/abortable-sleep.ts";
 import type { EngineLog } from "../../server/engine/runtime/engine.ts";
-import { GeneratorEngine } from "../../server/engine/vllm/engine.ts";
+import { VllmEngine } from "../../server/engine/vllm/engine.ts";
 import type { TokensManifest } from "../../server/engine/vllm/model/manifest.ts";
 import { readModelFolder } from "../../server/engine/vllm/model/model-folder.ts";
 import type { Tokenize } from "../../server/engine/vllm/model/prompt.ts";
@@ -232,7 +232,7 @@ describe("a vLLM that runs elsewhere", () => {
       host: "127.0.0.1",
       log: quiet,
     };
-    await expect(GeneratorEngine.open(options)).rejects.toThrow("no speech");
+    await expect(VllmEngine.open(options)).rejects.toThrow("no speech");
     folder.delete();
   });
 
@@ -347,7 +347,7 @@ async function capacityOf({ url }: RunningTier): Promise<number> {
 
 /** Tokens that vLLM had written a while from now. */
 async function tokensWritten(afterMs: number): Promise<number> {
-  await pause(afterMs, new AbortController().signal);
+  await abortableSleep(afterMs, new AbortController().signal);
   return ofVllm("vllm:generation_tokens_total");
 }
 

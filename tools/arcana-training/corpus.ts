@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync 
 import { join } from "node:path";
 import { readPhones } from "../../server/engine/arcana/phones.ts";
 import { type FliteLibrary, loadFlite, type Pointer } from "../../server/engine/flite/library.ts";
-import { runsOfFour, type SpokenWord, sentences, sharesWords } from "./sentences.ts";
+import { type CorpusWord, runsOfFour, sentences, sharesWords } from "./sentences.ts";
 
 const rate = 16_000;
 const speakers = ["awb", "rms", "slt"] as const;
@@ -34,7 +34,7 @@ function speakAll(speaker: (typeof speakers)[number], sentenceSeed: number): voi
   console.info(`${speaker}: ${lines.length} sentences, ${(samples / rate / 60).toFixed(1)} minutes`);
 }
 
-function speak(flite: FliteLibrary, speaker: (typeof speakers)[number], words: readonly SpokenWord[]) {
+function speak(flite: FliteLibrary, speaker: (typeof speakers)[number], words: readonly CorpusWord[]) {
   flite.seedNoise(1);
   const utt = flite.newUtterance();
   try {
@@ -62,7 +62,7 @@ function speak(flite: FliteLibrary, speaker: (typeof speakers)[number], words: r
   }
 }
 
-function writeWords(utt: Pointer, words: readonly SpokenWord[]): void {
+function writeWords(utt: Pointer, words: readonly CorpusWord[]): void {
   const relation = flite.createRelation(utt, "Token");
   for (const [place, { text, mark }] of words.entries()) {
     const item = flite.append(relation, null);

@@ -70,13 +70,13 @@ const markShares = [
 const dictionaryShare = 0.4;
 const mostWords = 24;
 
-export interface SpokenWord {
+export interface CorpusWord {
   readonly text: string;
   readonly mark: string;
 }
 
 /** Sentences without sense, with the melody and the sounds of English. */
-export function* sentences(seed: number): Generator<readonly SpokenWord[]> {
+export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   const random = seededRandom(seed);
   const any = Object.keys(dictionary).filter((word) => /^[a-z]{3,11}$/u.test(word));
   const pick = <Item>(list: readonly Item[]): Item => list[Math.floor(random() * list.length)] as Item;
@@ -86,22 +86,22 @@ export function* sentences(seed: number): Generator<readonly SpokenWord[]> {
       : pick(lists[kind]);
   while (true) {
     const clauses = 1 + Math.floor(random() * 3);
-    const spoken: SpokenWord[] = [];
+    const spoken: CorpusWord[] = [];
     for (let clause = 0; clause < clauses; clause++) {
       if (clause > 0) spoken.push({ text: word("link"), mark: "" });
       spoken.push(...pick(patterns).map((kind) => ({ text: word(kind), mark: "" })));
       const comma = clause + 1 < clauses && random() < 0.4;
-      if (comma) spoken.push({ text: (spoken.pop() as SpokenWord).text, mark: "," });
+      if (comma) spoken.push({ text: (spoken.pop() as CorpusWord).text, mark: "," });
     }
     if (random() < 0.06) spoken.splice(1 + Math.floor(random() * 2));
     const draw = random();
     const mark = markShares.find(([, upTo]) => draw < upTo)?.[0] ?? "";
-    yield [...spoken.slice(0, -1), { text: (spoken.at(-1) as SpokenWord).text, mark }].slice(0, mostWords);
+    yield [...spoken.slice(0, -1), { text: (spoken.at(-1) as CorpusWord).text, mark }].slice(0, mostWords);
   }
 }
 
 /** Whether it shares four words in a row with one of the sentences that the model is judged by. */
-export function sharesWords(spoken: readonly SpokenWord[], heldOut: ReadonlySet<string>): boolean {
+export function sharesWords(spoken: readonly CorpusWord[], heldOut: ReadonlySet<string>): boolean {
   const texts = spoken.map(({ text }) => text.toLowerCase());
   return texts.some((_, i) => i + 4 <= texts.length && heldOut.has(texts.slice(i, i + 4).join(" ")));
 }

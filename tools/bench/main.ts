@@ -15,7 +15,7 @@ import { streams } from "./chapters/streams.ts";
 import { throughput } from "./chapters/throughput.ts";
 import { openEnginesAlone } from "./common/engines-alone.ts";
 import { describeMachine } from "./common/machine.ts";
-import type { Finding, Measurement, Workbench } from "./common/measurement.ts";
+import type { Measurement, TargetResult, Workbench } from "./common/measurement.ts";
 import { benchmarksPage, type Chapter, calmSentence, targetsTable } from "./common/page.ts";
 import { startServer } from "./common/running-server.ts";
 
@@ -83,7 +83,7 @@ function report(found: readonly Chapter[]): void {
   console.log(`\n${targetsTable(targets)}\n\n==> docs/benchmarks.md is written`);
 }
 
-function writePlots(finding: Finding): void {
+function writePlots(finding: TargetResult): void {
   mkdirSync(plots, { recursive: true });
   for (const [name, svg] of Object.entries(finding.plots ?? {})) writeFileSync(join(plots, name), svg);
 }

@@ -25,7 +25,7 @@ export const collectorEnv = {
 export const tokenFile = "token";
 export const caFile = "ca.crt";
 
-export interface CollectorWish {
+export interface CollectorSettings {
   readonly kind: TtsModelPoolSpec["kind"];
   /** Whether a vLLM of its own runs in the pod. */
   readonly hasVllm: boolean;
@@ -35,7 +35,7 @@ export interface CollectorWish {
   readonly attributesFrom: Readonly<Record<string, string>>;
 }
 
-export function collectorConfig(wish: CollectorWish): Json {
+export function collectorConfig(wish: CollectorSettings): Json {
   const { exporter, auth } = wish.collector;
   const known = auth && authenticator(auth);
   const sends = exporter.protocol === "grpc" ? "otlp_grpc" : "otlp_http";
@@ -69,7 +69,7 @@ const otlpReceiver = {
   },
 };
 
-function prometheusReceiver({ kind, hasVllm, collector }: CollectorWish): Json {
+function prometheusReceiver({ kind, hasVllm, collector }: CollectorSettings): Json {
   const job = (name: string, port: number) => ({
     job_name: name,
     scrape_interval: `${collector.scrapeIntervalSeconds}s`,
@@ -81,7 +81,7 @@ function prometheusReceiver({ kind, hasVllm, collector }: CollectorWish): Json {
 }
 
 /** `upsert`: what a metric says of itself, as the address that it was read from, is less than what we know of the pod. */
-function attributesOf({ resourceAttributes, attributesFrom }: CollectorWish): Json[] {
+function attributesOf({ resourceAttributes, attributesFrom }: CollectorSettings): Json[] {
   const own = Object.entries(attributesFrom).map(([key, name]) => [key, `\${env:${name}}`]);
   const users = Object.entries(resourceAttributes).map(([key, value]) => [key, literal(value)]);
   return [...own, ...users].map(([key, value]) => ({ key, value, action: "upsert" }));

@@ -19,13 +19,19 @@ import type {
   V1PodSpec,
   V1PodTemplateSpec,
 } from "../../facts/kubernetes-object.ts";
-import type { Deployment, Grant, TtsDeployment, TtsModelPool } from "../../facts/observed.ts";
+import type { Deployment, LicenseAllowance, TtsDeployment, TtsModelPool } from "../../facts/observed.ts";
 import type { ServerImage } from "../../facts/settings.ts";
 import { hasOneWriter, keyMounts, keyVariables } from "./api-keys.ts";
 import { engineVariables, runsVllm } from "./arcana-engine.ts";
 import { cacheMounts, cacheVariables, fetchers } from "./model-cache.ts";
-import { choosePin, type Fresh, hashOf, type Pin, pinAnnotations } from "./pinned-template.ts";
-import { placement, priority, resourcesOf, sharedMemoryMounts, spread } from "./placement.ts";
+import {
+  choosePinnedTemplate,
+  hashOf,
+  type PinnedTemplate,
+  pinAnnotations,
+  type RenderedTemplate,
+} from "./pinned-template.ts";
+import { placement, priority, resourcesOf, sharedMemoryMounts, topologySpread } from "./placement.ts";
 import {
   apiPorts,
   containerSecurity,
@@ -64,7 +70,7 @@ export function modelSelector(owner: TtsModelPool): Record<string, string> {
 export function apiDeployment(
   owner: TtsDeployment,
   live: Deployment | undefined,
-  grant: Grant,
+  grant: LicenseAllowance,
   server: ServerImage,
 ): DeploymentChild | undefined {
   if (grant.held && live === undefined) return undefined;
@@ -73,7 +79,7 @@ export function apiDeployment(
     component: "api",
     labels: {},
     selector: apiSelector(owner),
-    pin: choosePin(freshApi(owner, server), live, grant.held),
+    pin: choosePinnedTemplate(renderApiTemplate(owner, server), live, grant.held),
     replicas: grant.replicas,
     progressDeadlineSeconds: 600,
     strategy: hasOneWriter(owner.spec.api)
@@ -84,7 +90,7 @@ export function apiDeployment(
 
 /** What decides how the pods of a pool are replaced. */
 export interface ModelRollout {
-  readonly stable: Pin | undefined;
+  readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
 }
@@ -109,7 +115,7 @@ export function modelDeployment(
 }
 
 /** @throws InvalidPatch from `render`, when the user's `podTemplate` cannot be merged */
-export function freshModel(owner: TtsModelPool, server: ServerImage): Fresh {
+export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): RenderedTemplate {
   return {
     specHash: modelSettings(owner),
     render: () =>
@@ -117,8 +123,8 @@ export function freshModel(owner: TtsModelPool, server: ServerImage): Fresh {
   };
 }
 
-/** As {@link freshModel}, for the API tier. */
-export function freshApi(owner: TtsDeployment, server: ServerImage): Fresh {
+/** As {@link renderModelTemplate}, for the API tier. */
+export function renderApiTemplate(owner: TtsDeployment, server: ServerImage): RenderedTemplate {
   return {
     specHash: apiSettings(owner),
     render: () => restarted(overridden(apiTemplate(owner, server), owner.spec.api.podTemplate), owner),
@@ -166,7 +172,7 @@ interface WorkloadParts {
   component: "api" | "model";
   labels: Record<string, string>;
   selector: Record<string, string>;
-  pin: Pin;
+  pin: PinnedTemplate;
   replicas: number;
   progressDeadlineSeconds: number;
   strategy: V1DeploymentStrategy;
@@ -226,7 +232,7 @@ function apiTemplate(owner: TtsDeployment, server: ServerImage): V1PodTemplateSp
       automountServiceAccountToken: true,
       ...podSecurity(server),
       ...priority(api.priorityClassName),
-      ...spread(owner.spec.availability.topologySpread, apiSelector(owner)),
+      ...topologySpread(owner.spec.availability.topologySpread, apiSelector(owner)),
       ...podOf(container, mounted, terminationSeconds(api.drain), imagePullSecrets),
     },
   };
@@ -312,7 +318,7 @@ function modelTemplate(owner: TtsModelPool, server: ServerImage): V1PodTemplateS
       ...podSecurity(server),
       ...placement(accelerator),
       ...priority(owner.spec.priorityClassName),
-      ...spread(owner.spec.topologySpread, modelSelector(owner)),
+      ...topologySpread(owner.spec.topologySpread, modelSelector(owner)),
       ...initContainers([
         ...fetchers(cache, imageOf(undefined, server)),
         ...collectorSidecar(owner.spec, server.collectorImage),

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { api, labels } from "../../../config/contract/names.ts";
-import type { Manifest, V1PodTemplateSpec } from "../../facts/kubernetes-object.ts";
+import type { KubernetesObject, V1PodTemplateSpec } from "../../facts/kubernetes-object.ts";
 import type { Deployment } from "../../facts/observed.ts";
 
 /**
  * A pod template is rendered once for each change of the user's settings and then kept with its Deployment, so that a newer
  * operator, which would render it a little differently or with a newer image, rolls nothing by itself.
  */
-export interface Pin {
+export interface PinnedTemplate {
   /** Hash of the settings that it was rendered from. */
   readonly specHash: string;
   /** Hash of the template itself: names it in the status, and tells whether somebody tampered with it. */
@@ -22,19 +22,23 @@ const annotations = {
 } as const;
 
 /** What a template would be rendered from, and how. */
-export interface Fresh {
+export interface RenderedTemplate {
   readonly specHash: string;
   readonly render: () => V1PodTemplateSpec;
 }
 
 /** The live pin while its settings are unchanged, and whatever they are while rollouts are held. */
-export function choosePin(fresh: Fresh, live: Manifest | undefined, held: boolean): Pin {
-  const pinned = readPin(live);
-  return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : renderPin(fresh);
+export function choosePinnedTemplate(
+  fresh: RenderedTemplate,
+  live: KubernetesObject | undefined,
+  held: boolean,
+): PinnedTemplate {
+  const pinned = readPinnedTemplate(live);
+  return pinned !== undefined && (held || pinned.specHash === fresh.specHash) ? pinned : pinTemplate(fresh);
 }
 
 /** Its pods carry the revision as a label. */
-export function renderPin({ specHash, render }: Fresh): Pin {
+export function pinTemplate({ specHash, render }: RenderedTemplate): PinnedTemplate {
   const plain = render();
   const revision = hashOf(plain);
   const marks = { ...plain.metadata?.labels, [labels.revision]: revision };
@@ -42,12 +46,12 @@ export function renderPin({ specHash, render }: Fresh): Pin {
 }
 
 /** Whether this operator would render the pods otherwise than the one that did, from the same settings. */
-export function isOutdated(fresh: Fresh, live: Manifest | undefined): boolean {
-  const pinned = readPin(live);
+export function isOutdated(fresh: RenderedTemplate, live: KubernetesObject | undefined): boolean {
+  const pinned = readPinnedTemplate(live);
   return pinned?.specHash === fresh.specHash && pinned.revision !== hashOf(fresh.render());
 }
 
-export function pinAnnotations({ specHash, revision, template }: Pin): Record<string, string> {
+export function pinAnnotations({ specHash, revision, template }: PinnedTemplate): Record<string, string> {
   return {
     [annotations.specHash]: specHash,
     [annotations.revision]: revision,
@@ -65,7 +69,7 @@ export function isRenderedFrom(deployment: Deployment, specHash: string): boolea
 }
 
 /** What was pinned with this object; `undefined` where nothing was, or somebody tampered with it. */
-export function readPin(live: Manifest | undefined): Pin | undefined {
+export function readPinnedTemplate(live: KubernetesObject | undefined): PinnedTemplate | undefined {
   const found = live?.metadata.annotations ?? {};
   const specHash = found[annotations.specHash];
   const revision = found[annotations.revision];

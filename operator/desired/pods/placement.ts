@@ -60,7 +60,7 @@ export function placement(
  * Each revision spreads by itself: a rollout's old pods do not push its new ones together. A node whose taints keep the pods away, as
  * one that is drained, is no empty place that the others would have to wait for.
  */
-export function spread(
+export function topologySpread(
   constraints: TtsModelPoolSpec["topologySpread"],
   selector: Record<string, string>,
 ): Pick<V1PodSpec, "topologySpreadConstraints"> {

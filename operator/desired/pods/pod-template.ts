@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { env, paths } from "../../../config/contract/names.ts";
 import { reservedVariables } from "../../../crds/fields.ts";
 import type { V1Container, V1PodTemplateSpec } from "../../facts/kubernetes-object.ts";
-import { InvalidPatch, type Json, type MergeSchema, strategicMerge } from "./strategic-merge.ts";
+import { InvalidPatch, type JsonValue, type MergeSchema, strategicMerge } from "./strategic-merge.ts";
 
 /** The user's last word on a pod template. */
 
@@ -34,20 +34,25 @@ const podTemplate: MergeSchema = {
 };
 
 /** A pool carries its override as JSON. @throws InvalidPatch when somebody spoilt it */
-export function parseOverride(text: string | undefined): Json | undefined {
+export function parseOverride(text: string | undefined): JsonValue | undefined {
   try {
-    return text === undefined ? undefined : (JSON.parse(text) as Json);
+    return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   } catch (cause) {
     throw new InvalidPatch("podTemplate of the pool is no JSON", { cause });
   }
 }
 
 /** @throws InvalidPatch with a sentence for the user */
-export function overridden(template: V1PodTemplateSpec, override: Json | undefined): V1PodTemplateSpec {
+export function overridden(template: V1PodTemplateSpec, override: JsonValue | undefined): V1PodTemplateSpec {
   if (override === undefined) return template;
   refuseDevices(override);
   const main = template.spec?.containers[0]?.name;
-  const merged = strategicMerge(template as Json, override, podTemplate, "podTemplate") as V1PodTemplateSpec;
+  const merged = strategicMerge(
+    template as JsonValue,
+    override,
+    podTemplate,
+    "podTemplate",
+  ) as V1PodTemplateSpec;
   if (!merged.spec?.containers?.some(({ name }) => name === main)) {
     throw new InvalidPatch(`podTemplate.spec.containers must keep the container ${main}`);
   }
@@ -113,7 +118,7 @@ type Container = { name?: string; resources?: Resources };
 const notCounted = /^(cpu|memory|ephemeral-storage|hugepages-.*)$/;
 
 /** Devices asked for here would be counted by no license. */
-function refuseDevices(override: Json): void {
+function refuseDevices(override: JsonValue): void {
   const spec = (override.spec ?? {}) as { [list: string]: unknown };
   for (const list of ["containers", "initContainers"]) {
     for (const { name, resources = {} } of asList<Container>(spec[list])) {

@@ -5,7 +5,7 @@
  * Understood: `null` removes a field; `$patch: replace` and `$patch: delete` in a map or as an item of a keyed list; `$retainKeys`.
  * Refused, since people do not write them: `$setElementOrder/…` and `$deleteFromPrimitiveList/…`.
  */
-export type Json = { [field: string]: unknown };
+export type JsonValue = { [field: string]: unknown };
 
 /** How the lists under a map are merged. A field that is not named here is a plain map, an atomic list or a value. */
 export interface MergeSchema {
@@ -22,9 +22,14 @@ const directive = "$patch";
 const retainKeys = "$retainKeys";
 
 /** @throws InvalidPatch. Neither argument is changed. `path` names the patch in messages. */
-export function strategicMerge(original: Json, patch: Json, schema: MergeSchema, path: string): Json {
+export function strategicMerge(
+  original: JsonValue,
+  patch: JsonValue,
+  schema: MergeSchema,
+  path: string,
+): JsonValue {
   if (directive in patch) return replacement(patch, path);
-  const merged: Json = retained(original, patch, path);
+  const merged: JsonValue = retained(original, patch, path);
   for (const [field, value] of Object.entries(patch)) {
     if (field === retainKeys) continue;
     const next = mergeField(merged[field], value, field, schema, path);
@@ -34,14 +39,14 @@ export function strategicMerge(original: Json, patch: Json, schema: MergeSchema,
   return merged;
 }
 
-function replacement({ [directive]: kind, ...rest }: Json, path: string): Json {
+function replacement({ [directive]: kind, ...rest }: JsonValue, path: string): JsonValue {
   if (kind === "delete") return {};
-  if (kind === "replace") return withoutDirectives(rest) as Json;
+  if (kind === "replace") return withoutDirectives(rest) as JsonValue;
   throw new InvalidPatch(`${path}.$patch is ${JSON.stringify(kind)}; it must be replace or delete`);
 }
 
 /** The original without what `$retainKeys` does not name; it must name everything that the patch sets. */
-function retained(original: Json, patch: Json, path: string): Json {
+function retained(original: JsonValue, patch: JsonValue, path: string): JsonValue {
   const kept = patch[retainKeys];
   if (kept === undefined) return { ...original };
   if (!Array.isArray(kept)) throw new InvalidPatch(`${path}.$retainKeys must be a list of field names`);
@@ -77,19 +82,19 @@ function mergeField(
 type ListSchema = NonNullable<MergeSchema["lists"]>[string];
 
 function mergeList(
-  original: readonly Json[],
+  original: readonly JsonValue[],
   patch: readonly unknown[],
   { key, items = {} }: ListSchema,
   path: string,
-): Json[] {
+): JsonValue[] {
   const { added, removed, replaces } = sorted(patch, key, path);
-  if (replaces) return added.map((item) => withoutDirectives(item) as Json);
+  if (replaces) return added.map((item) => withoutDirectives(item) as JsonValue);
   const left = original.filter((item) => !removed.has(item[key]));
   const merged = added.map((item) => {
     const known = left.find((candidate) => candidate[key] === item[key]);
     const place = `${path}[${String(item[key])}]`;
     return known === undefined
-      ? (withoutDirectives(item) as Json)
+      ? (withoutDirectives(item) as JsonValue)
       : strategicMerge(known, item, items, place);
   });
   return inOrder(left, merged, key);
@@ -97,7 +102,7 @@ function mergeList(
 
 /** What the items of a patch say: to merge or add these, to remove those, or to be all there is. */
 function sorted(patch: readonly unknown[], key: string, path: string) {
-  const added: Json[] = [];
+  const added: JsonValue[] = [];
   const removed = new Set<unknown>();
   let replaces = false;
   for (const [index, item] of patch.entries()) {
@@ -115,10 +120,10 @@ function sorted(patch: readonly unknown[], key: string, path: string) {
  * Items of the patch in the order of the patch, the others in theirs; one that is in the original keeps its place among the others,
  * one that is new comes before what is left of them.
  */
-function inOrder(original: readonly Json[], patched: readonly Json[], key: string): Json[] {
-  const place = (item: Json) => original.findIndex((candidate) => candidate[key] === item[key]);
+function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], key: string): JsonValue[] {
+  const place = (item: JsonValue) => original.findIndex((candidate) => candidate[key] === item[key]);
   const others = original.filter((item) => !patched.some((candidate) => candidate[key] === item[key]));
-  const result: Json[] = [];
+  const result: JsonValue[] = [];
   for (const item of patched) {
     while (others[0] !== undefined && place(others[0]) < place(item)) result.push(...others.splice(0, 1));
     result.push(item);
@@ -140,6 +145,6 @@ function isDirective(value: unknown): boolean {
   return isMap(value) && directive in value;
 }
 
-function isMap(value: unknown): value is Json {
+function isMap(value: unknown): value is JsonValue {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

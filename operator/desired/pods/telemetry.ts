@@ -5,7 +5,7 @@ import type { TtsDeploymentSpec } from "../../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 import type { V1Container, V1EnvVar } from "../../facts/kubernetes-object.ts";
 import { runsVllm } from "./arcana-engine.ts";
-import { type CollectorWish, caFile, collectorConfig, collectorEnv, tokenFile } from "./collector.ts";
+import { type CollectorSettings, caFile, collectorConfig, collectorEnv, tokenFile } from "./collector.ts";
 import { portOf } from "./model-cache.ts";
 import { resourcesOf } from "./placement.ts";
 import { containerSecurity, type Mounted, mountsOf, secretMount, whereVariables } from "./pod.ts";
@@ -72,7 +72,7 @@ function escaped(value: string): string {
   return value.replaceAll("$", "$$$$");
 }
 
-type Enabled = Telemetry & { collector: CollectorWish["collector"] };
+type Enabled = Telemetry & { collector: CollectorSettings["collector"] };
 
 function withCollector(telemetry: Telemetry | undefined): Enabled | undefined {
   return telemetry?.collector.enabled && telemetry.collector.exporter !== undefined
@@ -128,7 +128,7 @@ export function collectorSidecar(
 }
 
 /** Optional to the kubelet, as all credentials here: who cannot send metrics can still speak. */
-function credentialVariables(auth: CollectorWish["collector"]["auth"]): V1EnvVar[] {
+function credentialVariables(auth: CollectorSettings["collector"]["auth"]): V1EnvVar[] {
   const from = (name: string, secret: string, key: string): V1EnvVar => ({
     name,
     valueFrom: { secretKeyRef: { name: secret, key, optional: true } },
@@ -167,7 +167,7 @@ export function collectorMounts(telemetry: Telemetry | undefined): Mounted[] {
 }
 
 /** A token is a file, in which every character stands for itself; the collector has no such thing for the others. */
-function credentialFiles(auth: CollectorWish["collector"]["auth"]): Mounted[] {
+function credentialFiles(auth: CollectorSettings["collector"]["auth"]): Mounted[] {
   if (auth?.bearer === undefined) return [];
   const { name: secretName, key } = auth.bearer.secretRef;
   const items = [{ key, path: tokenFile }];

@@ -1,14 +1,14 @@
 import { Agent, type Dispatcher, request } from "undici";
-import { longestAnswer } from "../../../config/contract/license-check.ts";
+import { maxResponseBytes } from "../../../config/contract/license-check.ts";
 import type { Clock } from "../../../lib/clock.ts";
 
-export interface Issuer {
+export interface IssuerClient {
   /** What it says of the license with this id, unread. @throws Error saying why there is no answer */
   ask(id: string): Promise<string>;
   close(): Promise<void>;
 }
 
-export interface IssuerOptions {
+export interface IssuerClientOptions {
   readonly endpoint: string;
   /** PEM; whom its certificate must come from, where the system does not know it. */
   readonly authority: string | undefined;
@@ -18,7 +18,12 @@ export interface IssuerOptions {
 }
 
 /** Asks over HTTPS. Nothing is sent but the license's id; redirects are not followed. */
-export function createIssuer({ endpoint, authority, withinMs, clock }: IssuerOptions): Issuer {
+export function createIssuerClient({
+  endpoint,
+  authority,
+  withinMs,
+  clock,
+}: IssuerClientOptions): IssuerClient {
   const agent = new Agent({
     connect: { timeout: withinMs, ...(authority !== undefined && { ca: authority }) },
   });
@@ -57,7 +62,7 @@ async function readText({ statusCode, body }: Dispatcher.ResponseData): Promise<
   let bytes = 0;
   for await (const piece of body as AsyncIterable<Buffer>) {
     bytes += piece.length;
-    if (bytes > longestAnswer) throw new Error(`its answer is longer than ${longestAnswer} bytes`);
+    if (bytes > maxResponseBytes) throw new Error(`its answer is longer than ${maxResponseBytes} bytes`);
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString("utf8");

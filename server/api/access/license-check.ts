@@ -1,14 +1,14 @@
 import type { JSONWebKeySet } from "jose";
 import {
-  type LicenseAnswer,
-  newestAnswer,
+  type IssuerResponse,
+  newestResponse,
   type OnlineCheck,
-  readAnswer,
+  readLicenseAnswer,
 } from "../../../config/contract/license-check.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import { type Clock, every } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
-import type { Issuer } from "./issuer-client.ts";
+import type { IssuerClient } from "./issuer-client.ts";
 
 export type CheckResult = "good" | "revoked" | "failed";
 
@@ -26,7 +26,7 @@ export interface LicenseCheck {
 }
 
 export interface CheckOptions {
-  readonly issuer: Issuer;
+  readonly issuer: IssuerClient;
   /** An answer counts for so long. */
   readonly intervalSeconds: number;
   /** Of the license as it is now; undefined while there is none that can be read. */
@@ -57,16 +57,16 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   const startedAt = now();
   const share = askAfter.least + (askAfter.most - askAfter.least) * random();
   const intervalMs = intervalSeconds * 1000;
-  let known: LicenseAnswer | undefined;
+  let known: IssuerResponse | undefined;
   let failures = 0;
   let retryAt = 0;
   let complaint: string | undefined;
   let asking: Promise<void> | undefined;
 
-  const read = (text: string) => readAnswer(text, keys() ?? { keys: [] }, now());
+  const read = (text: string) => readLicenseAnswer(text, keys() ?? { keys: [] }, now());
 
-  const take = (answer: LicenseAnswer): void => {
-    const best = known?.jti === answer.jti ? newestAnswer([known, answer], answer.jti) : answer;
+  const take = (answer: IssuerResponse): void => {
+    const best = known?.jti === answer.jti ? newestResponse([known, answer], answer.jti) : answer;
     if (best === known) return;
     known = best;
     onNews();

@@ -1,6 +1,6 @@
 import type { JSONWebKeySet } from "jose";
 import {
-  judgeLicense,
+  evaluateLicense,
   type LicenseClaims,
   type LicenseVerdict,
   mayServe,
@@ -45,7 +45,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   /** Of this process, which saw the license itself, before the operator's. */
   const last = () => lastGood ?? sources.lastLicense?.();
   const judge = (failedAt: number | undefined) =>
-    judgeLicense({
+    evaluateLicense({
       token: sources.token(),
       keys: sources.keys() ?? { keys: [] },
       now: sources.clock.nowMs(),

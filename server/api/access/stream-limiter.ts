@@ -1,7 +1,7 @@
 import { Failure } from "../../contract/errors.ts";
 
 /** Bounds how many requests one API process speaks at once. */
-export interface Admission {
+export interface StreamLimiter {
   /**
    * Takes a place until the returned function is called.
    * @throws Failure `saturated` when every place is taken.
@@ -9,7 +9,7 @@ export interface Admission {
   enter(): () => void;
 }
 
-export function createAdmission(places: number): Admission {
+export function createStreamLimiter(places: number): StreamLimiter {
   let taken = 0;
   return {
     enter() {

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import { watchUnsent } from "../../http/send-queues.ts";
+import { watchUnsentBytes } from "../../http/send-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
 
 /** Whether this process still takes work. */
@@ -64,12 +64,12 @@ export interface DrainOptions {
    * How long callers may go on with connections that they keep, before those are closed: a connection that is closed just
    * as the next request is on its way costs that request; one that was answered `Connection: close` costs none.
    */
-  readonly farewellMs: number;
+  readonly keepAliveGraceMs: number;
   /**
    * How long a connection whose answer left it open then waits for the next request, from when the other side's kernel has that answer
    * whole: its reader may lag behind by what that holds, which is seconds of speech.
    */
-  readonly lastPauseMs: number;
+  readonly idleCloseMs: number;
   /** Longest time for the whole. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
@@ -88,17 +88,17 @@ export interface DrainOptions {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { farewellMs, lastPauseMs, drainMs, connections, cut, clock }: DrainOptions,
+  { keepAliveGraceMs, idleCloseMs, drainMs, connections, cut, clock }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = clock.monotonicMs() + drainMs;
-  const unsent = watchUnsent(app.server, clock);
+  const unsent = watchUnsentBytes(app.server, clock);
   const cancels = [clock.after(drainMs, cut), clock.after(drainMs / 2, () => lifecycle.startEnding())];
   try {
     await connections.begin();
-    await untilUnconnected(app, Math.min(farewellMs, drainMs), clock);
+    await untilUnconnected(app, Math.min(keepAliveGraceMs, drainMs), clock);
     lifecycle.startDraining();
-    await connections.finish(lastPauseMs);
+    await connections.finish(idleCloseMs);
     await app.close();
     await unsent.gone(end);
   } finally {

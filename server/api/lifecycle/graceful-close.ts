@@ -16,7 +16,7 @@ export interface GracefulClose {
 }
 
 /** What there is to know of a connection on which no request runs. */
-export interface Stillness {
+export interface IdleState {
   /** Our half is closed. */
   readonly hasEnded: boolean;
   /** Bytes that the other side has not acknowledged. */
@@ -42,7 +42,7 @@ const deadMs = 30_000;
 
 /** Our end goes out behind what was written; the other side may keep its half for as long as it likes, and is not waited for. */
 export function nextStep(
-  { hasEnded, waiting, stillMs }: Stillness,
+  { hasEnded, waiting, stillMs }: IdleState,
   pauseMs: number,
 ): "wait" | "end" | "destroy" {
   if (waiting > 0) return stillMs < deadMs ? "wait" : "destroy";

@@ -5,7 +5,7 @@ import type { NotedSpeech, Usage, UsageRecorder } from "../../store/usage.ts";
 import { beginSpan } from "../../tracing/request-span.ts";
 import { noSpan, type Tracing } from "../../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
-import type { Spoken } from "./synthesis-record.ts";
+import type { SynthesisRecord } from "./synthesis-record.ts";
 
 /** Where requests are reported, beside the log. */
 interface ReportTargets {
@@ -19,7 +19,7 @@ interface ReportTargets {
  * Tells log, metrics and traces of each request once it is over, however it ended: one line and one span a request, without its text
  * or key.
  */
-export function reportRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
+export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
   app.decorateRequest("span"); // the hook below gives each request its own
   app.addHook("onRequest", async (request, reply) => {
     request.span = beginSpan(tracing, request);
@@ -42,7 +42,7 @@ function noteUse(usage: ReportTargets["usage"], request: FastifyRequest): void {
  * The first audio of an answer in one piece is the whole of it, and is not timed. Characters count once there is audio: callers
  * send a text again that was refused or failed before.
  */
-function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: Spoken): NotedSpeech {
+function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisRecord): NotedSpeech {
   const { facts, firstAudioMs, audioSeconds } = spoken;
   const { model, voice, form } = facts;
   const isHeard = audioSeconds > 0 && (form !== "json" || use.failed === 0);

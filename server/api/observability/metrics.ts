@@ -19,11 +19,11 @@ import {
 import type { CheckResult } from "../access/license-check.ts";
 import type { LicenseGate } from "../access/license-gate.ts";
 import type { AudioFormat } from "../request/variants.ts";
-import type { LoadBook } from "../upstream/load-tracker.ts";
+import type { LoadTracker } from "../upstream/load-tracker.ts";
 import type { PoolStreamFacts } from "../upstream/pool-stream.ts";
 import type { Prober } from "../upstream/prober.ts";
 
-export type Outcome = "ok" | "error" | "gone";
+export type RequestOutcome = "ok" | "error" | "gone";
 
 /** What one API process counts; `docs/reference/metrics.md` lists it. Every label has a bounded set of values. */
 export interface Metrics {
@@ -31,7 +31,7 @@ export interface Metrics {
   /** An HTTP request is over. */
   answered(facts: Answered): void;
   /** A request to speak is over. */
-  spoken(facts: { model: ModelId; voice: string; outcome: Outcome; ranDry: boolean }): void;
+  spoken(facts: { model: ModelId; voice: string; outcome: RequestOutcome; ranDry: boolean }): void;
   admitted(facts: { model: ModelId; waitedSeconds: number }): void;
   /** @param facts `traceId` is shown beside the observation, where there is one. */
   firstAudio(facts: { model: ModelId; variant: string; seconds: number; traceId: string | undefined }): void;
@@ -60,7 +60,7 @@ export interface MetricsSources {
   /** Its issuer is asked. */
   readonly checksLicense?: boolean;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
-  readonly load: Pick<LoadBook, "read">;
+  readonly load: Pick<LoadTracker, "read">;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }

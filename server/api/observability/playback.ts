@@ -13,7 +13,7 @@ export interface Wire {
  * The clock of a listener who plays a stream as it comes, from its first audio on: whether the audio that the socket has taken
  * fell behind it. Constant work and memory, whatever the stream's length.
  */
-export class Playback {
+export class PlaybackClock {
   readonly #wire: Wire;
   #startedAtMs: number | undefined;
   #encodedMs = 0;

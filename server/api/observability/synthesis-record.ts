@@ -5,10 +5,10 @@ import type { ErrorCode } from "../../contract/errors.ts";
 import type { Span } from "../../tracing/span.ts";
 import type { AnswerForm, AudioFormat } from "../request/variants.ts";
 import type { Metrics } from "./metrics.ts";
-import { Playback, type Wire } from "./playback.ts";
+import { PlaybackClock, type Wire } from "./playback.ts";
 
 /** A request to speak, as logs and metrics name it. Never its text. */
-export interface SpokenFacts {
+export interface SynthesisFacts {
   readonly model: ModelId;
   readonly voice: string;
   readonly format: AudioFormat;
@@ -31,8 +31,8 @@ export interface Outlet {
 const toldAtOnce = 1;
 
 /** Gathers what one answer is like, piece by piece, and tells the metrics. */
-export class Spoken {
-  readonly facts: SpokenFacts;
+export class SynthesisRecord {
+  readonly facts: SynthesisFacts;
   /** Unicode code points of the text. */
   readonly characters: number;
   readonly #metrics: Metrics;
@@ -41,7 +41,7 @@ export class Spoken {
   readonly #span: Span;
   #encoding: Span | undefined;
   #workMs = 0;
-  readonly #playback: Playback | undefined;
+  readonly #playback: PlaybackClock | undefined;
   #samples = 0;
   #untoldSamples = 0;
   #untoldWorkMs = 0;
@@ -51,7 +51,7 @@ export class Spoken {
 
   /** @param span of the request, which the encoder's work is part of. */
   constructor(
-    { characters, ...facts }: SpokenFacts & { readonly characters: number },
+    { characters, ...facts }: SynthesisFacts & { readonly characters: number },
     { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
     outlet: Outlet,
     span: Span,
@@ -69,7 +69,7 @@ export class Spoken {
     this.#metrics = metrics;
     this.#clock = clock;
     this.#outlet = outlet;
-    this.#playback = facts.form === "json" ? undefined : new Playback(this.#wire());
+    this.#playback = facts.form === "json" ? undefined : new PlaybackClock(this.#wire());
   }
 
   get audioSeconds(): number {

@@ -1,19 +1,19 @@
-import type { MetWord } from "../../store/oov-store.ts";
+import type { ObservedOov } from "../../store/oov-store.ts";
 
 /** Words on their way to the database. */
-export interface WaitingWords {
+export interface OovBuffer {
   /** Never waits and never fails; what there is no place for is dropped and counted. */
-  add(words: readonly MetWord[]): void;
+  add(words: readonly ObservedOov[]): void;
   /** The most batches that what waits now can be. */
   batches(): number;
   /** As many as are written at once; undefined when none wait. Ask again when they are dealt with. */
-  next(): Promise<Batch | undefined>;
+  next(): Promise<OovBatch | undefined>;
   close(): Promise<void>;
 }
 
-export interface Batch {
+export interface OovBatch {
   /** Each word of a key and language once. */
-  readonly words: readonly MetWord[];
+  readonly words: readonly ObservedOov[];
   /** They are in the database. */
   done(): Promise<void>;
   /** They are not, and wait on. */
@@ -21,18 +21,18 @@ export interface Batch {
 }
 
 /** Each word of a key and language once. */
-export class GatheredWords {
-  readonly #words = new Map<string, MetWord>();
+export class OovWordSet {
+  readonly #words = new Map<string, ObservedOov>();
 
   get size(): number {
     return this.#words.size;
   }
 
-  has(met: MetWord): boolean {
+  has(met: ObservedOov): boolean {
     return this.#words.has(placeOf(met));
   }
 
-  add(met: MetWord): void {
+  add(met: ObservedOov): void {
     const place = placeOf(met);
     const before = this.#words.get(place);
     const sum = before && {
@@ -45,13 +45,13 @@ export class GatheredWords {
   }
 
   /** All, in the order in which they were first met; none are left. */
-  take(): MetWord[] {
+  take(): ObservedOov[] {
     const all = [...this.#words.values()];
     this.#words.clear();
     return all;
   }
 }
 
-function placeOf({ keyId, language, word }: MetWord): string {
+function placeOf({ keyId, language, word }: ObservedOov): string {
   return JSON.stringify([keyId, language, word]);
 }

@@ -1,5 +1,5 @@
-import type { MetWord } from "../../store/oov-store.ts";
-import { GatheredWords, type WaitingWords } from "./buffer.ts";
+import type { ObservedOov } from "../../store/oov-store.ts";
+import { type OovBuffer, OovWordSet } from "./buffer.ts";
 
 export interface MemoryOptions {
   /** Different words that may wait; more are dropped. */
@@ -10,9 +10,9 @@ export interface MemoryOptions {
 const usualMaxWaiting = 10_000;
 
 /** Words wait in this process, and are gone with it. */
-export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): WaitingWords {
-  const waiting = new GatheredWords();
-  const take = (met: MetWord) => {
+export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): OovBuffer {
+  const waiting = new OovWordSet();
+  const take = (met: ObservedOov) => {
     if (waiting.size >= maxWaiting && !waiting.has(met)) onDropped(met.count);
     else waiting.add(met);
   };

@@ -1,8 +1,8 @@
 import { type Clock, every } from "../../../lib/clock.ts";
-import { tellOnce } from "../../store/database/report-changes.ts";
+import { reportChanges } from "../../store/database/report-changes.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import type { OovStore } from "../../store/oov-store.ts";
-import type { WaitingWords } from "./buffer.ts";
+import type { OovBuffer } from "./buffer.ts";
 import { sentenceAround } from "./sentence.ts";
 
 /** Takes down words for review, beside the speech: it never waits and never fails. */
@@ -15,7 +15,7 @@ export interface OovRecorder {
 
 export interface OovRecorderOptions {
   readonly store: OovStore;
-  readonly waiting: WaitingWords;
+  readonly waiting: OovBuffer;
   /** Whether the team wants the sentences around its words kept. */
   readonly keepsSentences: (team: string | undefined) => boolean;
   readonly clock: Clock;
@@ -29,7 +29,7 @@ const usualWriteMs = 5_000;
 
 export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const { store, waiting, keepsSentences, clock } = options;
-  const tell = tellOnce(options.onTrouble);
+  const tell = reportChanges(options.onTrouble);
   let writing: Promise<void> | undefined;
 
   /** @returns whether there may be more. */

@@ -2,10 +2,10 @@ import { type FileHandle, mkdir, open, readdir, readFile, stat, unlink } from "n
 import { join } from "node:path";
 import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
-import { ifThere } from "../../../lib/read-if-exists.ts";
-import { tellOnce } from "../../store/database/report-changes.ts";
-import type { MetWord } from "../../store/oov-store.ts";
-import { type Batch, GatheredWords, type WaitingWords } from "./buffer.ts";
+import { readIfExists } from "../../../lib/read-if-exists.ts";
+import { reportChanges } from "../../store/database/report-changes.ts";
+import type { ObservedOov } from "../../store/oov-store.ts";
+import { type OovBatch, type OovBuffer, OovWordSet } from "./buffer.ts";
 import { waitInMemory } from "./memory.ts";
 
 export interface SpoolOptions {
@@ -31,7 +31,7 @@ const fileName = /^words-(\d{8})\.jsonl$/;
  * Words wait in files, a line each, until the database has them: what the operating system has taken survives the process
  * (not the machine's power). A process that is killed after the database took a file and before the file is gone counts it twice.
  */
-export async function openSpool(options: SpoolOptions): Promise<WaitingWords> {
+export async function openSpool(options: SpoolOptions): Promise<OovBuffer> {
   const spool = new Spool(options);
   await spool.adopt();
   return spool;
@@ -43,12 +43,12 @@ interface Written {
 }
 
 interface Line {
-  readonly met: MetWord;
+  readonly met: ObservedOov;
   readonly text: string;
   readonly bytes: number;
 }
 
-class Spool implements WaitingWords {
+class Spool implements OovBuffer {
   readonly #folder: string;
   readonly #maxBytes: number;
   readonly #fileBytes: number;
@@ -56,7 +56,7 @@ class Spool implements WaitingWords {
   readonly #tell: (error: Error | undefined) => void;
   readonly #onUnreadable: (error: Error, path: string) => void;
   /** What the folder does not take. */
-  readonly #memory: WaitingWords;
+  readonly #memory: OovBuffer;
   /** Whole files, the oldest first. */
   #files: Written[] = [];
   #current: (Written & { readonly handle: FileHandle }) | undefined;
@@ -77,7 +77,7 @@ class Spool implements WaitingWords {
     this.#maxBytes = maxBytes ?? usualMaxBytes;
     this.#fileBytes = fileBytes ?? usualFileBytes;
     this.#onDropped = onDropped;
-    this.#tell = tellOnce(onTrouble);
+    this.#tell = reportChanges(onTrouble);
     this.#onUnreadable = onUnreadable;
     this.#memory = waitInMemory({ onDropped });
   }
@@ -107,7 +107,7 @@ class Spool implements WaitingWords {
     this.#isAdopted = true;
   }
 
-  add(words: readonly MetWord[]): void {
+  add(words: readonly ObservedOov[]): void {
     for (const met of words) {
       const text = `${JSON.stringify(met)}\n`;
       const bytes = Buffer.byteLength(text);
@@ -125,7 +125,7 @@ class Spool implements WaitingWords {
   }
 
   /** First what would be lost with the process. */
-  async next(): Promise<Batch | undefined> {
+  async next(): Promise<OovBatch | undefined> {
     const batch = (await this.#memory.next()) ?? (await this.#oldest());
     if (batch) return batch;
     await this.#flush();
@@ -137,11 +137,11 @@ class Spool implements WaitingWords {
   }
 
   /** The oldest file that can be read. */
-  async #oldest(): Promise<Batch | undefined> {
+  async #oldest(): Promise<OovBatch | undefined> {
     for (let [file] = this.#files; file; [file] = this.#files) {
       const oldest = file;
       try {
-        const words = this.#read((await ifThere(readFile(oldest.path, "utf8"))) ?? "");
+        const words = this.#read((await readIfExists(readFile(oldest.path, "utf8"))) ?? "");
         return { words, done: () => this.#remove(oldest), putBack: () => undefined };
       } catch (error) {
         this.#files = this.#files.filter((one) => one !== oldest);
@@ -232,15 +232,15 @@ class Spool implements WaitingWords {
     this.#files = this.#files.filter((one) => one !== file);
     this.#bytes -= file.bytes;
     try {
-      await ifThere(unlink(file.path));
+      await readIfExists(unlink(file.path));
     } catch (error) {
       this.#tell(error as Error);
     }
   }
 
   /** What cannot be read, as the last line of a process that was killed, is dropped. */
-  #read(text: string): MetWord[] {
-    const gathered = new GatheredWords();
+  #read(text: string): ObservedOov[] {
+    const gathered = new OovWordSet();
     for (const line of text.split("\n").filter((one) => one !== "")) {
       const met = readLine(line);
       if (met) gathered.add(met);
@@ -267,7 +267,7 @@ const lineSchema = Type.Object({
 });
 const checker = Compile(lineSchema);
 
-function readLine(line: string): MetWord | undefined {
+function readLine(line: string): ObservedOov | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return checker.Check(value) ? toMet(value) : undefined;
@@ -285,6 +285,6 @@ function toMet({
   count,
   firstSeen,
   lastSeen,
-}: Static<typeof lineSchema>): MetWord {
+}: Static<typeof lineSchema>): ObservedOov {
   return { keyId, team, language, word, sentence, count, firstSeen, lastSeen };
 }

@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { type ModelId, modelIds, type Profile } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
-import { FieldReader, shown } from "../request/field-reader.ts";
+import { FieldReader, formatValue } from "../request/field-reader.ts";
 import { fields } from "../request/fields.ts";
 import {
   plainMarkup,
@@ -96,7 +96,7 @@ function readVoice(
   if (!voice) {
     reader.refuse(
       "voice",
-      `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${shown(name)} is none. GET /v1/voices lists them`,
+      `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${formatValue(name)} is none. GET /v1/voices lists them`,
     );
   }
   return voice;

@@ -4,12 +4,12 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { ApiLimits } from "./limits.ts";
-import type { Allotment, ByteBudget } from "./memory-budget.ts";
+import type { MemoryBudget, MemoryReservation } from "./memory-budget.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
     /** What this request holds of the memory that all requests share. */
-    memory: Allotment;
+    memory: MemoryReservation;
   }
 }
 
@@ -40,7 +40,7 @@ export const bodyCopies = 4;
 /** Bodies are JSON in UTF-8, uncompressed; a body's keys are only ever read by name. */
 export function takeJsonOnly(
   app: FastifyInstance,
-  options: BodyOptions & { readonly budget: ByteBudget },
+  options: BodyOptions & { readonly budget: MemoryBudget },
 ): void {
   app.decorateRequest("memory");
   app.addHook("onRequest", async (request, reply) => {
@@ -105,7 +105,7 @@ async function readBody(
 }
 
 interface BodyRoomOptions extends BodyOptions {
-  readonly memory: Allotment;
+  readonly memory: MemoryReservation;
   /** NaN where the sender did not say. */
   readonly declared: number;
 }

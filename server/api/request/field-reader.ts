@@ -29,7 +29,7 @@ export class FieldReader {
     const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
     if (value === undefined || value === null) return undefined;
     if (Value.Check(schema, value)) return value as Type;
-    const given = this.#spoken.includes(name) ? kindOf(value) : shown(value);
+    const given = this.#spoken.includes(name) ? kindOf(value) : formatValue(value);
     this.refuse(name, `must be ${describe(schema)}, not ${given}`);
     return undefined;
   }
@@ -62,11 +62,11 @@ export class FieldReader {
 function kindOf(value: unknown): string {
   if (value === "") return "an empty text";
   if (typeof value === "string") return "this text";
-  return typeof value === "object" ? shown(value) : `a ${typeof value}`;
+  return typeof value === "object" ? formatValue(value) : `a ${typeof value}`;
 }
 
 /** A value as an error may repeat it: short, and never the text to speak. */
-export function shown(value: unknown): string {
+export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
   if (typeof value === "number" && !Number.isFinite(value)) return "a number too large to hold";

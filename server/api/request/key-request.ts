@@ -1,7 +1,7 @@
 import Type from "typebox";
 import { type KeyFacts, type KeyLimits, type Scope, scopes } from "../../store/keys/key.ts";
-import type { Rotation } from "../../store/keys/key-manager.ts";
-import { FieldReader, shown } from "./field-reader.ts";
+import type { KeyRotation } from "../../store/keys/key-manager.ts";
+import { FieldReader, formatValue } from "./field-reader.ts";
 
 /** The fields of a request for a key: the same schemas judge requests and describe the interface. */
 export const keyFields = {
@@ -52,7 +52,7 @@ export function readKeyFacts(
   const wanted = reader.read<readonly Scope[]>("scopes", keyFields.scopes) ?? ["tts:write"];
   const named = readName(reader, "team", reader.read<string>("team", keyFields.team));
   if (team !== undefined && named !== undefined && named !== team) {
-    reader.refuse("team", `must be ${team}, or be left out; it is ${shown(named)}`);
+    reader.refuse("team", `must be ${team}, or be left out; it is ${formatValue(named)}`);
   }
   if (team !== undefined && wanted.includes("admin")) {
     reader.refuse("scopes", "may hold admin only where an owner, or a key without a team, makes the key");
@@ -82,7 +82,7 @@ export function readKeyFacts(
 }
 
 /** @throws Failure `invalid_request`. */
-export function readRotation(body: unknown, now: number): Rotation {
+export function readRotation(body: unknown, now: number): KeyRotation {
   const reader = new FieldReader(body, []);
   const hours = reader.read<number>("overlapHours", rotationFields.overlapHours) ?? usualOverlapHours;
   const expiresAt = readExpiry(reader, now);
@@ -95,7 +95,7 @@ function readName(reader: FieldReader, field: string, value: string | undefined)
   if (value === undefined || plainName.test(value)) return value;
   reader.refuse(
     field,
-    `must be 1 to 64 letters, digits, spaces and ._@:+-, a letter or digit first; it is ${shown(value)}`,
+    `must be 1 to 64 letters, digits, spaces and ._@:+-, a letter or digit first; it is ${formatValue(value)}`,
   );
   return undefined;
 }
@@ -105,6 +105,6 @@ function readExpiry(reader: FieldReader, now: number): number | undefined {
   if (given === undefined) return undefined;
   const time = /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(given) ? Date.parse(given) : Number.NaN;
   if (time > now) return time;
-  reader.refuse("expiresAt", `must be a time to come, as 2027-01-31T00:00:00Z; it is ${shown(given)}`);
+  reader.refuse("expiresAt", `must be a time to come, as 2027-01-31T00:00:00Z; it is ${formatValue(given)}`);
   return undefined;
 }

@@ -6,13 +6,13 @@ import { Failure } from "../../contract/errors.ts";
  * waits in line for a bounded time. Of those that hold something and need more, the last to come does not wait but gives up what
  * it holds, or all would wait for each other.
  */
-export interface ByteBudget {
+export interface MemoryBudget {
   /** What one request holds; nothing yet. */
-  open(): Allotment;
+  open(): MemoryReservation;
   heldBytes(): number;
 }
 
-export interface Allotment {
+export interface MemoryReservation {
   /**
    * Holds so many more bytes, when others have freed enough.
    * @throws Failure `overloaded` when that takes too long or the request is over already; it then holds nothing.
@@ -29,11 +29,15 @@ interface Waiting {
   readonly grant: () => void;
 }
 
-export function createByteBudget(totalBytes: number, waitMs: number, clock: Clock = systemClock): ByteBudget {
+export function createMemoryBudget(
+  totalBytes: number,
+  waitMs: number,
+  clock: Clock = systemClock,
+): MemoryBudget {
   let held = 0;
   const line: Waiting[] = [];
   /** In the order of their coming. */
-  const holders = new Set<Allotment>();
+  const holders = new Set<MemoryReservation>();
 
   /** In order, so that a large one is not passed for ever by small ones. */
   const serve = () => {
@@ -86,7 +90,7 @@ export function createByteBudget(totalBytes: number, waitMs: number, clock: Cloc
         if (isLastToCome()) throw overloaded();
         await wait(bytes, hold, over.signal);
       };
-      const allotment: Allotment = {
+      const allotment: MemoryReservation = {
         async take(bytes) {
           try {
             await get(bytes);

@@ -2,7 +2,7 @@ import { type ModelId, models, type Profile } from "../../../config/contract/mod
 import type { ListedVoice } from "../../../config/contract/voices.ts";
 import type { Invocation } from "../../contract/speech.ts";
 import { countCodePoints } from "./code-points.ts";
-import { FieldReader, shown } from "./field-reader.ts";
+import { FieldReader, formatValue } from "./field-reader.ts";
 import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
 import { formats } from "./formats.ts";
 import { sameLanguage } from "./language.ts";
@@ -102,7 +102,7 @@ function readVoice(
   } else if (lang !== undefined && !sameLanguage(lang, voice.language)) {
     reader.refuse(
       "lang",
-      `must match the voice: ${voice.id} speaks ${voice.language}, not ${shown(lang)}. Leave lang out, or choose another speaker`,
+      `must match the voice: ${voice.id} speaks ${voice.language}, not ${formatValue(lang)}. Leave lang out, or choose another speaker`,
     );
   }
   return voice;
@@ -115,7 +115,7 @@ function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedV
     others.length > 0
       ? `speaks with ${others.join(" and ")}: set modelId to ${others[0]}`
       : "is none. GET /v1/voices lists them";
-  return `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${shown(speaker)} ${hint}`;
+  return `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${formatValue(speaker)} ${hint}`;
 }
 
 /** A few voices that a caller might have meant. */

@@ -1,19 +1,19 @@
 import { type Encoder, joinBytes } from "../../audio/encoder.ts";
 import { createRateConverter } from "../../audio/resample.ts";
-import type { WordTime } from "../../contract/speech.ts";
-import type { Speech } from "../upstream/model-client.ts";
+import type { WordTimestamp } from "../../contract/speech.ts";
+import type { SynthesisStream } from "../upstream/model-client.ts";
 
 /** What is told of speech on its way out. */
 export interface Listener {
   /** So many samples, at the answer's rate, became so many bytes (none, where the encoder holds back) in so many milliseconds of work. */
   onEncoded(samples: number, bytes: number, workMs: number): void;
   /** Word times are seconds, which no change of rate moves. */
-  onWords?(words: readonly WordTime[]): void;
+  onWords?(words: readonly WordTimestamp[]): void;
 }
 
 /** Speech that has begun, and what it is written with. */
 export interface Speaking {
-  readonly speech: Speech;
+  readonly speech: SynthesisStream;
   /** For this answer alone, at its rate. */
   readonly encoder: Encoder;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from "../../../lib/clock.ts";
 import { Failure, toProblem } from "../../contract/errors.ts";
-import type { WordTime } from "../../contract/speech.ts";
+import type { WordTimestamp } from "../../contract/speech.ts";
 import type { SpeechRequest } from "../request/speech-request.ts";
 import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 
@@ -11,7 +11,7 @@ export interface EventShape {
   /** @param base64 decodable by itself; all of them, decoded and joined, are the file. */
   chunk(base64: string): string;
   /** After the last chunk. */
-  finished(words: readonly WordTime[]): string;
+  finished(words: readonly WordTimestamp[]): string;
   /** Instead of `finished`, when the model failed on the way. */
   failed(failure: Failure): string;
 }
@@ -31,7 +31,7 @@ export function speechEvents(requestId: string): EventShape {
   };
 }
 
-function columns(words: readonly WordTime[]) {
+function columns(words: readonly WordTimestamp[]) {
   return {
     words: words.map(({ word }) => word),
     start: words.map(({ start }) => start),
@@ -52,8 +52,8 @@ export async function* respondEvents(
   { rate }: Pick<SpeechRequest, "rate">,
   { shape, listener, onFailure }: EventsOptions,
 ): AsyncGenerator<string, void, void> {
-  const words: WordTime[] = [];
-  const onWords = (more: readonly WordTime[]) => {
+  const words: WordTimestamp[] = [];
+  const onWords = (more: readonly WordTimestamp[]) => {
     for (const word of more) words.push(word);
   };
   const pieces = encodeSpeech(speaking, rate, { ...listener, onWords });

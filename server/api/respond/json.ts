@@ -1,7 +1,7 @@
 import type { Readable } from "node:stream";
 import { Failure } from "../../contract/errors.ts";
 import { formats } from "../request/formats.ts";
-import type { Allotment } from "../request/memory-budget.ts";
+import type { MemoryReservation } from "../request/memory-budget.ts";
 import type { SpeechRequest } from "../request/speech-request.ts";
 import { base64Length, base64Of } from "./base64.ts";
 import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
@@ -19,7 +19,7 @@ export interface JsonOptions {
 export type Hold = (bytes: number) => Promise<void>;
 
 /** Room in steps; what is spoken once more has the room of what is thrown away. */
-export function holdIn(memory: Allotment): Hold {
+export function holdIn(memory: MemoryReservation): Hold {
   let room = 0;
   return async (bytes) => {
     for (; bytes > room; room += stepBytes) await memory.take(stepBytes);

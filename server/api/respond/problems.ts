@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, Failure, toProblem } from "../../contract/errors.ts";
-import type { RunningAnswers } from "../../http/open-responses.ts";
+import type { OpenResponses } from "../../http/open-responses.ts";
 import { toOpenaiError } from "../openai/errors.ts";
 
 declare module "fastify" {
@@ -89,7 +89,7 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Socket,
-  answers: RunningAnswers,
+  answers: OpenResponses,
   refuse: (failure: Failure) => string,
 ): void {
   if (error.code === "ECONNRESET" || !socket.writable) {

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import { models } from "../../../config/contract/models.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 
 /** `GET /v1/voices` and `GET /v1/models`: what a caller may name. Public, as they say nothing of this deployment's users. */
-export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiParts): void {
+export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiContext): void {
   app.get("/v1/voices", async () => ({
     voices: voices.all().map(({ id, models: speakable, language, gender, license }) => ({
       id,

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import { mayServe } from "../../../config/contract/license.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 
 /** Health, probes and metrics (specification 2.3 and 4.6); none needs a key. */
-export function addHealthRoutes(app: FastifyInstance, parts: ApiParts): void {
+export function addHealthRoutes(app: FastifyInstance, parts: ApiContext): void {
   app.get("/health", async (_request, reply) => {
     const { healthy, body } = health(parts);
     return reply
@@ -26,7 +26,7 @@ export function addHealthRoutes(app: FastifyInstance, parts: ApiParts): void {
 }
 
 /** 200 while any model can serve, grace included; the fields tell the rest. */
-function health({ license, prober, now }: ApiParts) {
+function health({ license, prober, now }: ApiContext) {
   const verdict = license.verdict();
   const configured = prober.configured();
   const reachable = configured.filter((modelId) => prober.isReachable(modelId));
@@ -42,7 +42,7 @@ function health({ license, prober, now }: ApiParts) {
   };
 }
 
-function whyNotReady({ directory, lifecycle, hasKeys }: ApiParts): string | undefined {
+function whyNotReady({ directory, lifecycle, hasKeys }: ApiContext): string | undefined {
   if (lifecycle.isLeaving()) return "draining";
   if (!directory.table()) return "the routing table was not read yet";
   // others may have read them before the database went, and speak on

@@ -2,18 +2,18 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import { Failure } from "../../contract/errors.ts";
 import { StoreFailure } from "../../store/database/database.ts";
 import { createKey } from "../../store/keys/key.ts";
-import { type KeyBook, KeyBookError, type ListedKey } from "../../store/keys/key-manager.ts";
+import { type KeyManager, KeyManagerError, type ListedKey } from "../../store/keys/key-manager.ts";
 import { requireScope } from "../access/authenticate.ts";
 import { limitRate } from "../access/rate-limit.ts";
 import { refuseWhileDraining } from "../lifecycle/drain.ts";
 import { readKeyFacts, readRotation } from "../request/key-request.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 
 /**
  * `/v1/keys`: keys of the database, for keys with the scope `admin`. One that belongs to a team sees and changes that team's alone.
  * Without a database there are no such paths.
  */
-export function addKeyRoutes(app: FastifyInstance, parts: ApiParts): void {
+export function addKeyRoutes(app: FastifyInstance, parts: ApiContext): void {
   const { keyBook, keys, keyLimits, quotas, lifecycle, now } = parts;
   if (!keyBook) return;
   const onRequest = [refuseWhileDraining(lifecycle), requireScope(keys, "admin", now), limitRate(quotas)];
@@ -46,13 +46,13 @@ export function addKeyRoutes(app: FastifyInstance, parts: ApiParts): void {
 
 /** @throws Failure `not_found`, `name_taken`, `insufficient_scope` or `store_unavailable`. */
 export async function inBook<Result>(
-  book: KeyBook,
-  work: (book: KeyBook) => Promise<Result>,
+  book: KeyManager,
+  work: (book: KeyManager) => Promise<Result>,
 ): Promise<Result> {
   try {
     return await work(book);
   } catch (cause) {
-    if (cause instanceof KeyBookError) {
+    if (cause instanceof KeyManagerError) {
       throw failureOf(cause);
     }
     if (!(cause instanceof StoreFailure)) throw cause;
@@ -63,7 +63,7 @@ export async function inBook<Result>(
   }
 }
 
-function failureOf(cause: KeyBookError): Failure {
+function failureOf(cause: KeyManagerError): Failure {
   switch (cause.reason) {
     case "taken":
       return new Failure("name_taken", "There is a key of this name already; choose another.", { cause });

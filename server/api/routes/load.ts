@@ -4,13 +4,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ApiLoad, loadHeartbeatMs, loadPath, loadType } from "../../../config/contract/load.ts";
 import { sleep } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 
 /** How soon a change is told. */
 const lookMs = 200;
 
 /** What the operator scales pools by; for it alone. */
-export function addLoadRoute(app: FastifyInstance, parts: ApiParts): void {
+export function addLoadRoute(app: FastifyInstance, parts: ApiContext): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isInternal(request.headers.authorization, parts.internalToken())) {
       void reply.header("www-authenticate", 'Bearer realm="svc-tts"');
@@ -40,7 +40,7 @@ async function* tellLoad({
   licenseAnswer,
   lifecycle,
   clock,
-}: ApiParts): AsyncGenerator<string, void, void> {
+}: ApiContext): AsyncGenerator<string, void, void> {
   let told = "";
   let toldAt = 0;
   while (!lifecycle.isLeaving()) {

@@ -4,10 +4,10 @@ import { Failure } from "../../contract/errors.ts";
 import type { OovStore, SavedWord, WordOwner } from "../../store/oov-store.ts";
 import { requireScope } from "../access/authenticate.ts";
 import { wordLimits } from "../oovs/limits.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 
 /** `GET /v1/oovs`: words that `saveOovs` kept, of the caller's team or else of the key. */
-export function addOovsRoute(app: FastifyInstance, { keys, now, oovs }: ApiParts): void {
+export function addOovsRoute(app: FastifyInstance, { keys, now, oovs }: ApiContext): void {
   app.get("/v1/oovs", { onRequest: requireScope(keys, "oov:read", now) }, async (request, reply) => {
     const words = await list(oovs, ownerOf(request), readFilter(request.query));
     return reply.header("cache-control", "no-store").send({ oovs: words.map(shown) });

@@ -3,24 +3,24 @@ import { toOpenaiError } from "../openai/errors.ts";
 import { readOpenaiRequest } from "../openai/request.ts";
 import { countCodePoints } from "../request/code-points.ts";
 import { type EventShape, eventText } from "../respond/events.ts";
-import type { ApiParts } from "../services/api-context.ts";
-import { maySpeak, profileOf, sendEvents, sendStream, startSpeaking } from "./synthesis-routes.ts";
+import type { ApiContext } from "../services/api-context.ts";
+import { profileOf, sendEvents, sendStream, startSynthesisFor, synthesisHooks } from "./synthesis-routes.ts";
 
 /** `POST /v1/audio/speech`: OpenAI's shape, so that its clients need only another base URL. */
-export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiParts): void {
+export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiContext): void {
   app.route({
     method: "POST",
     url: "/v1/audio/speech",
     config: { openaiErrors: true },
-    onRequest: maySpeak(parts),
+    onRequest: synthesisHooks(parts),
     handler: (request, reply) => speak(parts, request, reply),
   });
 }
 
-async function speak(parts: ApiParts, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+async function speak(parts: ApiContext, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
   const wanted = readOpenaiRequest(request.body, { profile: profileOf(parts), voices: parts.voices.all() });
   const exchange = { request, reply, wanted, form: wanted.form };
-  const speaking = await startSpeaking(parts, exchange);
+  const speaking = await startSynthesisFor(parts, exchange);
   if (wanted.form === "stream") return sendStream(exchange, speaking, wanted.mediaType);
   return sendEvents(parts, exchange, speaking, openaiEvents(wanted.invocation.text));
 }

@@ -5,26 +5,26 @@ import { chooseVariant } from "../request/variants.ts";
 import type { Speaking } from "../respond/encode-speech.ts";
 import { speechEvents } from "../respond/events.ts";
 import { holdIn, type JsonAnswer, respondJson } from "../respond/json.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 import {
-  type Exchange,
-  listenerTo,
-  maySpeak,
+  type HttpExchange,
   profileOf,
+  responseTarget,
+  retrySynthesis,
   sendEvents,
   sendStream,
-  speakAgain,
-  startSpeaking,
+  startSynthesisFor,
+  synthesisHooks,
 } from "./synthesis-routes.ts";
 
 /** `POST /v1/svc-tts` (specification part 4). */
-export function addSpeechRoute(app: FastifyInstance, parts: ApiParts): void {
+export function addSpeechRoute(app: FastifyInstance, parts: ApiContext): void {
   app.route({
     method: "POST",
     url: "/v1/svc-tts",
-    onRequest: [varyByAccept, ...maySpeak(parts)],
-    handler: (request, reply) => speak(parts, request, reply, "api"),
+    onRequest: [varyByAccept, ...synthesisHooks(parts)],
+    handler: (request, reply) => answerSpeechRequest(parts, request, reply, "api"),
   });
 }
 
@@ -33,8 +33,8 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
 }
 
 /** Answers a request whose key, or whoever stands for one, is known. */
-export async function speak(
-  parts: ApiParts,
+export async function answerSpeechRequest(
+  parts: ApiContext,
   request: FastifyRequest,
   reply: FastifyReply,
   place: Place,
@@ -47,8 +47,8 @@ export async function speak(
     highestRate: parts.limits.highestRate,
     place,
   });
-  const exchange: Exchange = { request, reply, wanted, form: variant.form };
-  const speaking = await startSpeaking(parts, exchange);
+  const exchange: HttpExchange = { request, reply, wanted, form: variant.form };
+  const speaking = await startSynthesisFor(parts, exchange);
   switch (variant.form) {
     case "json": {
       const { length, body } = await wholeAnswer(parts, exchange, speaking);
@@ -62,18 +62,22 @@ export async function speak(
 }
 
 /** No byte of it is out before all of it is there, so a model that dies on the way is replaced by another replica, once. */
-async function wholeAnswer(parts: ApiParts, exchange: Exchange, speaking: Speaking): Promise<JsonAnswer> {
+async function wholeAnswer(
+  parts: ApiContext,
+  exchange: HttpExchange,
+  speaking: Speaking,
+): Promise<JsonAnswer> {
   const { request, reply, wanted } = exchange;
   const options = {
     maxBytes: parts.limits.jsonAudioBytes,
     hold: holdIn(request.memory),
-    listener: listenerTo(request),
+    listener: responseTarget(request),
   };
   try {
     return await respondJson(speaking, wanted, options);
   } catch (error) {
     const isRepeatable = error instanceof Failure && isWorthAnotherReplica(error) && !reply.raw.destroyed;
     if (!isRepeatable) throw error;
-    return await respondJson(await speakAgain(parts, exchange, speaking, error), wanted, options);
+    return await respondJson(await retrySynthesis(parts, exchange, speaking, error), wanted, options);
   }
 }

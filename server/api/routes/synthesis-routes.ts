@@ -6,18 +6,18 @@ import { Failure } from "../../contract/errors.ts";
 import { requireScope } from "../access/authenticate.ts";
 import { limitRate } from "../access/rate-limit.ts";
 import { refuseWhileDraining } from "../lifecycle/drain.ts";
-import { type Outlet, Spoken } from "../observability/synthesis-record.ts";
+import { type Outlet, SynthesisRecord } from "../observability/synthesis-record.ts";
 import { countCodePoints } from "../request/code-points.ts";
 import type { SpeechRequest } from "../request/speech-request.ts";
 import type { Variant } from "../request/variants.ts";
 import type { Listener, Speaking } from "../respond/encode-speech.ts";
 import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from "../respond/events.ts";
 import { bodyOf, respondStream } from "../respond/stream.ts";
-import type { ApiParts } from "../services/api-context.ts";
+import type { ApiContext } from "../services/api-context.ts";
 import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../services/synthesis.ts";
 
 /** What every route that speaks has in hand. */
-export interface Exchange {
+export interface HttpExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly wanted: SpeechRequest;
@@ -25,11 +25,11 @@ export interface Exchange {
 }
 
 /** Hooks of every route that speaks: a key that may, within its rate. */
-export function maySpeak({ keys, lifecycle, quotas, now }: ApiParts) {
+export function synthesisHooks({ keys, lifecycle, quotas, now }: ApiContext) {
   return [refuseWhileDraining(lifecycle), requireScope(keys, "tts:write", now), limitRate(quotas)];
 }
 
-export function profileOf({ directory }: ApiParts): Profile {
+export function profileOf({ directory }: ApiContext): Profile {
   return directory.table()?.profile ?? "self-hosted";
 }
 
@@ -37,7 +37,7 @@ export function profileOf({ directory }: ApiParts): Profile {
  * Admits the request and has it spoken; resolves once the first audio is there, and its headers are set.
  * @throws Failure before the first byte, which may still become a problem document.
  */
-export async function startSpeaking(parts: ApiParts, exchange: Exchange): Promise<Speaking> {
+export async function startSynthesisFor(parts: ApiContext, exchange: HttpExchange): Promise<Speaking> {
   exchange.request.spoken = spokenBy(parts, exchange);
   const speaking = await startSynthesis(parts, orderOf(exchange));
   setFirstAudioHeaders(exchange);
@@ -49,9 +49,9 @@ export async function startSpeaking(parts: ApiParts, exchange: Exchange): Promis
  * @param failure of the first one.
  * @throws Failure of that one where no other takes the request.
  */
-export async function speakAgain(
-  parts: ApiParts,
-  exchange: Exchange,
+export async function retrySynthesis(
+  parts: ApiContext,
+  exchange: HttpExchange,
   { speech }: Speaking,
   failure: Failure,
 ): Promise<Speaking> {
@@ -62,14 +62,14 @@ export async function speakAgain(
   return speaking;
 }
 
-function orderOf({ request, reply, wanted, form }: Exchange): SynthesisOrder {
+function orderOf({ request, reply, wanted, form }: HttpExchange): SynthesisOrder {
   const { id: requestId, apiKey, span } = request;
   return { wanted, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
 }
 
-function spokenBy(parts: ApiParts, { request, reply, wanted, form }: Exchange): Spoken {
+function spokenBy(parts: ApiContext, { request, reply, wanted, form }: HttpExchange): SynthesisRecord {
   const { invocation, format, rate } = wanted;
-  return new Spoken(
+  return new SynthesisRecord(
     {
       ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
       characters: countCodePoints(invocation.text),
@@ -99,7 +99,7 @@ function whenClosed(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-function setFirstAudioHeaders({ reply, wanted }: Exchange): void {
+function setFirstAudioHeaders({ reply, wanted }: HttpExchange): void {
   const { invocation, rate } = wanted;
   void reply.headers({
     "x-sampling-rate": String(rate),
@@ -111,45 +111,45 @@ function setFirstAudioHeaders({ reply, wanted }: Exchange): void {
 }
 
 /** Counts what is sent. */
-export function listenerTo({ spoken }: FastifyRequest): Listener {
+export function responseTarget({ spoken }: FastifyRequest): Listener {
   return { onEncoded: (samples, bytes, workMs) => spoken?.encoded(samples, bytes, workMs) };
 }
 
 /** The answer as a stream of audio; a failure on the way aborts it. */
 export function sendStream(
-  { request, reply, wanted }: Exchange,
+  { request, reply, wanted }: HttpExchange,
   speaking: Speaking,
   mediaType: string,
 ): FastifyReply {
-  const body = respondStream(speaking, wanted, listenerTo(request));
-  return passedOn(reply).type(mediaType).send(noting(request, body));
+  const body = respondStream(speaking, wanted, responseTarget(request));
+  return withoutProxyBuffering(reply).type(mediaType).send(recordStreamFailure(request, body));
 }
 
 /** The answer as server-sent events of a caller's shape; a failure on the way is an event of its own. */
 export function sendEvents(
-  parts: ApiParts,
-  { request, reply, wanted }: Exchange,
+  parts: ApiContext,
+  { request, reply, wanted }: HttpExchange,
   speaking: Speaking,
   shape: EventShape,
 ): FastifyReply {
   const events = respondEvents(speaking, wanted, {
     shape,
-    listener: listenerTo(request),
+    listener: responseTarget(request),
     onFailure: (failure) => {
       request.failure = failure;
     },
   });
   const body = bodyOf(withHeartbeats(events, parts.limits.heartbeatMs, parts.clock));
-  return passedOn(reply).type(eventStreamType).send(noting(request, body));
+  return withoutProxyBuffering(reply).type(eventStreamType).send(recordStreamFailure(request, body));
 }
 
 /** nginx would gather an answer before it passes it on. */
-function passedOn(reply: FastifyReply): FastifyReply {
+function withoutProxyBuffering(reply: FastifyReply): FastifyReply {
   return reply.header("x-accel-buffering", "no");
 }
 
 /** What fails a stream is told to logs and metrics, as its status cannot tell it. */
-function noting(request: FastifyRequest, body: Readable): Readable {
+function recordStreamFailure(request: FastifyRequest, body: Readable): Readable {
   request.spoken?.follow(body);
   return body.once("error", (error) => {
     if (error instanceof Failure) request.failure = error;

@@ -1,8 +1,8 @@
 import type { FastifyBaseLogger } from "fastify";
 import type { Clock } from "../../../lib/clock.ts";
-import type { FollowedLexicon } from "../../store/cached-lexicon.ts";
+import type { CachedLexicon } from "../../store/cached-lexicon.ts";
 import type { KeyLimits } from "../../store/keys/key.ts";
-import type { KeyBook } from "../../store/keys/key-manager.ts";
+import type { KeyManager } from "../../store/keys/key-manager.ts";
 import type { KeyStore } from "../../store/keys/key-store.ts";
 import type { KeyTableUser } from "../../store/keys/key-table.ts";
 import type { OovStore } from "../../store/oov-store.ts";
@@ -10,20 +10,20 @@ import type { UsageRecorder } from "../../store/usage.ts";
 import type { Tracing } from "../../tracing/span.ts";
 import type { LicenseGate } from "../access/license-gate.ts";
 import type { Quotas } from "../access/quotas.ts";
-import type { Admission } from "../access/stream-limiter.ts";
+import type { StreamLimiter } from "../access/stream-limiter.ts";
 import type { Lifecycle } from "../lifecycle/drain.ts";
 import type { Metrics } from "../observability/metrics.ts";
 import type { OovRecorder } from "../oovs/recorder.ts";
 import type { ApiLimits } from "../request/limits.ts";
-import type { ByteBudget } from "../request/memory-budget.ts";
-import type { LoadBook } from "../upstream/load-tracker.ts";
-import type { Models } from "../upstream/model-client.ts";
+import type { MemoryBudget } from "../request/memory-budget.ts";
+import type { LoadTracker } from "../upstream/load-tracker.ts";
+import type { ModelClient } from "../upstream/model-client.ts";
 import type { Prober } from "../upstream/prober.ts";
-import type { Directory } from "../upstream/replicas.ts";
+import type { ReplicaDirectory } from "../upstream/replicas.ts";
 import type { VoiceDirectory } from "../upstream/voice-directory.ts";
 
 /** All that the routes need, made elsewhere. */
-export interface ApiParts {
+export interface ApiContext {
   readonly log: FastifyBaseLogger;
   readonly limits: ApiLimits;
   /** Addresses and networks of proxies whose `X-Forwarded-For` is believed. */
@@ -35,25 +35,25 @@ export interface ApiParts {
   /** Whether there are keys to let callers in by; false where they are in a database alone that was never read. */
   readonly hasKeys: () => boolean;
   /** Undefined without a database: keys are changed elsewhere. */
-  readonly keyBook: ((user: KeyTableUser) => KeyBook) | undefined;
+  readonly keyBook: ((user: KeyTableUser) => KeyManager) | undefined;
   /** Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
   /** How teams say words; undefined without a database. */
-  readonly lexicon: FollowedLexicon | undefined;
+  readonly lexicon: CachedLexicon | undefined;
   readonly quotas: Quotas;
   readonly oovs: OovStore;
   readonly oovRecorder: OovRecorder;
-  readonly models: Models;
-  readonly load: LoadBook;
+  readonly models: ModelClient;
+  readonly load: LoadTracker;
   /** What the license's issuer last said, as it was signed. */
   readonly licenseAnswer: () => string | undefined;
   /** What the operator shows to read the load; undefined while there is none. */
   readonly internalToken: () => string | undefined;
-  readonly directory: Directory;
+  readonly directory: ReplicaDirectory;
   readonly prober: Prober;
   readonly license: LicenseGate;
-  readonly admission: Admission;
-  readonly memory: ByteBudget;
+  readonly admission: StreamLimiter;
+  readonly memory: MemoryBudget;
   readonly metrics: Metrics;
   readonly tracing: Tracing;
   readonly lifecycle: Lifecycle;

@@ -10,7 +10,7 @@ import type { SpeechRequest } from "../request/speech-request.ts";
 import type { AnswerForm } from "../request/variants.ts";
 import type { Speaking } from "../respond/encode-speech.ts";
 import type { CallContext } from "../upstream/model-client.ts";
-import type { ApiParts } from "./api-context.ts";
+import type { ApiContext } from "./api-context.ts";
 
 /** One text to be spoken, whichever way it came in. */
 export interface SynthesisOrder {
@@ -27,7 +27,7 @@ export interface SynthesisOrder {
  * Admits the order and has it spoken; resolves once the first audio is there.
  * @throws Failure where it is not admitted, or fails before its first audio.
  */
-export async function startSynthesis(parts: ApiParts, order: SynthesisOrder): Promise<Speaking> {
+export async function startSynthesis(parts: ApiContext, order: SynthesisOrder): Promise<Speaking> {
   const model = order.wanted.invocation.modelId;
   const { signal } = order;
   parts.license.admit(model);
@@ -46,7 +46,7 @@ export async function startSynthesis(parts: ApiParts, order: SynthesisOrder): Pr
  * @throws Failure of the first replica where no other takes it.
  */
 export function repeatSynthesis(
-  parts: ApiParts,
+  parts: ApiContext,
   order: SynthesisOrder,
   after: NonNullable<CallContext["after"]>,
 ): Promise<Speaking> {
@@ -54,7 +54,7 @@ export function repeatSynthesis(
 }
 
 async function begin(
-  parts: ApiParts,
+  parts: ApiContext,
   order: SynthesisOrder,
   after?: CallContext["after"],
 ): Promise<Speaking> {
@@ -82,7 +82,7 @@ async function begin(
 }
 
 /** As the caller's team says its words; arcana reads text alone. */
-function withLexicon({ lexicon }: ApiParts, { apiKey, wanted }: SynthesisOrder): Invocation {
+function withLexicon({ lexicon }: ApiContext, { apiKey, wanted }: SynthesisOrder): Invocation {
   const { modelId, lang, text } = wanted.invocation;
   if (!apiKey || models[modelId].tier !== "mist") return wanted.invocation;
   const entries = lexicon?.find(apiKey.team, lang, text);
@@ -90,7 +90,7 @@ function withLexicon({ lexicon }: ApiParts, { apiKey, wanted }: SynthesisOrder):
 }
 
 function noteOovs(
-  { oovRecorder }: ApiParts,
+  { oovRecorder }: ApiContext,
   { apiKey, wanted }: SynthesisOrder,
   words: readonly string[],
 ): void {
@@ -106,7 +106,7 @@ async function prepareEncoder({ wanted, form }: SynthesisOrder): Promise<Encoder
 
 /** @throws Failure `saturated` or `too_many_streams`. */
 async function admit(
-  { admission, quotas, metrics, clock }: ApiParts,
+  { admission, quotas, metrics, clock }: ApiContext,
   { apiKey, span, wanted }: SynthesisOrder,
   untilOver: (leave: () => void) => void,
 ): Promise<void> {

@@ -9,7 +9,7 @@ import { type LoadReport, readLoadReport } from "./load-report.ts";
 const maxProblemBytes = 64 * 1024;
 
 /** One request to one replica. */
-export interface Call {
+export interface ReplicaCall {
   readonly agent: Dispatcher;
   /** Base URL of the replica. */
   readonly url: string;
@@ -32,7 +32,7 @@ export interface Call {
  * @throws Failure as the model tier told it, or what the connection throws.
  */
 export async function invoke(
-  { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: Call,
+  { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: ReplicaCall,
   invocation: Invocation,
 ): Promise<Dispatcher.ResponseData["body"]> {
   const answer = await agent.request({

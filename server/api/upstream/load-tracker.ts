@@ -1,9 +1,9 @@
 import type { ApiLoad, PoolLoad } from "../../../config/contract/load.ts";
 import { modelIds } from "../../../config/contract/models.ts";
-import type { Directory, Replica } from "./replicas.ts";
+import type { Replica, ReplicaDirectory } from "./replicas.ts";
 
 /** The work that callers ask of each pool by way of this process: what pools are scaled by. */
-export interface LoadBook {
+export interface LoadTracker {
   /** A request was sent to a replica; until the returned function is called. */
   occupy(replica: Replica): () => void;
   /** A request is held until the pool has a replica; until the returned function is called. */
@@ -25,7 +25,10 @@ interface Heard {
 }
 
 /** @param now milliseconds, never going back. */
-export function createLoadBook(directory: Pick<Directory, "table">, now: () => number): LoadBook {
+export function createLoadTracker(
+  directory: Pick<ReplicaDirectory, "table">,
+  now: () => number,
+): LoadTracker {
   const streams = new Map<string, Counts>();
   const waiting = new Counts();
   const heard = new Map<string, Heard[]>();

@@ -5,14 +5,14 @@ import type { Invocation } from "../../contract/speech.ts";
 import type { Attributes, Span } from "../../tracing/span.ts";
 import { invoke } from "./invoke.ts";
 import type { LoadReport } from "./load-report.ts";
-import type { LoadBook } from "./load-tracker.ts";
+import type { LoadTracker } from "./load-tracker.ts";
 import { PoolStream, type PoolStreamFacts } from "./pool-stream.ts";
-import type { Replica, ReplicaChooser } from "./replicas.ts";
-import type { WaitingRoom } from "./request-hold.ts";
-import { awaitFirstAudio, type BegunSpeech } from "./speech-frames.ts";
+import type { Replica, ReplicaSelector } from "./replicas.ts";
+import type { RequestHold } from "./request-hold.ts";
+import { awaitFirstAudio, type StartedSpeech } from "./speech-frames.ts";
 
 /** Speech on its way from a model tier: pulled, never pushed. */
-export interface Speech extends BegunSpeech {
+export interface SynthesisStream extends StartedSpeech {
   /** Base URL of the replica that speaks. */
   readonly replica: string;
   /** Stops the model and frees its replica; may be called at any time and more than once. */
@@ -35,10 +35,10 @@ export interface CallContext {
   readonly onAttempt: (failed: ErrorCode | undefined) => void;
 }
 
-export interface ModelsOptions {
-  readonly chooser: ReplicaChooser;
-  readonly load: Pick<LoadBook, "occupy" | "firstAudio">;
-  readonly waitingRoom: WaitingRoom;
+export interface ModelClientOptions {
+  readonly chooser: ReplicaSelector;
+  readonly load: Pick<LoadTracker, "occupy" | "firstAudio">;
+  readonly waitingRoom: RequestHold;
   /** Told of each stream that a replica was asked for, once it is over. */
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
   /** Base URLs of the replicas that do not have a voice. */
@@ -52,12 +52,12 @@ export interface ModelsOptions {
   readonly clock: Clock;
 }
 
-export interface Models {
+export interface ModelClient {
   /**
    * Speaks, once the first audio is there. Failures before it are tried on another replica.
    * @throws Failure as the caller shall see it.
    */
-  speak(invocation: Invocation, context: CallContext): Promise<Speech>;
+  speak(invocation: Invocation, context: CallContext): Promise<SynthesisStream>;
   close(): Promise<void>;
 }
 
@@ -68,7 +68,7 @@ const mostBroken = 2;
 /** Replicas that may say that they are full before the request waits at one. */
 const mostFull = 8;
 
-export function createModels(options: ModelsOptions): Models {
+export function createModelClient(options: ModelClientOptions): ModelClient {
   const agent = new Agent({
     keepAliveTimeout: 30_000,
     headersTimeout: options.firstAudioTimeoutMs,
@@ -82,9 +82,13 @@ export function createModels(options: ModelsOptions): Models {
   };
 }
 
-type Caller = ModelsOptions & { readonly agent: Dispatcher };
+type Caller = ModelClientOptions & { readonly agent: Dispatcher };
 
-async function speakSomewhere(caller: Caller, invocation: Invocation, context: CallContext): Promise<Speech> {
+async function speakSomewhere(
+  caller: Caller,
+  invocation: Invocation,
+  context: CallContext,
+): Promise<SynthesisStream> {
   const { signal } = context;
   const search = new Search(caller, invocation, context.after);
   for (let found = await search.next(signal); found; found = await search.next(signal)) {
@@ -258,7 +262,7 @@ async function speakOn(
   { replica, mayQueue, stream }: FoundReplica & { readonly stream: PoolStream },
   invocation: Invocation,
   context: CallContext,
-): Promise<Speech> {
+): Promise<SynthesisStream> {
   const places = [caller.chooser.occupy(replica), caller.load.occupy(replica)];
   const stop = new AbortController();
   const span = context.span.child("POST /invocations", replicaAttributes(replica), "client");

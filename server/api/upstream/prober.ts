@@ -2,7 +2,7 @@ import { Agent } from "undici";
 import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import type { Route } from "../../../config/contract/routing.ts";
 import { type Clock, every } from "../../../lib/clock.ts";
-import type { Directory } from "./replicas.ts";
+import type { ReplicaDirectory } from "./replicas.ts";
 
 /** Asks every replica's `/ready` once an interval; `/health` reports what they said. */
 export interface Prober {
@@ -14,7 +14,7 @@ export interface Prober {
 }
 
 export interface ProberOptions {
-  readonly directory: Directory;
+  readonly directory: ReplicaDirectory;
   readonly intervalMs: number;
   readonly timeoutMs: number;
   /** How long a pool that wakes counts as reachable before its first replica is there: callers are held meanwhile. */

@@ -3,7 +3,7 @@ import type { Route, RoutingTable } from "../../../config/contract/routing.ts";
 import type { LoadReport } from "./load-report.ts";
 
 /** What the API tier knows of the world behind it, however it learns it. */
-export interface Directory {
+export interface ReplicaDirectory {
   /** Undefined until it was read for the first time. */
   table(): RoutingTable | undefined;
   /** Base URLs of the replicas of a route that take requests now, as `http://10.0.0.7:8080`. */
@@ -19,7 +19,7 @@ export interface Replica {
   readonly revision?: string | undefined;
 }
 
-export interface ReplicaChooser {
+export interface ReplicaSelector {
   /**
    * The replica with the fewest streams, as far as is known, in a pool drawn by weight; one that failed a moment ago only when
    * no other is left. Undefined when none is left.
@@ -50,11 +50,11 @@ interface Heard {
  * @param random 0 to below 1.
  * @param now milliseconds, never going back.
  */
-export function createReplicaChooser(
-  directory: Directory,
+export function createReplicaSelector(
+  directory: ReplicaDirectory,
   random: () => number,
   now: () => number,
-): ReplicaChooser {
+): ReplicaSelector {
   const streams = new Map<string, number>();
   const reports = new Map<string, Heard>();
   const failures = new Map<string, number>();

@@ -2,11 +2,11 @@ import type { ModelId } from "../../../config/contract/models.ts";
 import type { Route } from "../../../config/contract/routing.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import type { LoadBook } from "./load-tracker.ts";
-import type { Directory } from "./replicas.ts";
+import type { LoadTracker } from "./load-tracker.ts";
+import type { ReplicaDirectory } from "./replicas.ts";
 
 /** Where requests wait for the first replica of a pool that slept at zero. */
-export interface WaitingRoom {
+export interface RequestHold {
   /**
    * Resolves when `isThere` says so, at once where there is nothing to wait for.
    * @param deadlineMs by the monotonic clock, see {@link deadline}.
@@ -22,23 +22,23 @@ export interface WaitingRoom {
   deadline(): number;
 }
 
-export interface WaitingLimits {
+export interface HoldLimits {
   /** Requests that wait at once in this process. */
   readonly places: number;
   readonly longestMs: number;
 }
 
-export const usualWaiting: WaitingLimits = { places: 256, longestMs: 60_000 };
+export const defaultHoldLimits: HoldLimits = { places: 256, longestMs: 60_000 };
 
 /** Whoever was sent away may come back in this time. */
 const retryAfterSeconds = 5;
 
-export function createWaitingRoom(
-  directory: Directory,
-  load: Pick<LoadBook, "hold">,
-  { places, longestMs }: WaitingLimits,
+export function createRequestHold(
+  directory: ReplicaDirectory,
+  load: Pick<LoadTracker, "hold">,
+  { places, longestMs }: HoldLimits,
   clock: Clock,
-): WaitingRoom {
+): RequestHold {
   const waiting = new Set<() => void>();
   directory.onChange(() => {
     for (const look of waiting) look();

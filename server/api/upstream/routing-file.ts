@@ -2,11 +2,11 @@ import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
 import { watchFile } from "../../../lib/watched-file.ts";
-import type { Directory } from "./replicas.ts";
+import type { ReplicaDirectory } from "./replicas.ts";
 import { parseRoutingTable } from "./routing-table.ts";
 
 /** The routing table as a file, outside Kubernetes: a route's service is its one replica. Changes are seen in a second. */
-export function createFileDirectory(path: string, log: Log, clock: Clock): Directory {
+export function createFileDirectory(path: string, log: Log, clock: Clock): ReplicaDirectory {
   const file = watchFile<RoutingTable>({
     path,
     parse: parseRoutingTable,

@@ -7,7 +7,7 @@ export type SpeechFrame = Extract<WireFrame, { kind: "audio" | "words" }>;
 
 type SpokenFrame = Exclude<WireFrame, { kind: "oovs" }>;
 
-export interface BegunSpeech {
+export interface StartedSpeech {
   /** Hz of the audio as the engine made it. */
   readonly rate: number;
   readonly engine: string;
@@ -28,7 +28,7 @@ export async function awaitFirstAudio(
   body: AsyncIterable<Uint8Array>,
   onOovs: OnOovs | undefined,
   stream: PoolStream,
-): Promise<BegunSpeech> {
+): Promise<StartedSpeech> {
   const wire = withoutOovs(decodeFrames(body), onOovs);
   const before: SpeechFrame[] = [];
   let head: Extract<SpokenFrame, { kind: "head" }> | undefined;
@@ -99,7 +99,7 @@ async function* whole(
     return frame;
   };
   for (const frame of before) yield counted(frame);
-  for await (const frame of told(wire)) {
+  for await (const frame of mapSocketErrors(wire)) {
     if (frame.kind === "error") throw frame.failure;
     if (frame.kind === "end" && frame.samples !== received) throw incomplete(frame.samples, received);
     if (frame.kind === "end") stream.ended((1000 * received) / rate, frame.workMs);
@@ -108,7 +108,7 @@ async function* whole(
 }
 
 /** The same frames; what the socket throws becomes a failure that a caller understands. */
-async function* told(wire: AsyncIterable<SpokenFrame>): AsyncGenerator<SpokenFrame, void, void> {
+async function* mapSocketErrors(wire: AsyncIterable<SpokenFrame>): AsyncGenerator<SpokenFrame, void, void> {
   try {
     yield* wire;
   } catch (error) {

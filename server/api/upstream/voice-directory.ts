@@ -5,7 +5,7 @@ import { modelIds } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
 import { type Clock, every } from "../../../lib/clock.ts";
 import { readBounded } from "./bounded-body.ts";
-import type { Directory } from "./replicas.ts";
+import type { ReplicaDirectory } from "./replicas.ts";
 
 /** The voices that callers may name: the server's own, and those that model tiers tell of. */
 export interface VoiceDirectory {
@@ -18,7 +18,7 @@ export interface VoiceDirectory {
 
 export interface VoiceDirectoryOptions {
   readonly own: readonly ListedVoice[];
-  readonly directory: Directory;
+  readonly directory: ReplicaDirectory;
   readonly intervalMs: number;
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -83,7 +83,7 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   };
 }
 
-function replicasOf(directory: Directory): Set<string> {
+function replicasOf(directory: ReplicaDirectory): Set<string> {
   const routes = modelIds.flatMap((id) => directory.table()?.models[id] ?? []);
   return new Set(routes.flatMap((route) => directory.replicas(route)));
 }

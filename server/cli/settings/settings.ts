@@ -1,16 +1,16 @@
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
-import { usualCheckSeconds } from "../../../config/contract/license-check.ts";
-import type { Tier } from "../../../config/contract/models.ts";
+import { defaultCheckSeconds } from "../../../config/contract/license-check.ts";
+import type { ModelKind } from "../../../config/contract/models.ts";
 import { jwksKey, env as names, paths, ports, tokenKey } from "../../../config/contract/names.ts";
 import { voices } from "../../../config/contract/voices.ts";
 import { UsageError } from "../../../lib/usage-error.ts";
 import { bodyCopies } from "../../api/request/body.ts";
 import { type ApiLimits, defaultLimits } from "../../api/request/limits.ts";
 import { podAccess, serviceAccountDir } from "../../api/upstream/kubernetes/connection.ts";
-import { usualWaiting } from "../../api/upstream/request-hold.ts";
+import { defaultHoldLimits } from "../../api/upstream/request-hold.ts";
 import type { DashboardSettings } from "../../dashboard/settings.ts";
-import { generators } from "../../engine/generators.ts";
+import { arcanaEngines } from "../../engine/generators.ts";
 import type { ModelTierOptions } from "../../model/settings.ts";
 import type {
   ApiSettings,
@@ -60,8 +60,8 @@ export function readApiSettings(environment: Environment): ApiSettings {
     voices,
     limits: readLimits(environment),
     waiting: {
-      places: integer(names.holdRequests, usualWaiting.places, 0, 10_000),
-      longestMs: 1000 * integer(names.holdSeconds, usualWaiting.longestMs / 1000, 0, 3600),
+      places: integer(names.holdRequests, defaultHoldLimits.places, 0, 10_000),
+      longestMs: 1000 * integer(names.holdSeconds, defaultHoldLimits.longestMs / 1000, 0, 3600),
     },
   };
 }
@@ -139,7 +139,7 @@ function readLicenseCheck(environment: Environment): LicenseCheckSettings | unde
     );
   return {
     endpoint,
-    intervalSeconds: integer(names.licenseCheckSeconds, usualCheckSeconds, 60, 30 * day),
+    intervalSeconds: integer(names.licenseCheckSeconds, defaultCheckSeconds, 60, 30 * day),
     caFile: text(names.licenseCaFile),
   };
 }
@@ -164,7 +164,7 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
 }
 
 /** @throws UsageError naming the variable, its value and what is allowed. */
-export function readModelSettings(tier: Tier, environment: Environment): ModelTierOptions {
+export function readModelSettings(tier: ModelKind, environment: Environment): ModelTierOptions {
   const { text, integer } = readers(environment);
   const generator = readGenerator(tier, environment);
   return {
@@ -187,16 +187,19 @@ function dictionaryFolder(folder: string | undefined): Pick<ModelTierOptions, "d
   return folder === undefined ? {} : { dictionaryFolder: folder };
 }
 
-function readGenerator(tier: Tier, environment: Environment): Pick<ModelTierOptions, "generator" | "model"> {
+function readGenerator(
+  tier: ModelKind,
+  environment: Environment,
+): Pick<ModelTierOptions, "generator" | "model"> {
   const wanted = readers(environment).text(names.arcanaGenerator);
   if (wanted === undefined) return {};
-  const generator = generators.find((name) => name === wanted);
+  const generator = arcanaEngines.find((name) => name === wanted);
   if (generator === "vllm" && tier === "arcana") {
     return { generator, model: readGeneratorSettings(environment) };
   }
   if (generator) return { generator };
   throw new UsageError(
-    `${names.arcanaGenerator} must be one of ${generators.join(", ")}; it is ${JSON.stringify(wanted)}.`,
+    `${names.arcanaGenerator} must be one of ${arcanaEngines.join(", ")}; it is ${JSON.stringify(wanted)}.`,
   );
 }
 

@@ -10,7 +10,7 @@ const width = 960;
 const height = 144;
 
 /** A bar for each day, the oldest first. @param label what is seen, for who sees it not. */
-export function plot(label: string, bars: readonly Bar[]): Html {
+export function barChart(label: string, bars: readonly Bar[]): Html {
   const highest = Math.max(1, ...bars.map(({ good, bad }) => good + bad));
   const step = width / Math.max(1, bars.length);
   const bar = (name: string, i: number, from: number, to: number) => {

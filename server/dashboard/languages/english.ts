@@ -2,7 +2,7 @@ import type { LicenseState, LicenseVerdict } from "../../../config/contract/lice
 import type { Voice } from "../../../config/contract/voices.ts";
 import type { Failure, FieldError } from "../../contract/errors.ts";
 import type { AccountError, Role } from "../../store/accounts/accounts.ts";
-import type { AdmissionRefusal } from "../../store/accounts/identities.ts";
+import type { SignInRefusal } from "../../store/accounts/identities.ts";
 import type { AuditAction } from "../../store/audit.ts";
 import type { Scope } from "../../store/keys/key.ts";
 import type { LexiconError } from "../../store/lexicon.ts";
@@ -71,7 +71,7 @@ const pls = (fault: PlsFault): string => {
  * All that the dashboard says, in English: the other languages have the same keys, which `tsc` holds. What comes from below (the
  * stores, the interface) is English already, and is passed on as it is.
  */
-export const english = {
+export const englishTexts = {
   frame: {
     skip: "Skip to the content",
     pages: "Pages",
@@ -153,7 +153,7 @@ export const english = {
     notAProvider: (provider: string) =>
       `${provider} does not answer as its issuer should; ask whoever runs it.`,
     unfitting: (provider: string) => `The answer of ${provider} does not fit this sign-in; begin again.`,
-    refused: ({ why }: AdmissionRefusal) => why,
+    refused: ({ why }: SignInRefusal) => why,
   },
   keys: {
     title: "API keys",
@@ -450,4 +450,4 @@ export const english = {
 };
 
 /** What each language has. */
-export type Words = typeof english;
+export type Texts = typeof englishTexts;

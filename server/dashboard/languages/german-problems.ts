@@ -9,7 +9,7 @@ export const phonemesProblems: Record<PhonemesProblem, string> = {
   "the braces are empty": "zwischen den Klammern steht nichts",
 };
 
-export const failures: Record<ErrorCode, string> = {
+export const failureMessages: Record<ErrorCode, string> = {
   malformed_http: "Die Anfrage ist kein gültiges HTTP.",
   malformed_json: "Die Anfrage ist kein JSON in UTF-8.",
   invalid_request: "Eine Angabe ist ungültig; prüfen Sie, was Sie eingegeben haben.",
@@ -42,7 +42,7 @@ export const failures: Record<ErrorCode, string> = {
   deadline_exceeded: "Das Modell hat nicht rechtzeitig geantwortet; versuchen Sie es noch einmal.",
 };
 
-export const speechRules: Readonly<Record<string, string>> = {
+export const speechRuleMessages: Readonly<Record<string, string>> = {
   "/text":
     "Der Text ist leer oder enthält eine Pause oder Lautschrift in Klammern, die nicht gelesen werden kann. Eine Pause dauert höchstens 60.000 ms, alle zusammen höchstens 600.000 ms, und in geschweiften Klammern steht das Lautalphabet.",
   "/speaker": "Diese Stimme spricht das gewählte Modell nicht; wählen Sie eine andere.",
@@ -59,7 +59,7 @@ export const speechRules: Readonly<Record<string, string>> = {
   "/max_tokens": "Für max_tokens ist eine ganze Zahl von 200 bis 5000 erlaubt.",
 };
 
-export const licenseWhy = ({ state, cause, claims }: LicenseVerdict): string => {
+export const licenseMessages = ({ state, cause, claims }: LicenseVerdict): string => {
   if (cause === "revoked")
     return "Die Lizenz wurde vom Aussteller widerrufen. Fordern Sie eine neue an und aktualisieren Sie das Secret der Lizenz.";
   if (cause === "unconfirmed")
@@ -74,7 +74,7 @@ export const licenseWhy = ({ state, cause, claims }: LicenseVerdict): string => 
   return "Die Lizenz ist abgelaufen. Verlängern Sie sie und aktualisieren Sie das Secret der Lizenz.";
 };
 
-const sounds = (fault: SoundsFault): string => {
+const soundFaultMessages = (fault: SoundsFault): string => {
   switch (fault.kind) {
     case "long":
       return `${fault.length} Zeichen sind zu viele, erlaubt sind ${fault.most}`;
@@ -91,7 +91,7 @@ const sounds = (fault: SoundsFault): string => {
   }
 };
 
-export const pls = (fault: PlsFault): string => {
+export const plsFaultMessages = (fault: PlsFault): string => {
   switch (fault.kind) {
     case "xml":
       return `Ab etwa Spalte ${fault.column} lässt sich das nicht als XML lesen.`;
@@ -118,7 +118,7 @@ export const pls = (fault: PlsFault): string => {
     case "no-phoneme":
       return "Ein <lexeme> braucht ein <phoneme>; ein <alias> kann nicht übernommen werden.";
     case "phoneme":
-      return `Die Aussprache ${fault.text}: ${sounds(fault.why)}.`;
+      return `Die Aussprache ${fault.text}: ${soundFaultMessages(fault.why)}.`;
     case "grapheme":
       return `Die Schreibweise ${fault.text}: Ein Wort hat 1 bis 60 Buchstaben, mit Bindestrichen und Apostrophen dazwischen.`;
     case "twice":

@@ -1,9 +1,15 @@
 import type { FieldError } from "../../contract/errors.ts";
 import type { AccountProblem, Role } from "../../store/accounts/accounts.ts";
-import type { AdmissionProblem } from "../../store/accounts/identities.ts";
+import type { SignInRefusalReason } from "../../store/accounts/identities.ts";
 import { html } from "../html/html.ts";
-import type { Words } from "./english.ts";
-import { failures, licenseWhy, phonemesProblems, pls, speechRules } from "./german-problems.ts";
+import type { Texts } from "./english.ts";
+import {
+  failureMessages,
+  licenseMessages,
+  phonemesProblems,
+  plsFaultMessages,
+  speechRuleMessages,
+} from "./german-problems.ts";
 
 const roles: Record<Role, string> = { owner: "Eigentümer", member: "Mitglied", viewer: "Betrachter" };
 
@@ -20,7 +26,7 @@ const accountProblems: Record<AccountProblem, string> = {
   "other-password": "Gerade eben wurde ein anderes Passwort gewählt; melden Sie sich damit an.",
 };
 
-const admissionProblems: Record<AdmissionProblem, string> = {
+const admissionProblems: Record<SignInRefusalReason, string> = {
   "dead-link": accountProblems["dead-link"],
   "other-person": "Sie melden sich bereits unter einem anderen Namen an; dieser Link ist für jemand anderen.",
   "left-groups": "Sie gehören keiner Gruppe mehr an, die sich hier anmelden darf.",
@@ -50,10 +56,10 @@ const keyRules: Readonly<Record<string, string>> = {
 const wrongField =
   (rules: Readonly<Record<string, string>>) =>
   ({ pointer }: FieldError): string =>
-    rules[pointer] ?? failures.invalid_request;
+    rules[pointer] ?? failureMessages.invalid_request;
 
 /** All that the dashboard says, in German. */
-export const german: Words = {
+export const germanTexts: Texts = {
   frame: {
     skip: "Zum Inhalt springen",
     pages: "Seiten",
@@ -221,7 +227,7 @@ export const german: Words = {
     before: "Bisher in diesem Browser gesprochen",
     forget: "Alles vergessen",
     needsScripts: "Diese Seite benötigt JavaScript, das Ihr Browser nicht ausführt.",
-    refused: ({ fields }) => fields.map(wrongField(speechRules)).join(" "),
+    refused: ({ fields }) => fields.map(wrongField(speechRuleMessages)).join(" "),
   },
   client: {
     length: "{length} von {limit} Zeichen",
@@ -298,7 +304,7 @@ export const german: Words = {
     line: (line, problem) => `Zeile ${line}: ${problem}`,
     more: (count) => `Und ${count} weitere.`,
     back: "Zurück zu den Wörtern",
-    problem: pls,
+    problem: plsFaultMessages,
     alphabetRule: (names) => `Als Alphabet ist nur ${names.join(" oder ")} erlaubt.`,
     large: (most) => `Die Datei ist größer als ${most}; senden Sie eine mit höchstens ${most}.`,
     oneFile: "Es ist mehr als eine Datei; senden Sie eine nach der anderen.",
@@ -334,7 +340,7 @@ export const german: Words = {
     },
     licenseUntil: (end) => html`, bis ${end} UTC`,
     speechEnds: (end) => html`; gesprochen wird bis ${end} UTC`,
-    licenseWhy,
+    licenseWhy: licenseMessages,
     models: "Modelle, wie das Replikat sie sieht, das diese Seite erzeugt hat",
     state: "Zustand",
     reachable: "erreichbar",
@@ -423,8 +429,8 @@ export const german: Words = {
   failures: {
     title: "Das hat nicht geklappt",
     back: "Zurück zum Dashboard",
-    said: ({ code }) => failures[code],
-    signedOut: failures.unauthorized,
+    said: ({ code }) => failureMessages[code],
+    signedOut: failureMessages.unauthorized,
     forRoles: (wanted, role) =>
       `Nur für die Rollen: ${wanted.map((one) => roles[one]).join(", ")}. Ihre Rolle: ${roles[role]}.`,
     otherSite:

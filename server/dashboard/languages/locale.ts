@@ -1,22 +1,22 @@
 import type { FastifyRequest } from "fastify";
 import { languages as spokenLanguages } from "../../../config/contract/voices.ts";
-import { english, type Words } from "./english.ts";
-import { german } from "./german.ts";
+import { englishTexts, type Texts } from "./english.ts";
+import { germanTexts } from "./german.ts";
 
 /** The languages of the dashboard, each by its own name. */
-export const languages = {
-  en: { name: "English", words: english },
-  de: { name: "Deutsch", words: german },
-} as const satisfies Record<string, { name: string; words: Words }>;
+export const uiLanguages = {
+  en: { name: "English", words: englishTexts },
+  de: { name: "Deutsch", words: germanTexts },
+} as const satisfies Record<string, { name: string; words: Texts }>;
 
-export type Language = keyof typeof languages;
+export type UiLanguage = keyof typeof uiLanguages;
 
 /** How a person reads: the words of a language, and numbers and dates as they are written in the person's region. */
 export interface Locale {
-  readonly language: Language;
+  readonly language: UiLanguage;
   /** BCP 47, as `de-AT`. */
   readonly tag: string;
-  readonly words: Words;
+  readonly words: Texts;
   whole(value: number): string;
   /** With one digit after the point. */
   tenths(value: number): string;
@@ -35,8 +35,8 @@ declare module "fastify" {
   }
 }
 
-export function isLanguage(value: string | undefined): value is Language {
-  return value !== undefined && Object.hasOwn(languages, value);
+export function isLanguage(value: string | undefined): value is UiLanguage {
+  return value !== undefined && Object.hasOwn(uiLanguages, value);
 }
 
 /** Holds a language and nothing else: what another site of the domain plants changes no more than that. */
@@ -60,7 +60,7 @@ export function chooseLocale(accepted: string | undefined, chosen: string | unde
 }
 
 interface Wanted {
-  readonly language: Language;
+  readonly language: UiLanguage;
   readonly tag: string;
   readonly quality: number;
 }
@@ -88,7 +88,7 @@ function readRange(text: string): Wanted | undefined {
   return { language, tag, quality };
 }
 
-function createLocale(language: Language, tag: string): Locale {
+function createLocale(language: UiLanguage, tag: string): Locale {
   const times = once(
     () => new Intl.DateTimeFormat(tag, { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" }),
   );
@@ -101,7 +101,7 @@ function createLocale(language: Language, tag: string): Locale {
   return {
     language,
     tag,
-    words: languages[language].words,
+    words: uiLanguages[language].words,
     whole: (value) => wholes().format(value),
     tenths: (value) => tenths().format(value),
     time: (timeMs) => times().format(timeMs),

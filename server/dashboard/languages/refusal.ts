@@ -1,26 +1,26 @@
 import { type ErrorCode, Failure, type FailureOptions } from "../../contract/errors.ts";
 import { AccountError } from "../../store/accounts/accounts.ts";
 import { LexiconError } from "../../store/lexicon.ts";
-import { english, type Words } from "./english.ts";
+import { englishTexts, type Texts } from "./english.ts";
 
 /** What the dashboard itself refuses, said in the language of who reads it. */
 export class Refusal extends Failure {
-  readonly say: (words: Words) => string;
+  readonly say: (words: Texts) => string;
 
-  constructor(code: ErrorCode, say: (words: Words) => string, options: FailureOptions = {}) {
-    super(code, say(english), options);
+  constructor(code: ErrorCode, say: (words: Texts) => string, options: FailureOptions = {}) {
+    super(code, say(englishTexts), options);
     this.name = "Refusal";
     this.say = say;
   }
 }
 
 /** A wrong field of a form, or what the stores make of it; undefined for what a person cannot put right there. */
-export function problemIn(error: unknown, words: Words): string | undefined {
+export function problemIn(error: unknown, words: Texts): string | undefined {
   if (error instanceof AccountError) return words.people.refused(error);
   if (error instanceof LexiconError) return words.words.refused(error);
   return error instanceof Refusal && error.code === "invalid_request" ? error.say(words) : undefined;
 }
 
-export function sayFailure(failure: Failure, words: Words): string {
+export function sayFailure(failure: Failure, words: Texts): string {
   return failure instanceof Refusal ? failure.say(words) : words.failures.said(failure);
 }

@@ -1,4 +1,4 @@
-import type { Grant, ProvedIdentity } from "../../store/accounts/identities.ts";
+import type { ProvedIdentity, RoleGrant } from "../../store/accounts/identities.ts";
 import { findPersonName } from "../sign-in/credentials.ts";
 import type { GroupGrant, OidcSettings } from "./settings.ts";
 
@@ -29,7 +29,7 @@ function namesOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [value];
 }
 
-function grantOf(grants: readonly GroupGrant[], names: readonly unknown[]): Grant | undefined {
+function grantOf(grants: readonly GroupGrant[], names: readonly unknown[]): RoleGrant | undefined {
   const found = grants.find(({ group }) => names.includes(group));
   if (!found) return undefined;
   const { role, team } = found;

@@ -1,12 +1,12 @@
 import { readFile } from "node:fs/promises";
 import * as oidc from "openid-client";
 import { Agent, fetch as fetchBy } from "undici";
-import { ifThere } from "../../../lib/read-if-exists.ts";
-import type { Words } from "../languages/english.ts";
+import { readIfExists } from "../../../lib/read-if-exists.ts";
+import type { Texts } from "../languages/english.ts";
 import type { Claims } from "./claims.ts";
 import type { Flow } from "./flow.ts";
 import type { OidcSettings } from "./settings.ts";
-import { SignInTrouble, troubleOf } from "./sign-in-error.ts";
+import { SignInError, signInErrorOf } from "./sign-in-error.ts";
 
 /** The OpenID Connect provider, by the authorization code flow with PKCE. */
 export interface Provider {
@@ -43,7 +43,7 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
     try {
       return await work();
     } catch (error) {
-      throw troubleOf(error, settings.name);
+      throw signInErrorOf(error, settings.name);
     }
   };
   return {
@@ -78,7 +78,7 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
 /** A provider of many tenants lets each name itself: only the one that was chosen counts. */
 function requireIssuer(claims: oidc.IDToken | undefined, { issuer, name }: OidcSettings): oidc.IDToken {
   if (claims && new URL(claims.iss).href === new URL(issuer).href) return claims;
-  throw new SignInTrouble(400, (words) => words.provider.otherIssuer(name), "another issuer");
+  throw new SignInError(400, (words) => words.provider.otherIssuer(name), "another issuer");
 }
 
 /** Read each time, so that it can be replaced. */
@@ -89,7 +89,7 @@ async function readSecret(settings: OidcSettings): Promise<string | undefined> {
 
 interface Setting {
   readonly what: string;
-  readonly say: (words: Words, provider: string) => string;
+  readonly say: (words: Texts, provider: string) => string;
 }
 
 const clientSecret: Setting = {
@@ -102,9 +102,9 @@ const authority: Setting = {
 };
 
 async function readSetting(path: string, { what, say }: Setting, { name }: OidcSettings): Promise<string> {
-  const text = (await ifThere(readFile(path, "utf8")))?.trimEnd();
+  const text = (await readIfExists(readFile(path, "utf8")))?.trimEnd();
   if (text) return text;
-  throw new SignInTrouble(503, (words) => say(words, name), `${what} is not there`);
+  throw new SignInError(503, (words) => say(words, name), `${what} is not there`);
 }
 
 async function discover(settings: OidcSettings, secret: string | undefined): Promise<oidc.Configuration> {

@@ -1,4 +1,4 @@
-import type { Grant } from "../../store/accounts/identities.ts";
+import type { RoleGrant } from "../../store/accounts/identities.ts";
 
 /** Sign-in by an OpenID Connect provider. */
 export interface OidcSettings {
@@ -19,4 +19,4 @@ export interface OidcSettings {
   readonly groups: readonly GroupGrant[];
 }
 
-export type GroupGrant = Grant & { readonly group: string };
+export type GroupGrant = RoleGrant & { readonly group: string };

@@ -1,22 +1,22 @@
 import * as oidc from "openid-client";
-import { english, type Words } from "../languages/english.ts";
+import { englishTexts, type Texts } from "../languages/english.ts";
 
 /** A sign-in that came to nothing: a status, a sentence for the person, and what whoever runs the server is told. */
-export class SignInTrouble extends Error {
+export class SignInError extends Error {
   readonly status: 400 | 403 | 502 | 503;
-  readonly say: (words: Words) => string;
+  readonly say: (words: Texts) => string;
   /** Short and without secrets. */
   readonly reason: string;
   /** Whose sign-in it was, as far as that is proved. */
   readonly who: string;
 
   constructor(
-    status: SignInTrouble["status"],
-    say: (words: Words) => string,
+    status: SignInError["status"],
+    say: (words: Texts) => string,
     reason: string,
     who = "somebody",
   ) {
-    super(say(english));
+    super(say(englishTexts));
     this.name = "SignInTrouble";
     this.status = status;
     this.say = say;
@@ -26,27 +26,27 @@ export class SignInTrouble extends Error {
 }
 
 /** Only its kind is told: what else the errors hold may quote a code, a token or a claim. */
-export function troubleOf(error: unknown, provider: string): unknown {
+export function signInErrorOf(error: unknown, provider: string): unknown {
   if (error instanceof oidc.AuthorizationResponseError) {
     const reason = codeOf(error.error);
-    return new SignInTrouble(400, (words) => words.provider.ended(provider, reason), reason);
+    return new SignInError(400, (words) => words.provider.ended(provider, reason), reason);
   }
   if (error instanceof oidc.ResponseBodyError) return ofTokenEndpoint(codeOf(error.error), provider);
   if (error instanceof oidc.WWWAuthenticateChallengeError)
     return ofTokenEndpoint(`status ${error.status}`, provider);
   if (isUnreachable(error)) {
     const reason = `not reachable: ${systemCode(error)}`;
-    return new SignInTrouble(503, (words) => words.provider.unreachable(provider), reason);
+    return new SignInError(503, (words) => words.provider.unreachable(provider), reason);
   }
   if (error instanceof oidc.ClientError) return ofAnswer(error, provider);
   return error;
 }
 
-function ofTokenEndpoint(reason: string, provider: string): SignInTrouble {
+function ofTokenEndpoint(reason: string, provider: string): SignInError {
   if (reason === "invalid_grant") {
-    return new SignInTrouble(400, (words) => words.provider.late, reason);
+    return new SignInError(400, (words) => words.provider.late, reason);
   }
-  return new SignInTrouble(502, (words) => words.provider.unknownServer(provider, reason), reason);
+  return new SignInError(502, (words) => words.provider.unknownServer(provider, reason), reason);
 }
 
 const notAProvider: readonly unknown[] = [
@@ -56,12 +56,12 @@ const notAProvider: readonly unknown[] = [
   "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED",
 ];
 
-function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignInTrouble {
+function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignInError {
   const reason = `${code ?? "unknown"}: ${message}`;
   if (notAProvider.includes(code)) {
-    return new SignInTrouble(502, (words) => words.provider.notAProvider(provider), reason);
+    return new SignInError(502, (words) => words.provider.notAProvider(provider), reason);
   }
-  return new SignInTrouble(400, (words) => words.provider.unfitting(provider), reason);
+  return new SignInError(400, (words) => words.provider.unfitting(provider), reason);
 }
 
 /** `fetch` says so alone, with the cause inside. */

@@ -4,19 +4,19 @@ import { type Content, type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
 import { choosePassword, newPasswordField } from "../sign-in/credentials.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, csrfField, sendPage, time } from "./layout.ts";
-import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "./session.ts";
+import { field, password, requireCsrf, requireSession, sessionCookie, sessionOf } from "./session.ts";
 import { noteRefused } from "./sign-in.ts";
 
 const place = `${base}/account`;
 
 /** Where somebody is signed in, and the end of it, for who lost a machine or forgot to sign out; and another password. */
-export function addAccountPage(scope: FastifyInstance, parts: DashboardParts): void {
+export function addAccountPage(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, sessions } = parts;
-  const guard = { onRequest: requireVisit(parts, "owner", "member", "viewer"), preHandler: requireCsrf };
+  const guard = { onRequest: requireSession(parts, "owner", "member", "viewer"), preHandler: requireCsrf };
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content) => {
-    const { person, secret, csrf } = visitOf(request);
+    const { person, secret, csrf } = sessionOf(request);
     const locale = localeOf(request);
     const [listed, found] = await Promise.all([sessions.list(person.id), accounts.find(person.name)]);
     const content = html`${above}
@@ -31,16 +31,16 @@ ${passwordForm(found?.password !== undefined, csrf, locale)}`;
     return show(request, reply, changed !== undefined && note);
   });
   scope.post("/account/end", guard, async (request, reply) => {
-    await sessions.endOne(visitOf(request).person.id, field(request, "id"));
+    await sessions.endOne(sessionOf(request).person.id, field(request, "id"));
     return reply.redirect(place, 303);
   });
   scope.post("/account/end-others", guard, async (request, reply) => {
-    const { person, secret } = visitOf(request);
+    const { person, secret } = sessionOf(request);
     await sessions.endOthers(person.id, secret);
     return reply.redirect(place, 303);
   });
   scope.post("/account/password", guard, async (request, reply) => {
-    const { person } = visitOf(request);
+    const { person } = sessionOf(request);
     try {
       await changePassword(parts, request);
     } catch (error) {
@@ -54,9 +54,9 @@ ${passwordForm(found?.password !== undefined, csrf, locale)}`;
 }
 
 /** Who only found the browser open does not get the account by it. @throws Refusal */
-async function changePassword(parts: DashboardParts, request: FastifyRequest): Promise<void> {
+async function changePassword(parts: DashboardContext, request: FastifyRequest): Promise<void> {
   const { accounts, passwords, throttle } = parts;
-  const { id, name } = visitOf(request).person;
+  const { id, name } = sessionOf(request).person;
   await throttle.enter("account", name, request.ip);
   const kept = (await accounts.find(name))?.password;
   const isRight = await passwords.verify(password(request, "current"), kept);

@@ -3,9 +3,9 @@ import { isRole } from "../../store/accounts/accounts.ts";
 import type { AuditPlace, ListedEntry } from "../../store/audit.ts";
 import { type Content, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { base, sendPage, time } from "./layout.ts";
-import { requireVisit } from "./session.ts";
+import { requireSession } from "./session.ts";
 
 const place = `${base}/changes`;
 const changesOfPage = 200;
@@ -13,8 +13,8 @@ const changesOfPage = 200;
 const placeForm = /^(\d{1,16})-([0-9a-f-]{36})$/;
 
 /** Who changed what, for owners. */
-export function addChangesPage(scope: FastifyInstance, parts: DashboardParts): void {
-  scope.get("/changes", { onRequest: requireVisit(parts, "owner") }, async (request, reply) => {
+export function addAuditLogPage(scope: FastifyInstance, parts: DashboardContext): void {
+  scope.get("/changes", { onRequest: requireSession(parts, "owner") }, async (request, reply) => {
     // one more than is shown tells whether there are older ones
     const found = await parts.changes(changesOfPage + 1, readPlace(request.query));
     const entries = found.slice(0, changesOfPage);

@@ -2,8 +2,8 @@ import type { Accounts } from "../../store/accounts/accounts.ts";
 import type { Identities } from "../../store/accounts/identities.ts";
 import type { Sessions } from "../../store/accounts/sessions.ts";
 import type { AuditPlace, ListedEntry } from "../../store/audit.ts";
-import type { FollowedLexicon } from "../../store/cached-lexicon.ts";
-import type { KeyBook } from "../../store/keys/key-manager.ts";
+import type { CachedLexicon } from "../../store/cached-lexicon.ts";
+import type { KeyManager } from "../../store/keys/key-manager.ts";
 import type { KeyTableUser } from "../../store/keys/key-table.ts";
 import type { LexiconTable } from "../../store/lexicon.ts";
 import type { SentenceSetting } from "../../store/team-settings.ts";
@@ -12,25 +12,25 @@ import type { UsageBy, UsageSum, UsageView, VoiceUsage } from "../../store/voice
 import type { Provider } from "../oidc/provider.ts";
 import type { OidcSettings } from "../oidc/settings.ts";
 import type { Passwords } from "../sign-in/passwords.ts";
-import type { Strangers, Throttle } from "../sign-in/throttle.ts";
+import type { Throttle, UnknownNameLimiter } from "../sign-in/throttle.ts";
 
 /** All that the dashboard needs, made elsewhere. */
-export interface DashboardParts {
+export interface DashboardContext {
   /** Where people reach the server, without a path: `https://tts.example.com`. */
   readonly url: string;
   readonly accounts: Accounts;
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
-  readonly strangers: Strangers;
+  readonly strangers: UnknownNameLimiter;
   /** Undefined: people sign in by passwords alone. */
   readonly singleSignOn: SingleSignOn | undefined;
   /** What the first owner's link shows; undefined where there is none, or no longer. */
   readonly setupToken: () => Promise<string | undefined>;
-  readonly keyBook: (user: KeyTableUser) => KeyBook;
+  readonly keyBook: (user: KeyTableUser) => KeyManager;
   readonly lexicon: {
     readonly table: LexiconTable;
-    readonly lexicon: FollowedLexicon;
+    readonly lexicon: CachedLexicon;
     readonly sentences: SentenceSetting;
   };
   /** Since a day of UTC. */

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readKeyFacts, readRotation } from "../../api/request/key-request.ts";
 import { inBook } from "../../api/routes/keys.ts";
-import type { ApiParts } from "../../api/services/api-context.ts";
+import type { ApiContext } from "../../api/services/api-context.ts";
 import { Failure } from "../../contract/errors.ts";
 import { createKey, type Scope, scopes } from "../../store/keys/key.ts";
 import type { ListedKey } from "../../store/keys/key-manager.ts";
@@ -9,9 +9,9 @@ import { type DayOfUsage, dayOf } from "../../store/usage.ts";
 import { type Content, type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { sayFailure } from "../languages/refusal.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
-import { alert, base, csrfField, sendPage, time, type Visitor } from "./layout.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
+import { alert, base, csrfField, type SignedInUser, sendPage, time } from "./layout.ts";
+import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/keys`;
 const dayMs = 86_400_000;
@@ -21,13 +21,13 @@ const shownDays = 30;
 /** The token page: keys are made, rotated and revoked; what they are is shown once. */
 export function addKeyPages(
   scope: FastifyInstance,
-  parts: DashboardParts,
-  { keyLimits }: Pick<ApiParts, "keyLimits">,
+  parts: DashboardContext,
+  { keyLimits }: Pick<ApiContext, "keyLimits">,
 ): void {
-  const look = { onRequest: requireVisit(parts, "owner", "member", "viewer") };
-  const change = { onRequest: requireVisit(parts, "owner", "member"), preHandler: requireCsrf };
+  const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
+  const change = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
   const bookOf = (request: FastifyRequest) => {
-    const { person } = visitOf(request);
+    const { person } = sessionOf(request);
     const isOwner = person.role === "owner";
     const team = isOwner ? undefined : teamOf(request);
     return parts.keyBook({
@@ -41,7 +41,7 @@ export function addKeyPages(
     const listed = await inBook(bookOf(request), (book) => book.list());
     const today = dayOf(parts.now());
     const used = await parts.usage(dayOf(parts.now() - (shownDays - 1) * dayMs));
-    const visitor = visitOf(request);
+    const visitor = sessionOf(request);
     const locale = localeOf(request);
     const mayChange = visitor.person.role !== "viewer";
     const content = html`${above}
@@ -52,7 +52,7 @@ ${mayChange && createForm(visitor, locale, form)}`;
 
   scope.get("/keys", look, (request, reply) => show(request, reply, undefined));
   scope.post("/keys", change, async (request, reply) => {
-    const { person } = visitOf(request);
+    const { person } = sessionOf(request);
     try {
       const team = person.role === "owner" ? undefined : teamOf(request);
       const facts = readKeyFacts(keyFields(request), parts.now(), team, keyLimits);
@@ -82,7 +82,7 @@ ${mayChange && createForm(visitor, locale, form)}`;
 
 /** Only an owner may be without a team, and sees all. */
 function teamOf(request: FastifyRequest): string {
-  return visitOf(request).person.team ?? "";
+  return sessionOf(request).person.team ?? "";
 }
 
 interface FormState {
@@ -122,7 +122,7 @@ function secretCard({ words }: Locale, said: Content, key: string, url: string):
 }
 
 interface TableFacts {
-  readonly visitor: Visitor;
+  readonly visitor: SignedInUser;
   readonly locale: Locale;
   readonly keys: readonly ListedKey[];
   readonly used: readonly DayOfUsage[];
@@ -184,7 +184,7 @@ function usageOf(days: readonly DayOfUsage[], today: string, locale: Locale): Co
 <tbody>${rows}</tbody></table></details>`;
 }
 
-function changeForms({ csrf, person }: Visitor, { words }: Locale, key: ListedKey): Html {
+function changeForms({ csrf, person }: SignedInUser, { words }: Locale, key: ListedKey): Html {
   const { keys } = words;
   const { id, name } = key;
   const mayRotate = person.role === "owner" || !key.scopes.includes("admin");
@@ -201,7 +201,7 @@ ${
 </details>`;
 }
 
-function createForm({ csrf, person }: Visitor, { words }: Locale, state: FormState | undefined): Html {
+function createForm({ csrf, person }: SignedInUser, { words }: Locale, state: FormState | undefined): Html {
   const { keys } = words;
   const kept = (name: string) => (state ? field(state.request, name) : "");
   const wrong = (name: string) => {

@@ -1,19 +1,19 @@
 import type { FastifyInstance } from "fastify";
-import { isLanguage, languageCookie, languages } from "../languages/locale.ts";
+import { isLanguage, languageCookie, uiLanguages } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { base } from "./layout.ts";
 import { field, sessionCookie } from "./session.ts";
 
 const yearSeconds = 365 * 86_400;
 
 /** The switch of the language, which works before the sign-in too; the browser keeps it. */
-export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardParts): void {
+export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardContext): void {
   const { options } = sessionCookie(parts);
   scope.post("/language", async (request, reply) => {
     const language = field(request, "language");
     if (!isLanguage(language)) {
-      throw new Refusal("invalid_request", ({ failures }) => failures.language(Object.keys(languages)));
+      throw new Refusal("invalid_request", ({ failures }) => failures.language(Object.keys(uiLanguages)));
     }
     return reply
       .setCookie(languageCookie, language, { ...options, maxAge: yearSeconds })

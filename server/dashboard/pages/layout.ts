@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Person } from "../../store/accounts/accounts.ts";
+import type { User } from "../../store/accounts/accounts.ts";
 import { type Content, type Html, html } from "../html/html.ts";
-import type { Words } from "../languages/english.ts";
-import { type Language, type Locale, languages, localeOf } from "../languages/locale.ts";
+import type { Texts } from "../languages/english.ts";
+import { type Locale, localeOf, type UiLanguage, uiLanguages } from "../languages/locale.ts";
 
 export interface Page {
   readonly title: string;
@@ -13,8 +13,8 @@ export interface Page {
   readonly script?: string;
 }
 
-export interface Visitor {
-  readonly person: Person;
+export interface SignedInUser {
+  readonly person: User;
   /** What every form of this session sends along. */
   readonly csrf: string;
 }
@@ -23,8 +23,8 @@ export const base = "/dashboard";
 
 interface Place {
   readonly path: string;
-  readonly name: (words: Words) => string;
-  readonly roles: readonly Person["role"][];
+  readonly name: (words: Texts) => string;
+  readonly roles: readonly User["role"][];
 }
 
 const places: readonly Place[] = [
@@ -71,7 +71,7 @@ ${content}
     .send(`<!doctype html>${page.text}`);
 }
 
-function navigation({ person, csrf }: Visitor, current: string | undefined, { words }: Locale): Html {
+function navigation({ person, csrf }: SignedInUser, current: string | undefined, { words }: Locale): Html {
   const { frame } = words;
   const links = places
     .filter(({ roles }) => roles.includes(person.role))
@@ -89,8 +89,8 @@ ${csrfField(csrf)}
 }
 
 /** Each other language by its own name, which those who look for it can read. */
-function languageSwitch(request: FastifyRequest, place: string | undefined, current: Language): Html {
-  const others = Object.entries(languages).filter(([code]) => code !== current);
+function languageSwitch(request: FastifyRequest, place: string | undefined, current: UiLanguage): Html {
+  const others = Object.entries(uiLanguages).filter(([code]) => code !== current);
   return html`<form method="post" action="${base}/language" class="languages">
 <input type="hidden" name="back" value="${addressOf(request, place)}">
 ${others.map(([code, { name }]) => html`<button class="plain" name="language" value="${code}" lang="${code}">${name}</button>`)}

@@ -13,12 +13,12 @@ import type { PlsProblem } from "../../text/pls/faults.ts";
 import { readPls } from "../../text/pls/read.ts";
 import { writePls } from "../../text/pls/write.ts";
 import { type Content, type Html, html } from "../html/html.ts";
-import type { Words } from "../languages/english.ts";
+import type { Texts } from "../languages/english.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { csrfField, sendPage } from "./layout.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
+import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
 /** A full lexicon of long words takes about half of it. */
@@ -26,9 +26,9 @@ const maxFileBytes = 2 * 1024 * 1024;
 const formLimits = { fileSize: maxFileBytes, files: 1, fields: 4, parts: 5, fieldSize: 1_000 };
 
 /** A team's lexicon as files of the Pronunciation Lexicon Specification, out and in. */
-export function addLexiconFiles(scope: FastifyInstance, parts: DashboardParts): void {
+export function addLexiconFiles(scope: FastifyInstance, parts: DashboardContext): void {
   const { lexicon, table } = parts.lexicon;
-  const onRequest = requireVisit(parts, "owner", "member");
+  const onRequest = requireSession(parts, "owner", "member");
 
   scope.get("/words/export", { onRequest }, async (request, reply) => {
     const { team, language, alphabet } = readQuestion(request);
@@ -48,7 +48,7 @@ export function addLexiconFiles(scope: FastifyInstance, parts: DashboardParts): 
       if ("problems" in reading) return showProblems(request, reply.code(400), team, reading);
       const { language, words } = reading.lexicon;
       const entries = words.map((word) => ({ ...word, language }));
-      await table.saveAll(visitOf(request).person.name, team, entries);
+      await table.saveAll(sessionOf(request).person.name, team, entries);
       await lexicon.refresh();
       return reply.redirect(`${pageOf(team)}&imported=${words.length}`, 303);
     });
@@ -81,7 +81,7 @@ async function readForm(request: FastifyRequest): Promise<void> {
 }
 
 function refusalOf(cause: FastifyError): Refusal {
-  const invalid = (say: (words: Words) => string) => new Refusal("invalid_request", say, { cause });
+  const invalid = (say: (words: Texts) => string) => new Refusal("invalid_request", say, { cause });
   switch (cause.code) {
     case "FST_REQ_FILE_TOO_LARGE": {
       const most = `${maxFileBytes / 1024 / 1024} MiB`;

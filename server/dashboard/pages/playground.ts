@@ -7,26 +7,26 @@ import { addJsonParser, bodyOptions } from "../../api/request/body.ts";
 import { quickest, slowest } from "../../api/request/fields.ts";
 import { samplingDefaults } from "../../api/request/speech-request.ts";
 import { audioFormats } from "../../api/request/variants.ts";
-import { speak } from "../../api/routes/speech.ts";
-import type { ApiParts } from "../../api/services/api-context.ts";
+import { answerSpeechRequest } from "../../api/routes/speech.ts";
+import type { ApiContext } from "../../api/services/api-context.ts";
 import { Failure } from "../../contract/errors.ts";
-import type { Person } from "../../store/accounts/accounts.ts";
+import type { User } from "../../store/accounts/accounts.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import { type Html, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
-import { base, csrfField, sendPage, type Visitor } from "./layout.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
+import { base, csrfField, type SignedInUser, sendPage } from "./layout.ts";
 import { samples } from "./samples.ts";
-import { requireCsrf, requireVisit, visitOf } from "./session.ts";
+import { requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/playground`;
 
 /** A page to speak on, and the route that speaks for it: the interface's own, by the session in place of a key. */
-export function addPlayground(scope: FastifyInstance, parts: DashboardParts, api: ApiParts): void {
-  const guard = requireVisit(parts, "owner", "member");
+export function addPlayground(scope: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
+  const guard = requireSession(parts, "owner", "member");
   scope.get("/playground", { onRequest: guard }, async (request, reply) => {
-    const visitor = visitOf(request);
+    const visitor = sessionOf(request);
     const locale = localeOf(request);
     const content = page(visitor, locale, api.voices.all(), api.prober.configured());
     const { words } = locale;
@@ -39,12 +39,12 @@ export function addPlayground(scope: FastifyInstance, parts: DashboardParts, api
         refuseWhileDraining(api.lifecycle),
         guard,
         async (request) => {
-          request.apiKey = keyOf(visitOf(request).person);
+          request.apiKey = keyOf(sessionOf(request).person);
         },
         limitRate(api.quotas),
       ],
       preHandler: requireCsrf,
-      handler: (request, reply) => speak(api, request, reply, "dashboard").catch(sayFields),
+      handler: (request, reply) => answerSpeechRequest(api, request, reply, "dashboard").catch(sayFields),
     });
   };
   void scope.register(speech);
@@ -58,7 +58,7 @@ function sayFields(error: unknown): never {
 }
 
 /** What limits, turns, logs and words go by in place of a key. */
-function keyOf({ id, name, team }: Person): ApiKey {
+function keyOf({ id, name, team }: User): ApiKey {
   return {
     id: `person:${id}`,
     name: `${name} at the dashboard`,
@@ -68,7 +68,7 @@ function keyOf({ id, name, team }: Person): ApiKey {
 }
 
 function page(
-  { csrf }: Visitor,
+  { csrf }: SignedInUser,
   locale: Locale,
   voices: readonly ListedVoice[],
   configured: readonly ModelId[],

@@ -2,24 +2,24 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Role } from "../../store/accounts/accounts.ts";
 import { Refusal } from "../languages/refusal.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
-import { base, type Visitor } from "./layout.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
+import { base, type SignedInUser } from "./layout.ts";
 
-export interface Visit extends Visitor {
+export interface SessionContext extends SignedInUser {
   /** Of the session. */
   readonly secret: string;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    visit: Visit | undefined;
+    visit: SessionContext | undefined;
   }
 }
 
 const secretForm = /^[\w-]{43}$/;
 
 /** The cookie of a session: out of reach of scripts, and of other sites but for a link that leads here. */
-export function sessionCookie({ url }: DashboardParts) {
+export function sessionCookie({ url }: DashboardContext) {
   const secure = url.startsWith("https:");
   return {
     // browsers take a cookie of this prefix over TLS from this very host alone
@@ -29,7 +29,7 @@ export function sessionCookie({ url }: DashboardParts) {
 }
 
 /** A hook that lets people in who are signed in and have one of these roles; others are led to the sign-in. */
-export function requireVisit(parts: DashboardParts, ...roles: readonly Role[]) {
+export function requireSession(parts: DashboardContext, ...roles: readonly Role[]) {
   const { name } = sessionCookie(parts);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
     const secret = request.cookies[name] ?? "";
@@ -46,8 +46,8 @@ export function requireVisit(parts: DashboardParts, ...roles: readonly Role[]) {
   };
 }
 
-/** Who asks; there is one behind `requireVisit`. */
-export function visitOf({ visit }: FastifyRequest): Visit {
+/** Who asks; there is one behind `requireSession`. */
+export function sessionOf({ visit }: FastifyRequest): SessionContext {
   if (!visit) throw new Error("this route is open to who is not signed in");
   return visit;
 }
@@ -81,7 +81,7 @@ function hostOf(origin: string | undefined): string | undefined {
 export async function requireCsrf(request: FastifyRequest): Promise<void> {
   if (request.method === "GET" || request.method === "HEAD") return;
   const given = request.headers["x-csrf-token"] ?? field(request, "csrf");
-  const wanted = Buffer.from(visitOf(request).csrf);
+  const wanted = Buffer.from(sessionOf(request).csrf);
   const shown = Buffer.from(typeof given === "string" ? given : "");
   if (shown.length === wanted.length && timingSafeEqual(shown, wanted)) return;
   throw new Refusal("cross_site", ({ failures }) => failures.earlierSession);

@@ -1,27 +1,27 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { alreadySetUp, type Person } from "../../store/accounts/accounts.ts";
+import { alreadySetUp, type User } from "../../store/accounts/accounts.ts";
 import { type Content, type Html, html } from "../html/html.ts";
-import type { Words } from "../languages/english.ts";
+import type { Texts } from "../languages/english.ts";
 import { localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
 import { choosePassword, newPasswordField, readPersonName } from "../sign-in/credentials.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, sendPage } from "./layout.ts";
-import { field, password, requireCsrf, requireVisit, sessionCookie, visitOf } from "./session.ts";
+import { field, password, requireCsrf, requireSession, sessionCookie, sessionOf } from "./session.ts";
 
 /** Below `/dashboard`. */
 export const startPath = "/oidc/start";
 export const callbackPath = "/oidc/callback";
 
 /** The first owner's page, the sign-in and its end, and the page of a link by which somebody chooses a password. */
-export function addSignInPages(scope: FastifyInstance, parts: DashboardParts): void {
+export function addSignInPages(scope: FastifyInstance, parts: DashboardContext): void {
   addSetup(scope, parts);
   addLogin(scope, parts);
   addJoin(scope, parts);
 }
 
-function addSetup(scope: FastifyInstance, parts: DashboardParts): void {
+function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, passwords, throttle } = parts;
   scope.get("/setup", async (request, reply) => {
     if (await accounts.isSetUp()) return reply.redirect(`${base}/login`, 303);
@@ -62,7 +62,7 @@ function requireToken(given: string, wanted: string | undefined): void {
   throw new Refusal("invalid_request", ({ signIn }) => signIn.wrongLink);
 }
 
-function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
+function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, passwords, sessions, throttle } = parts;
   scope.get("/login", async (_request, reply) => {
     if (!(await accounts.isSetUp())) return reply.redirect(`${base}/setup`, 303);
@@ -85,10 +85,10 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
   });
   scope.post(
     "/logout",
-    { onRequest: requireVisit(parts, "owner", "member", "viewer"), preHandler: requireCsrf },
+    { onRequest: requireSession(parts, "owner", "member", "viewer"), preHandler: requireCsrf },
     async (request, reply) => {
       const { name, options } = sessionCookie(parts);
-      await sessions.end(visitOf(request).secret);
+      await sessions.end(sessionOf(request).secret);
       return reply.clearCookie(name, options).redirect(`${base}/login`, 303);
     },
   );
@@ -100,7 +100,7 @@ function addLogin(scope: FastifyInstance, parts: DashboardParts): void {
  * @param name of the account; undefined where there is none of the given name.
  */
 export async function noteRefused(
-  { accounts, strangers }: DashboardParts,
+  { accounts, strangers }: DashboardContext,
   { log, ip }: FastifyRequest,
   name: string | undefined,
 ): Promise<void> {
@@ -110,7 +110,7 @@ export async function noteRefused(
   await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail: `from ${ip}` });
 }
 
-function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
+function addJoin(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, passwords, throttle } = parts;
   scope.get("/join", async (request, reply) => {
     const { link } = request.query as { readonly link?: unknown };
@@ -141,7 +141,7 @@ function addJoin(scope: FastifyInstance, parts: DashboardParts): void {
 }
 
 /** What a person can put right; all else goes on. */
-function problemOf(error: unknown, words: Words): string {
+function problemOf(error: unknown, words: Texts): string {
   const problem = problemIn(error, words);
   if (problem === undefined) throw error;
   return problem;
@@ -149,16 +149,16 @@ function problemOf(error: unknown, words: Words): string {
 
 /** Each sign-in has a new session: one that somebody else knew is worth nothing after it. */
 export async function signIn(
-  parts: DashboardParts,
+  parts: DashboardContext,
   reply: FastifyReply,
-  person: Person,
+  person: User,
 ): Promise<FastifyReply> {
   const { name, options } = sessionCookie(parts);
   return reply.setCookie(name, await parts.sessions.begin(person.id), options).redirect(`${base}/keys`, 303);
 }
 
 export function showSignIn(
-  parts: DashboardParts,
+  parts: DashboardContext,
   reply: FastifyReply,
   problem: string | undefined,
 ): FastifyReply {
@@ -181,7 +181,7 @@ interface FormState {
   readonly problem: string | undefined;
 }
 
-function setupForm(words: Words, { token, name, problem }: FormState & { readonly token: string }): Html {
+function setupForm(words: Texts, { token, name, problem }: FormState & { readonly token: string }): Html {
   return html`${alert(problem)}
 <form method="post" action="${base}/setup">
 <input type="hidden" name="token" value="${token}">
@@ -192,7 +192,7 @@ ${newPasswordField(words)}
 </form>`;
 }
 
-function loginForm(parts: DashboardParts, words: Words, { name, problem }: FormState): Html {
+function loginForm(parts: DashboardContext, words: Texts, { name, problem }: FormState): Html {
   return html`${alert(problem)}
 ${providerLink(parts, words.signIn.signInWith)}
 <form method="post" action="${base}/login">
@@ -206,8 +206,8 @@ ${providerLink(parts, words.signIn.signInWith)}
 }
 
 function joinForm(
-  parts: DashboardParts,
-  words: Words,
+  parts: DashboardContext,
+  words: Texts,
   { link, name, problem }: FormState & { readonly link: string },
 ): Html {
   return html`${alert(problem)}
@@ -223,7 +223,7 @@ ${newPasswordField(words)}
 
 /** A link and no form: the policy lets no form lead to another host. */
 function providerLink(
-  { singleSignOn }: DashboardParts,
+  { singleSignOn }: DashboardContext,
   say: (provider: string) => string,
   link?: string,
 ): Content {
@@ -234,7 +234,7 @@ function providerLink(
   );
 }
 
-function howToSetUp(parts: DashboardParts, words: Words): Html {
+function howToSetUp(parts: DashboardContext, words: Texts): Html {
   const link = html`<code>${base}/setup?token=…</code>`;
   return html`<p>${words.signIn.nobodyYet(html`<code>make run</code>`)}</p>
 <p class="quiet">${words.signIn.elsewhere(link, html`<code>SVC_TTS_DASHBOARD_SETUP_FILE</code>`)}</p>

@@ -3,20 +3,20 @@ import { localeOf } from "../languages/locale.ts";
 import { Refusal } from "../languages/refusal.ts";
 import { readClaims } from "../oidc/claims.ts";
 import { beginFlow, longestFlowMs, readFlow } from "../oidc/flow.ts";
-import { SignInTrouble } from "../oidc/sign-in-error.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import { SignInError } from "../oidc/sign-in-error.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { isFromHere, sessionCookie } from "./session.ts";
 import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;
 
 /** The way to the provider and back. */
-export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): void {
+export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext): void {
   const { singleSignOn, accounts, throttle, strangers, now } = parts;
   if (!singleSignOn) return;
   const { provider, identities, settings } = singleSignOn;
   const { name: cookieName, options } = flowCookie(parts);
-  const refuse = async (request: FastifyRequest, reply: FastifyReply, trouble: SignInTrouble) => {
+  const refuse = async (request: FastifyRequest, reply: FastifyReply, trouble: SignInError) => {
     const { reason, who } = trouble;
     request.log.warn({ reason, source: request.ip }, "a single sign-on was refused");
     if (await strangers.isNoted()) {
@@ -29,7 +29,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
     try {
       return await work();
     } catch (error) {
-      if (error instanceof SignInTrouble) return refuse(request, reply, error);
+      if (error instanceof SignInError) return refuse(request, reply, error);
       throw error;
     }
   };
@@ -56,7 +56,7 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
       const admission = await identities.admit(proved, flow.link);
       if (admission.kind === "refused") {
         const who = admission.person?.name ?? proved.name;
-        throw new SignInTrouble(403, (words) => words.provider.refused(admission), admission.why, who);
+        throw new SignInError(403, (words) => words.provider.refused(admission), admission.why, who);
       }
       const { name } = admission.person;
       await accounts.note({ actor: name, action: "signed in", subject: name, detail: `by ${settings.name}` });
@@ -66,8 +66,8 @@ export function addSingleSignOn(scope: FastifyInstance, parts: DashboardParts): 
   );
 }
 
-function notBegunHere(): SignInTrouble {
-  return new SignInTrouble(
+function notBegunHere(): SignInError {
+  return new SignInError(
     400,
     (words) => words.provider.notBegunHere,
     "not begun in this browser, over already, or too late",
@@ -75,7 +75,7 @@ function notBegunHere(): SignInTrouble {
 }
 
 /** Lax, since the browser comes back from another site. */
-function flowCookie(parts: DashboardParts) {
+function flowCookie(parts: DashboardContext) {
   const { name, options } = sessionCookie(parts);
   return { name: `${name}-sign-in`, options };
 }

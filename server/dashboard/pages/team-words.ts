@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import { base } from "./layout.ts";
-import { visitOf } from "./session.ts";
+import { sessionOf } from "./session.ts";
 
 export const place = `${base}/words`;
 
@@ -11,6 +11,6 @@ export function pageOf(team: string): string {
 
 /** An owner chooses the team; everybody else has one. */
 export function teamOf(request: FastifyRequest, asked: string): string {
-  const { role, team } = visitOf(request).person;
+  const { role, team } = sessionOf(request).person;
   return role === "owner" ? asked : (team ?? "");
 }

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { ApiParts } from "../../api/services/api-context.ts";
+import type { ApiContext } from "../../api/services/api-context.ts";
 import { dayOf } from "../../store/usage.ts";
 import type { SpeechUsage, UsageSum, UsageView } from "../../store/voice-usage.ts";
 import { csv } from "../html/csv.ts";
 import { type Content, type Html, html } from "../html/html.ts";
-import { plot } from "../html/plot.ts";
+import { barChart } from "../html/plot.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { base, sendPage, time } from "./layout.ts";
-import { requireVisit, visitOf } from "./session.ts";
+import { requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/usage`;
 const dayMs = 86_400_000;
@@ -20,8 +20,8 @@ const shownRows = 500;
 const mostRows = 100_000;
 
 /** What was spoken for whom, and how the server is. */
-export function addUsagePages(scope: FastifyInstance, parts: DashboardParts, api: ApiParts): void {
-  const look = { onRequest: requireVisit(parts, "owner", "member", "viewer") };
+export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
+  const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   scope.get("/usage", look, async (request, reply) => {
     const days = spanOf(request);
     const view = viewOf(request, days, parts.now());
@@ -65,7 +65,7 @@ ${table(usage.byVoice, [usage.model, usage.voice], byVoice, locale)}
 
 /** An owner sees all; others what was spoken for their team. */
 function viewOf(request: FastifyRequest, days: number, now: number): UsageView {
-  const { role, team } = visitOf(request).person;
+  const { role, team } = sessionOf(request).person;
   return { since: dayOf(now - (days - 1) * dayMs), team: role === "owner" ? undefined : (team ?? "") };
 }
 
@@ -74,7 +74,7 @@ function spanOf({ query }: FastifyRequest): number {
   return spans.find((span) => String(span) === days) ?? usualSpan;
 }
 
-function health({ license, prober }: ApiParts, locale: Locale): Html {
+function health({ license, prober }: ApiContext, locale: Locale): Html {
   const { usage } = locale.words;
   const verdict = license.verdict();
   const { state, claims, graceUntil } = verdict;
@@ -112,7 +112,7 @@ function dayPlot(
   });
   const most = Math.max(0, ...bars.map(({ good, bad }) => good + bad));
   const label = usage.plot(shown(days[0] ?? ""), shown(days.at(-1) ?? ""), whole(most));
-  return html`<figure>${plot(label, bars)}<figcaption>${usage.failedOnTop(label)}</figcaption></figure>`;
+  return html`<figure>${barChart(label, bars)}<figcaption>${usage.failedOnTop(label)}</figcaption></figure>`;
 }
 
 const counts = [

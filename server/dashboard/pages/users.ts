@@ -1,27 +1,27 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { isRole, isTeamName, type ListedPerson, roles } from "../../store/accounts/accounts.ts";
-import type { MadeKey } from "../../store/keys/key-creators.ts";
+import { isRole, isTeamName, type ListedUser, roles } from "../../store/accounts/accounts.ts";
+import type { CreatedKey } from "../../store/keys/key-creators.ts";
 import { type Content, type Html, html } from "../html/html.ts";
 import { localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
 import { readPersonName } from "../sign-in/credentials.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, csrfField, sendPage } from "./layout.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
+import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/people`;
 
 /** Who may sign in, for owners. */
-export function addPeoplePages(scope: FastifyInstance, parts: DashboardParts): void {
+export function addUserPages(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts } = parts;
-  const guard = { onRequest: requireVisit(parts, "owner"), preHandler: requireCsrf };
+  const guard = { onRequest: requireSession(parts, "owner"), preHandler: requireCsrf };
   const show = async (request: FastifyRequest, reply: FastifyReply, above: Content, problem?: string) => {
     const [listed, keysOf] = [await accounts.list(), await accounts.madeKeys()];
     const content = html`${above}${table(request, listed, keysOf)}${addForm(request, problem)}`;
     return sendPage(reply, { title: localeOf(request).words.people.title, place, content });
   };
   const linkTo = (secret: string) => `${parts.url}${base}/join?link=${secret}`;
-  const actorOf = (request: FastifyRequest) => visitOf(request).person.name;
+  const actorOf = (request: FastifyRequest) => sessionOf(request).person.name;
 
   scope.get("/people", guard, (request, reply) => show(request, reply, undefined));
   scope.post("/people", guard, async (request, reply) => {
@@ -68,10 +68,10 @@ function linkCard(request: FastifyRequest, name: string, link: string): Html {
 
 function table(
   request: FastifyRequest,
-  listed: readonly ListedPerson[],
-  keysOf: (id: string) => readonly MadeKey[],
+  listed: readonly ListedUser[],
+  keysOf: (id: string) => readonly CreatedKey[],
 ): Html {
-  const { csrf } = visitOf(request);
+  const { csrf } = sessionOf(request);
   const { people } = localeOf(request).words;
   const revocation = (id: string): Content => {
     const keys = keysOf(id);
@@ -101,7 +101,7 @@ function addForm(request: FastifyRequest, problem: string | undefined): Html {
   const kept = (name: string) => (problem === undefined ? "" : field(request, name));
   return html`<h2>${people.add}</h2>
 ${alert(problem)}
-<form method="post" action="${place}" class="card">${csrfField(visitOf(request).csrf)}
+<form method="post" action="${place}" class="card">${csrfField(sessionOf(request).csrf)}
 <div class="grid">
 <div><label for="name">${people.name}</label><input id="name" name="name" value="${kept("name")}" required maxlength="64" autocomplete="off" autocapitalize="none"></div>
 <div><label for="role">${people.role}</label><select id="role" name="role">${options}</select></div>

@@ -1,30 +1,30 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ListedVoice, languages } from "../../../config/contract/voices.ts";
 import { longestSentence } from "../../api/oovs/sentence.ts";
-import type { ApiParts } from "../../api/services/api-context.ts";
+import type { ApiContext } from "../../api/services/api-context.ts";
 import type { LexiconEntry, LexiconWord, ReviewedWord } from "../../store/lexicon.ts";
 import { lexiconWord, longestPhonemes } from "../../text/lexicon.ts";
 import { readPhonemes } from "../../text/phonemes.ts";
 import { type Content, type Html, html } from "../html/html.ts";
-import type { Words } from "../languages/english.ts";
+import type { Texts } from "../languages/english.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import { problemIn, Refusal } from "../languages/refusal.ts";
-import type { DashboardParts } from "./dashboard-context.ts";
-import { alert, base, csrfField, sendPage, time, type Visitor } from "./layout.ts";
+import type { DashboardContext } from "./dashboard-context.ts";
+import { alert, base, csrfField, type SignedInUser, sendPage, time } from "./layout.ts";
 import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
-import { field, requireCsrf, requireVisit, visitOf } from "./session.ts";
+import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
 /** Words of one page; the others follow when these are done. */
 const shownWords = 100;
 
 /** Words that no dictionary had: how the team says them is written here, and spoken at once. */
-export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { voices }: ApiParts): void {
+export function addWordPages(scope: FastifyInstance, parts: DashboardContext, { voices }: ApiContext): void {
   const { lexicon, table, sentences } = parts.lexicon;
-  const guard = { onRequest: requireVisit(parts, "owner", "member"), preHandler: requireCsrf };
+  const guard = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
   addLexiconFiles(scope, parts);
   const show = async (request: FastifyRequest, reply: FastifyReply, asked: string, problem?: string) => {
-    const visitor = visitOf(request);
+    const visitor = sessionOf(request);
     const team = teamOf(request, asked);
     const [unknown, entries, keepsSentences, teams] = await Promise.all([
       table.review(team, shownWords),
@@ -42,14 +42,14 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
 
   scope.get("/words", guard, async (request, reply) => {
     const { team } = request.query as { readonly team?: unknown };
-    const own = visitOf(request).person.team ?? "";
+    const own = sessionOf(request).person.team ?? "";
     return show(request, reply, typeof team === "string" ? team : own);
   });
   scope.post("/words/save", guard, async (request, reply) => {
     const team = teamOf(request, field(request, "team"));
     try {
       const entry = { ...readWord(request, team), phonemes: readSounds(request) };
-      await table.save(visitOf(request).person.name, entry);
+      await table.save(sessionOf(request).person.name, entry);
       await lexicon.refresh();
       return back(reply, team);
     } catch (error) {
@@ -58,18 +58,18 @@ export function addWordPages(scope: FastifyInstance, parts: DashboardParts, { vo
       return show(request, reply.code(400), team, problem);
     }
   });
-  const owners = { onRequest: requireVisit(parts, "owner"), preHandler: requireCsrf };
+  const owners = { onRequest: requireSession(parts, "owner"), preHandler: requireCsrf };
   scope.post("/words/sentences", owners, async (request, reply) => {
     const team = field(request, "team");
     const isOn = field(request, "keep") === "yes";
-    await sentences.turn(visitOf(request).person.name, team, isOn);
+    await sentences.turn(sessionOf(request).person.name, team, isOn);
     await lexicon.refresh();
     return back(reply, team);
   });
   for (const change of ["remove", "dismiss"] as const) {
     scope.post(`/words/${change}`, guard, async (request, reply) => {
       const team = teamOf(request, field(request, "team"));
-      await table[change](visitOf(request).person.name, readWord(request, team));
+      await table[change](sessionOf(request).person.name, readWord(request, team));
       await lexicon.refresh();
       return back(reply, team);
     });
@@ -85,7 +85,7 @@ function readWord(request: FastifyRequest, team: string): LexiconWord {
   return { team, language, word };
 }
 
-function wrong(say: (words: Words) => string): Refusal {
+function wrong(say: (words: Texts) => string): Refusal {
   return new Refusal("invalid_request", say);
 }
 
@@ -142,7 +142,7 @@ ${alphabet(locale)}`;
 }
 
 /** Everybody may know whether sentences are kept; owners choose. */
-function sentenceForm(isOn: boolean, { person, csrf }: Visitor, { team, locale }: Facts): Html {
+function sentenceForm(isOn: boolean, { person, csrf }: SignedInUser, { team, locale }: Facts): Html {
   const { words } = locale.words;
   const state = isOn ? words.sentencesKept(locale.whole(longestSentence)) : words.sentencesNotKept;
   const form = html`<form method="post" action="${place}/sentences">${csrfField(csrf)}<input type="hidden" name="team" value="${team}"><input type="hidden" name="keep" value="${isOn ? "no" : "yes"}">

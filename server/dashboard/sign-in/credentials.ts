@@ -1,5 +1,5 @@
 import { type Html, html } from "../html/html.ts";
-import type { Words } from "../languages/english.ts";
+import type { Texts } from "../languages/english.ts";
 import { Refusal } from "../languages/refusal.ts";
 import type { Passwords } from "./passwords.ts";
 
@@ -35,7 +35,7 @@ export async function choosePassword(passwords: Passwords, name: string, given: 
   return passwords.hash(given);
 }
 
-export function newPasswordField({ signIn }: Words, label = signIn.password): Html {
+export function newPasswordField({ signIn }: Texts, label = signIn.password): Html {
   return html`<label for="password">${label}</label>
 <input id="password" name="password" type="password" required minlength="${shortest}" maxlength="${longest}" autocomplete="new-password" aria-describedby="password-help">
 <p class="help" id="password-help">${signIn.passwordHelp(shortest)}</p>`;

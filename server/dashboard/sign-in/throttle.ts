@@ -3,16 +3,16 @@ import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { Refusal } from "../languages/refusal.ts";
 
 /** Each way in is counted by itself, so that junk sent to one does not close another. */
-export type Door = "setup" | "login" | "join" | "account" | "provider";
+export type SignInEndpoint = "setup" | "login" | "join" | "account" | "provider";
 
 /** Slows down guessing at passwords and links, by what is guessed at and by the network of the guesser. */
 export interface Throttle {
   /** Counts a try at a name, a person or a link. @throws Refusal `rate_limited`. */
-  enter(door: Door, name: string, address: string): Promise<void>;
+  enter(door: SignInEndpoint, name: string, address: string): Promise<void>;
   /** The same where no name is known yet. */
-  enterAddress(door: Door, address: string): Promise<void>;
+  enterAddress(door: SignInEndpoint, address: string): Promise<void>;
   /** The password was right: this try, and earlier ones at this name from this network, are forgotten. */
-  passed(door: Door, name: string, address: string): Promise<void>;
+  passed(door: SignInEndpoint, name: string, address: string): Promise<void>;
 }
 
 const windowSeconds = 600;
@@ -28,7 +28,7 @@ export function createThrottle(): Throttle {
   const names = limiter(triesOfName);
   const namesInAll = limiter(triesOfNameInAll);
   const addresses = limiter(triesOfAddress);
-  const keysOf = (door: Door, name: string, address: string) => ({
+  const keysOf = (door: SignInEndpoint, name: string, address: string) => ({
     addressKey: `${door} ${networkOf(address)}`,
     nameKey: `${door} ${networkOf(address)} ${name}`,
     nameInAllKey: `${door} ${name}`,
@@ -51,7 +51,7 @@ export function createThrottle(): Throttle {
 }
 
 /** Bounds what strangers have written into the record of changes. */
-export interface Strangers {
+export interface UnknownNameLimiter {
   /** Whether one more is written down; the log has all. */
   isNoted(): Promise<boolean>;
 }
@@ -59,7 +59,7 @@ export interface Strangers {
 /** Refused sign-ins of nobody knows whom in a window. */
 const notedStrangers = 100;
 
-export function createStrangers(): Strangers {
+export function createUnknownNameLimiter(): UnknownNameLimiter {
   const all = new RateLimiterMemory({ points: notedStrangers, duration: windowSeconds });
   return {
     isNoted: () =>

@@ -1,5 +1,5 @@
 import type { FliteVoice } from "../../../config/contract/voices.ts";
-import type { Sampling, TokenTime, Utterance } from "../../contract/speech.ts";
+import type { Sampling, TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { FliteLibrary } from "../flite/library.ts";
 import { readableTokens, writeTokens } from "../flite/tokens.ts";
 import { toInt16 } from "../neural/int16.ts";
@@ -101,8 +101,8 @@ function tokenTimes(
   plan: readonly PlannedPhone[],
   samplesOf: readonly number[],
   rate: number,
-): TokenTime[] {
-  const times = new Map<number, TokenTime>();
+): TokenTimestamp[] {
+  const times = new Map<number, TokenTimestamp>();
   let samples = 0;
   for (const [i, { token }] of phones.entries()) {
     const start = samples / rate;

@@ -1,13 +1,13 @@
 /** The eSpeak NG engine process. Its owner is `process-pool.ts`; nothing of the GPL package runs anywhere else. */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
-import { withinReach } from "../runtime/speed-range.ts";
+import { withinSpeedRange } from "../runtime/speed-range.ts";
 import { type Espeak, loadEspeak } from "./library.ts";
 import { espeakReader } from "./read.ts";
-import { espeakReach, espeakSynthesizer } from "./synthesize.ts";
+import { espeakSpeedRange, espeakSynthesizer } from "./synthesize.ts";
 
 const espeak = await tryLoad();
 if (espeak) {
-  await serveJobs(withinReach(espeakSynthesizer(espeak), espeakReach), espeakReader(espeak));
+  await serveJobs(withinSpeedRange(espeakSynthesizer(espeak), espeakSpeedRange), espeakReader(espeak));
 }
 
 async function tryLoad(): Promise<Espeak | undefined> {

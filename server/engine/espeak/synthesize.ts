@@ -1,13 +1,13 @@
-import type { TokenTime } from "../../contract/speech.ts";
+import type { TokenTimestamp } from "../../contract/speech.ts";
 import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
-import type { Reach } from "../runtime/speed-range.ts";
+import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { Espeak, EspeakEvent } from "./library.ts";
 import { toSsml } from "./ssml.ts";
 
 /** eSpeak NG's own speed, words a minute. */
 const normalRate = 175;
 /** Its limits are 80 and 450 words a minute; towards them its lengths are off by more and more. */
-export const espeakReach: Reach = { least: 0.6, most: 1.7 };
+export const espeakSpeedRange: SpeedRange = { least: 0.6, most: 1.7 };
 const maxPitch = 99;
 const shortestPauseSeconds = 0.02;
 
@@ -101,7 +101,7 @@ class Listener {
 
   #close(end: number): void {
     if (!this.#open) return;
-    const times: TokenTime[] = [{ ...this.#open, end: Math.max(end, this.#open.start) }];
+    const times: TokenTimestamp[] = [{ ...this.#open, end: Math.max(end, this.#open.start) }];
     this.#open = undefined;
     this.#stopped ||= !this.#sink.times(times);
   }

@@ -1,11 +1,11 @@
 /** The Flite engine process. Its owner is `process-pool.ts`. */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
-import { withinReach } from "../runtime/speed-range.ts";
+import { withinSpeedRange } from "../runtime/speed-range.ts";
 import { type FliteLibrary, loadFlite } from "./library.ts";
-import { fliteReach, fliteSynthesizer } from "./synthesize.ts";
+import { fliteSpeedRange, fliteSynthesizer } from "./synthesize.ts";
 
 const flite = tryLoad();
-if (flite) await serveJobs(withinReach(fliteSynthesizer(flite), fliteReach));
+if (flite) await serveJobs(withinSpeedRange(fliteSynthesizer(flite), fliteSpeedRange));
 
 function tryLoad(): FliteLibrary | undefined {
   try {

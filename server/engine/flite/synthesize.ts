@@ -1,8 +1,8 @@
 import type { FliteVoice } from "../../../config/contract/voices.ts";
-import type { TokenTime, Utterance } from "../../contract/speech.ts";
-import { WarpedSink } from "../runtime/pitch-shifting-sink.ts";
+import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
+import { PitchShiftingSink } from "../runtime/pitch-shifting-sink.ts";
 import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
-import type { Reach } from "../runtime/speed-range.ts";
+import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
 import { readableTokens, writeTokens } from "./tokens.ts";
 
@@ -10,7 +10,7 @@ import { readableTokens, writeTokens } from "./tokens.ts";
 const pieceSamples = { first: 800, most: 6400 };
 const noiseSeed = 1;
 /** Each state of its models lasts a frame at least, so that quicker speech is longer than asked. */
-export const fliteReach: Reach = { least: 0.5, most: 4 };
+export const fliteSpeedRange: SpeedRange = { least: 0.5, most: 4 };
 /** Kept around the speech, so that a soft onset or a release is not cut. */
 const marginSeconds = 0.02;
 
@@ -27,7 +27,7 @@ export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
     if (tokens.length === 0) return;
     const voice = flite.voice(utterance.voice.voice);
     const { warp, pitch, stretch } = manner(utterance, utterance.voice);
-    const warped = new WarpedSink(sink, warp);
+    const warped = new PitchShiftingSink(sink, warp);
     flite.seedNoise(noiseSeed); // the same utterance gives the same bytes
     const utt = flite.newUtterance();
     try {
@@ -82,11 +82,11 @@ interface Speech {
   /** Seconds in Flite's own timeline, between which there is speech. */
   readonly start: number;
   readonly end: number;
-  readonly times: readonly TokenTime[];
+  readonly times: readonly TokenTimestamp[];
 }
 
 function readSpeech(flite: FliteLibrary, utt: Pointer): Speech {
-  const words: TokenTime[] = [];
+  const words: TokenTimestamp[] = [];
   for (let word = flite.head(flite.relation(utt, "Word")); word; word = flite.next(word)) {
     const token = flite.parent(flite.as(word, "Token"));
     const start = flite.floatAt(word, "R:SylStructure.daughter1.daughter1.R:Segment.p.end");
@@ -99,8 +99,8 @@ function readSpeech(flite: FliteLibrary, utt: Pointer): Speech {
 }
 
 /** "$5" is two words of one token. */
-function mergeByToken(words: readonly TokenTime[], from: number): TokenTime[] {
-  const merged = new Map<number, TokenTime>();
+function mergeByToken(words: readonly TokenTimestamp[], from: number): TokenTimestamp[] {
+  const merged = new Map<number, TokenTimestamp>();
   for (const { token, start, end } of words) {
     merged.set(token, { token, start: merged.get(token)?.start ?? start - from, end: end - from });
   }

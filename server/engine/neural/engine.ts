@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import type { EngineFrame, Sounds, Token, Utterance } from "../../contract/speech.ts";
 import type { Engine, EngineOptions } from "../runtime/engine.ts";
 import { ProcessPool } from "../runtime/process-pool.ts";
-import type { ModelSpec } from "./onnx/model-spec.ts";
+import type { NeuralModelSpec } from "./onnx/model-spec.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
@@ -11,7 +11,9 @@ const startLimitMs = 120_000;
 const silenceLimitMs = 120_000;
 
 /** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter as it is written. */
-export type Reading = { readonly kind: "espeak"; readonly voice: string } | { readonly kind: "characters" };
+export type TextReading =
+  | { readonly kind: "espeak"; readonly voice: string }
+  | { readonly kind: "characters" };
 
 /** eSpeak NG's processes, for what they tell without speaking; its licence keeps it there. */
 export type Reader = Pick<ProcessPool, "read">;
@@ -20,9 +22,9 @@ export type Reader = Pick<ProcessPool, "read">;
 export class NeuralEngine implements Engine {
   readonly #pool: ProcessPool;
   readonly #reader: Reader | undefined;
-  readonly #readings: readonly Reading[];
+  readonly #readings: readonly TextReading[];
 
-  private constructor(pool: ProcessPool, reader: Reader | undefined, readings: readonly Reading[]) {
+  private constructor(pool: ProcessPool, reader: Reader | undefined, readings: readonly TextReading[]) {
     this.#pool = pool;
     this.#reader = reader;
     this.#readings = readings;
@@ -33,8 +35,8 @@ export class NeuralEngine implements Engine {
    * @throws EngineMissing when the model cannot be loaded or does not speak; the message says why.
    */
   static async open(
-    spec: ModelSpec,
-    readings: readonly Reading[],
+    spec: NeuralModelSpec,
+    readings: readonly TextReading[],
     { reader, ...options }: EngineOptions & { readonly reader: Reader | undefined },
   ): Promise<NeuralEngine> {
     const alone = { ...spec, runtime: { ...spec.runtime, threads: spec.runtime.threadsAlone } };

@@ -1,17 +1,17 @@
 import { readFile } from "node:fs/promises";
 import { InferenceSession, Tensor } from "onnxruntime-node";
-import type { Reach } from "../runtime/speed-range.ts";
+import type { SpeedRange } from "../runtime/speed-range.ts";
 import { kokoroSymbols } from "./kokoro-phonemes.ts";
 import {
   type Borders,
   Line,
-  type Manner,
+  type ModelOutput,
   melodyMarks,
   type NeuralModel,
-  neuralReach,
+  neuralSpeedRange,
+  type PhonemeWord,
+  type SpeakingStyle,
   type SpelledLine,
-  type Spoken,
-  type SpokenWord,
   toSamples,
 } from "./neural-model.ts";
 import { type KokoroSpec, sessionOptions } from "./onnx/model-spec.ts";
@@ -35,7 +35,7 @@ export class KokoroModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = maxSymbols;
   readonly borders = kokoroBorders;
-  readonly reach: Reach;
+  readonly reach: SpeedRange;
   readonly #spec: KokoroSpec;
   readonly #session: InferenceSession;
   readonly #styles: readonly Float32Array[];
@@ -49,7 +49,7 @@ export class KokoroModel implements NeuralModel {
   ) {
     this.rate = spec.rate;
     // speed as a whole number can only be 1
-    this.reach = names.speedType === "float32" ? neuralReach : { least: 1, most: 1 };
+    this.reach = names.speedType === "float32" ? neuralSpeedRange : { least: 1, most: 1 };
     this.#spec = spec;
     this.#session = session;
     this.#names = names;
@@ -64,7 +64,7 @@ export class KokoroModel implements NeuralModel {
     return new KokoroModel(spec, session, readNames(session, durations.name), styles);
   }
 
-  spell(words: readonly SpokenWord[], speaker: number): SpelledLine {
+  spell(words: readonly PhonemeWord[], speaker: number): SpelledLine {
     const line = new Line();
     const put = (symbol: string, token: number) => {
       const id = this.#spec.ids[symbol];
@@ -83,7 +83,7 @@ export class KokoroModel implements NeuralModel {
     return line;
   }
 
-  async speak({ ids }: SpelledLine, { speaker, stretch }: Manner): Promise<Spoken> {
+  async speak({ ids }: SpelledLine, { speaker, stretch }: SpeakingStyle): Promise<ModelOutput> {
     const { input, speedType, audio, durations } = this.#names;
     const speed = 1 / stretch;
     const results = await this.#session.run({

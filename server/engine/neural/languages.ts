@@ -1,5 +1,5 @@
 /** ISO 639-1 to 639-3, for the languages that neural voices are made for. */
-export const languages: Readonly<Record<string, string>> = {
+export const phonemeLanguages: Readonly<Record<string, string>> = {
   ar: "ara",
   bg: "bul",
   bn: "ben",

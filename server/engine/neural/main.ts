@@ -2,16 +2,16 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
-import { withinReach } from "../runtime/speed-range.ts";
+import { withinSpeedRange } from "../runtime/speed-range.ts";
 import type { NeuralModel } from "./neural-model.ts";
-import type { KokoroSpec, ModelSpec, RewrittenGraph } from "./onnx/model-spec.ts";
+import type { KokoroSpec, NeuralModelSpec, RewrittenGraph } from "./onnx/model-spec.ts";
 import { neuralSynthesizer } from "./synthesize.ts";
 
-const spec = JSON.parse(process.argv[2] ?? "null") as ModelSpec;
+const spec = JSON.parse(process.argv[2] ?? "null") as NeuralModelSpec;
 const loaded = await tryLoad();
 if (loaded) {
   const { model, variant } = loaded;
-  await serveJobs(withinReach(neuralSynthesizer(model), model.reach), undefined, variant);
+  await serveJobs(withinSpeedRange(neuralSynthesizer(model), model.reach), undefined, variant);
 }
 
 interface Loaded {

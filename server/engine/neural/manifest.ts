@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { modelIds } from "../../../config/contract/models.ts";
-import { languages } from "./languages.ts";
+import { phonemeLanguages } from "./languages.ts";
 
 /** A manifest as an administrator writes it beside a model; docs/reference/voice-manifest.md explains each field. */
 
@@ -51,7 +51,7 @@ const schemas = {
 
 export type PiperManifest = Static<typeof schemas.piper>;
 export type KokoroManifest = Static<typeof schemas.kokoro>;
-export type Manifest = PiperManifest | KokoroManifest;
+export type VoiceManifest = PiperManifest | KokoroManifest;
 
 /** What is wrong with a mounted voice: where, and what to do. */
 export class VoiceProblem extends Error {
@@ -70,14 +70,14 @@ export class VoiceProblem extends Error {
   }
 }
 
-const validators: { readonly [Kind in Manifest["kind"]]: Validator } = {
+const validators: { readonly [Kind in VoiceManifest["kind"]]: Validator } = {
   piper: Compile(schemas.piper),
   kokoro: Compile(schemas.kokoro),
 };
 const kinds = Object.keys(schemas);
 
 /** @throws VoiceProblem that names the file and the field. */
-export function readManifest(file: string, text: string): Manifest {
+export function readVoiceManifest(file: string, text: string): VoiceManifest {
   const value = readJson(file, text);
   const kind = value.kind;
   if (kind !== "piper" && kind !== "kokoro") {
@@ -93,7 +93,7 @@ export function readManifest(file: string, text: string): Manifest {
       { file, field: wrong.instancePath },
       whatIsWrong(wrong.message, value, wrong.instancePath),
     );
-  const manifest = value as unknown as Manifest;
+  const manifest = value as unknown as VoiceManifest;
   for (const [i, listed] of manifest.voices.entries()) {
     refuseUnknown(file, `/voices/${i}`, listed, schemas[kind].properties.voices.items.properties);
   }
@@ -195,7 +195,7 @@ export function manifestOfPiper(model: string, sha256: string): PiperManifest {
 export function languageOfPiper(file: string, { language: named, espeak: read }: PiperConfig): string {
   const code = named?.code ?? read?.voice ?? "";
   const base = code.split(/[-_+]/)[0]?.toLowerCase() ?? "";
-  const found = base.length === 3 ? base : languages[base];
+  const found = base.length === 3 ? base : phonemeLanguages[base];
   if (found !== undefined) return found;
   throw new VoiceProblem(
     { file, field: "/language/code" },

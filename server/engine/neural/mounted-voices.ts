@@ -1,6 +1,6 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 import { findVoice } from "../../../config/contract/voices.ts";
-import { pause } from "../../../lib/abortable-sleep.ts";
+import { abortableSleep } from "../../../lib/abortable-sleep.ts";
 import { type EngineLog, EngineMissing } from "../runtime/engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
 import { findPackages } from "./folder.ts";
@@ -179,7 +179,7 @@ export class MountedVoices {
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await pause(this.#options.intervalMs, signal);
+      await abortableSleep(this.#options.intervalMs, signal);
       if (!signal.aborted) await this.#look();
     }
   }

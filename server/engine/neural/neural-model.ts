@@ -1,4 +1,4 @@
-import type { Reach } from "../runtime/speed-range.ts";
+import type { SpeedRange } from "../runtime/speed-range.ts";
 
 /** A loaded model, whatever its kind. */
 export interface NeuralModel {
@@ -7,16 +7,16 @@ export interface NeuralModel {
   /** Ids that it takes at once, or more than anybody says. */
   readonly maxSymbols: number;
   /** Lengths that it speaks by itself. */
-  readonly reach: Reach;
+  readonly reach: SpeedRange;
   readonly borders: Borders;
   /** @throws Error when the graph does not give what its kind promises. */
-  speak(line: SpelledLine, manner: Manner): Promise<Spoken>;
+  speak(line: SpelledLine, manner: SpeakingStyle): Promise<ModelOutput>;
   /** Ids of words, each with punctuation that the model knows. */
-  spell(words: readonly SpokenWord[], speaker: number): SpelledLine;
+  spell(words: readonly PhonemeWord[], speaker: number): SpelledLine;
 }
 
 /** Past these a model that never heard such speech slurs it. */
-export const neuralReach: Reach = { least: 0.5, most: 2 };
+export const neuralSpeedRange: SpeedRange = { least: 0.5, most: 2 };
 
 /** How the borders of words that a model's durations give lie to those that are heard. */
 export interface Borders {
@@ -28,7 +28,7 @@ export interface Borders {
 
 export const exactBorders: Borders = { shiftSeconds: 0, byLevel: false };
 
-export interface SpokenWord {
+export interface PhonemeWord {
   readonly token: number;
   readonly sounds: readonly string[];
   /** Marks written after it. */
@@ -41,13 +41,13 @@ export interface SpelledLine {
   readonly tokens: readonly number[];
 }
 
-export interface Manner {
+export interface SpeakingStyle {
   readonly speaker: number;
   /** 2 takes twice as long. */
   readonly stretch: number;
 }
 
-export interface Spoken {
+export interface ModelOutput {
   /** -1 to 1. */
   readonly audio: Float32Array;
   /** Samples of each id: the model's own durations. */

@@ -4,20 +4,20 @@ import { readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ModelId } from "../../../config/contract/models.ts";
 import type { ListedVoice, NeuralVoice } from "../../../config/contract/voices.ts";
-import type { Reading } from "./engine.ts";
+import type { TextReading } from "./engine.ts";
 import {
   type KokoroManifest,
   languageOfPiper,
-  type Manifest,
   manifestOfPiper,
   type PiperConfig,
   type PiperManifest,
-  readManifest,
   readPiperConfig,
   readVocabulary,
+  readVoiceManifest,
+  type VoiceManifest,
   VoiceProblem,
 } from "./manifest.ts";
-import type { ModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
+import type { NeuralModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
 
 /** A catalogue entry that a mounted model speaks. */
 export interface MountedVoice extends ListedVoice {
@@ -27,13 +27,15 @@ export interface MountedVoice extends ListedVoice {
 /** Files that make up one model with its voices, by the manifest or the bare Piper model that names them. */
 export interface VoicePackage {
   readonly voices: readonly MountedVoice[];
-  readonly spec: ModelSpec;
+  readonly spec: NeuralModelSpec;
   /** Of each speaker, by number; the last holds for those above. */
   readonly readings: readonly PlacedReading[];
 }
 
 /** A reading, and the file and the field that ask for it. */
-export type PlacedReading = Reading & { readonly place: { readonly file: string; readonly field: string } };
+export type PlacedReading = TextReading & {
+  readonly place: { readonly file: string; readonly field: string };
+};
 
 /** Where a package begins: a manifest, or a Piper model that has none. */
 export interface PackageSource {
@@ -63,7 +65,7 @@ export async function signatureOf(source: PackageSource): Promise<string> {
 /** @throws VoiceProblem that names the file and the field. */
 export async function readPackage(
   source: PackageSource,
-  runtimeOf: (kind: Manifest["kind"]) => RuntimeOptions,
+  runtimeOf: (kind: VoiceManifest["kind"]) => RuntimeOptions,
 ): Promise<VoicePackage> {
   const model = source.kind === "piper" ? await sha256Of(source) : "";
   const manifest = await manifestFor(source, model);
@@ -76,12 +78,12 @@ export async function readPackage(
   return found;
 }
 
-async function manifestFor(source: PackageSource, sha256: string): Promise<Manifest> {
+async function manifestFor(source: PackageSource, sha256: string): Promise<VoiceManifest> {
   if (source.kind === "piper") return manifestOfPiper(source.file, sha256);
-  return readManifest(source.file, await readText(source, source.file));
+  return readVoiceManifest(source.file, await readText(source, source.file));
 }
 
-function filesOf(source: PackageSource, manifest: Manifest): string[] {
+function filesOf(source: PackageSource, manifest: VoiceManifest): string[] {
   const named =
     manifest.kind === "piper" ? [configOf(manifest)] : [manifest.vocabulary, ...stylesOf(manifest)];
   // a rewritten graph may be missing: the model speaks without it

@@ -2,13 +2,13 @@ import { InferenceSession, Tensor } from "onnxruntime-node";
 import {
   exactBorders,
   Line,
-  type Manner,
+  type ModelOutput,
   melodyMarks,
   type NeuralModel,
-  neuralReach,
+  neuralSpeedRange,
+  type PhonemeWord,
+  type SpeakingStyle,
   type SpelledLine,
-  type Spoken,
-  type SpokenWord,
   toSamples,
 } from "./neural-model.ts";
 import { type PiperSpec, sessionOptions } from "./onnx/model-spec.ts";
@@ -18,7 +18,7 @@ import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 export class PiperModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = Number.POSITIVE_INFINITY;
-  readonly reach = neuralReach;
+  readonly reach = neuralSpeedRange;
   readonly borders = exactBorders;
   readonly #spec: PiperSpec;
   readonly #session: InferenceSession;
@@ -42,7 +42,7 @@ export class PiperModel implements NeuralModel {
     return new PiperModel(spec, session, durations.name);
   }
 
-  spell(words: readonly SpokenWord[]): SpelledLine {
+  spell(words: readonly PhonemeWord[]): SpelledLine {
     const line = new Line();
     const put = (symbol: string, token: number) => {
       const ids = this.#spec.ids[symbol];
@@ -58,7 +58,7 @@ export class PiperModel implements NeuralModel {
     return line;
   }
 
-  async speak({ ids }: SpelledLine, { speaker, stretch }: Manner): Promise<Spoken> {
+  async speak({ ids }: SpelledLine, { speaker, stretch }: SpeakingStyle): Promise<ModelOutput> {
     const { noiseScale, lengthScale, noiseWidth, isMultiSpeaker } = this.#spec;
     const results = await this.#session.run({
       input: integers(ids, [1, ids.length]),

@@ -1,4 +1,4 @@
-import type { ModelSpec } from "./onnx/model-spec.ts";
+import type { NeuralModelSpec } from "./onnx/model-spec.ts";
 
 /** How the processes of one model share the machine's cores. */
 export interface ProcessLayout {
@@ -14,10 +14,10 @@ export interface ProcessLayout {
 const mostThreadsPerPhrase = 8;
 const mostProcesses = 4;
 /** Cores of one process. A Kokoro process takes 500 MB and gains nearly a half by a second thread; Piper's are small, and gain little. */
-const coresPerProcess: Readonly<Record<ModelSpec["kind"], number>> = { piper: 1, kokoro: 2 };
+const coresPerProcess: Readonly<Record<NeuralModelSpec["kind"], number>> = { piper: 1, kokoro: 2 };
 
 /** @param wanted processes, where the administrator says so. */
-export function processLayout(kind: ModelSpec["kind"], cores: number, wanted?: number): ProcessLayout {
+export function processLayout(kind: NeuralModelSpec["kind"], cores: number, wanted?: number): ProcessLayout {
   const usual = Math.max(1, Math.min(mostProcesses, Math.floor(cores / coresPerProcess[kind])));
   const processes = wanted ?? usual;
   const threads = Math.min(mostThreadsPerPhrase, Math.max(1, Math.floor(cores / processes)));

@@ -1,4 +1,4 @@
-import type { Borders, SpelledLine, Spoken } from "./neural-model.ts";
+import type { Borders, ModelOutput, SpelledLine } from "./neural-model.ts";
 
 /** Where a token is heard, in samples. */
 export interface WordPlace {
@@ -30,7 +30,7 @@ const silenceLevel = 0.01;
 /** Finds the words of a line by its durations, and the speech without the silence around it; undefined where it has no words. */
 export function placeSpeech(
   line: SpelledLine,
-  { audio, samples }: Spoken,
+  { audio, samples }: ModelOutput,
   { shiftSeconds, byLevel }: Borders,
   rate: number,
 ): PlacedSpeech | undefined {

@@ -2,11 +2,11 @@ import type { Token } from "../../contract/speech.ts";
 import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
 import { toInt16 } from "./int16.ts";
 import {
+  type ModelOutput,
   melodyMarks,
   type NeuralModel,
+  type PhonemeWord,
   type SpelledLine,
-  type Spoken,
-  type SpokenWord,
 } from "./neural-model.ts";
 import { placeSpeech } from "./speech-edges.ts";
 
@@ -34,12 +34,12 @@ export function neuralSynthesizer(model: NeuralModel): Synthesize {
 
 interface Run {
   readonly stretch: number;
-  readonly words: readonly SpokenWord[];
+  readonly words: readonly PhonemeWord[];
 }
 
 /** Words of one speed that fit the model together. */
 function runs(tokens: readonly Token[], model: NeuralModel, speaker: number): Run[] {
-  const found: { stretch: number; words: SpokenWord[] }[] = [];
+  const found: { stretch: number; words: PhonemeWord[] }[] = [];
   for (const [token, { sounds = [], after, stretch }] of tokens.entries()) {
     if (sounds.length === 0) continue;
     const last = found.at(-1);
@@ -48,18 +48,18 @@ function runs(tokens: readonly Token[], model: NeuralModel, speaker: number): Ru
     else found.push({ stretch, words: [word] });
   }
   if (!Number.isFinite(model.maxSymbols)) return found;
-  const sizeOf = (word: SpokenWord) => model.spell([word], speaker).ids.length;
+  const sizeOf = (word: PhonemeWord) => model.spell([word], speaker).ids.length;
   return found.flatMap(({ stretch, words }) =>
     fitting(words, model.maxSymbols, sizeOf).map((fitted) => ({ stretch, words: fitted })),
   );
 }
 
-type SizeOf = (word: SpokenWord) => number;
+type SizeOf = (word: PhonemeWord) => number;
 
 /** Splits what is too long for the model: where a phrase ends, or else between two words, or else inside a word. */
-function fitting(words: readonly SpokenWord[], most: number, sizeOf: SizeOf): (readonly SpokenWord[])[] {
+function fitting(words: readonly PhonemeWord[], most: number, sizeOf: SizeOf): (readonly PhonemeWord[])[] {
   let rest = words.flatMap((word) => parts(word, most, sizeOf)).map((word) => ({ word, size: sizeOf(word) }));
-  const lines: SpokenWord[][] = [];
+  const lines: PhonemeWord[][] = [];
   while (rest.length > 0) {
     const cut = cutPlace(rest, most);
     lines.push(rest.slice(0, cut).map(({ word }) => word));
@@ -69,7 +69,7 @@ function fitting(words: readonly SpokenWord[], most: number, sizeOf: SizeOf): (r
 }
 
 function cutPlace(
-  words: readonly { readonly word: SpokenWord; readonly size: number }[],
+  words: readonly { readonly word: PhonemeWord; readonly size: number }[],
   most: number,
 ): number {
   let total = 0;
@@ -83,7 +83,7 @@ function cutPlace(
 }
 
 /** A word that is longer than the model can say is said in parts, all under its own token. */
-function parts(word: SpokenWord, most: number, sizeOf: SizeOf): SpokenWord[] {
+function parts(word: PhonemeWord, most: number, sizeOf: SizeOf): PhonemeWord[] {
   const { sounds } = word;
   if (sizeOf(word) <= most || sounds.length < 2) return [word];
   const half = Math.ceil(sounds.length / 2);
@@ -93,7 +93,7 @@ function parts(word: SpokenWord, most: number, sizeOf: SizeOf): SpokenWord[] {
   ].flatMap((part) => parts(part, most, sizeOf));
 }
 
-function endsPhrase(word: SpokenWord | undefined): boolean {
+function endsPhrase(word: PhonemeWord | undefined): boolean {
   return word !== undefined && melodyMarks(word.after).length > 0;
 }
 
@@ -110,7 +110,7 @@ class SpeechSink {
   }
 
   /** @returns false when nobody listens any more. */
-  put(line: SpelledLine, spoken: Spoken): boolean {
+  put(line: SpelledLine, spoken: ModelOutput): boolean {
     const { rate, borders } = this.#model;
     const placed = placeSpeech(line, spoken, borders, rate);
     if (!placed) return true;

@@ -1,4 +1,4 @@
-import type { SpokenWord } from "../neural/neural-model.ts";
+import type { PhonemeWord } from "../neural/neural-model.ts";
 
 /** What graphs are compared on: a word, a sentence, and a long one with phrases; sounds as eSpeak NG reads American English. */
 const texts = [
@@ -7,7 +7,7 @@ const texts = [
   "w ˌɛ n / ð ə / ɹ ˈeɪ n / s t ˈɑː p t , / w iː / w ˈɔː k t / d ˌaʊ n / tə / ð ə / h ˈɑːɹ b ɚ , / w ˌɛɹ / ð ə / f ˈɪ ʃ ɪ ŋ / b ˈoʊ t s / w ɜː / k ˈʌ m ɪ ŋ / ˈɪ n .",
 ];
 
-export const lines: readonly (readonly SpokenWord[])[] = texts.map((text) =>
+export const lines: readonly (readonly PhonemeWord[])[] = texts.map((text) =>
   text.split(" / ").map((word, token) => {
     const sounds = word.split(" ").filter((sound) => !/^[.,]$/.test(sound));
     return {

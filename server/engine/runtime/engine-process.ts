@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
-import { smallNursery } from "../../../lib/child-processes.ts";
+import { smallSemiSpace } from "../../../lib/child-processes.ts";
 import type { Message } from "../../contract/framing.ts";
-import type { EngineFrame, Sounds, TokenTime, Utterance } from "../../contract/speech.ts";
+import type { EngineFrame, Sounds, TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import { EngineMissing } from "./engine.ts";
 import {
   engineSocket,
@@ -47,7 +47,7 @@ export interface EngineCommand {
 interface Job {
   readonly id: number;
   readonly frames: EngineFrame[];
-  times: TokenTime[];
+  times: TokenTimestamp[];
   rate: number;
   sounds: readonly Sounds[];
   finished: boolean;
@@ -84,7 +84,7 @@ export class EngineProcess {
     this.#silenceLimitMs = silenceLimitMs;
     this.#child = spawn(
       process.execPath,
-      ["--max-old-space-size=256", smallNursery, "--disable-warning=ExperimentalWarning", file, ...args],
+      ["--max-old-space-size=256", smallSemiSpace, "--disable-warning=ExperimentalWarning", file, ...args],
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
         env: {},
@@ -229,7 +229,7 @@ export class EngineProcess {
         this.#takeAudio(payload);
         return;
       case messageTypes.times: {
-        const { id, times } = JSON.parse(payload.toString()) as { id: number; times: TokenTime[] };
+        const { id, times } = JSON.parse(payload.toString()) as { id: number; times: TokenTimestamp[] };
         if (this.#job?.id === id) this.#job.times.push(...times);
         return;
       }

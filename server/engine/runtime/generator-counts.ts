@@ -1,4 +1,4 @@
-import type { TroubleKind } from "./generator-error.ts";
+import type { GeneratorErrorKind } from "./generator-error.ts";
 
 /** What a generator did so far, for metrics. */
 export interface GeneratorCounts {
@@ -10,7 +10,7 @@ export interface GeneratorCounts {
   droppedTokens: number;
   /** Phrases whose caller went away. */
   aborted: number;
-  readonly troubles: Record<TroubleKind, number>;
+  readonly troubles: Record<GeneratorErrorKind, number>;
 }
 
 export function newCounts(): GeneratorCounts {

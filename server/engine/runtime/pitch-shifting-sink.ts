@@ -1,12 +1,12 @@
 import { createRateConverter, type RateConverter } from "../../audio/resample.ts";
-import type { TokenTime } from "../../contract/speech.ts";
+import type { TokenTimestamp } from "../../contract/speech.ts";
 import type { Sink } from "./serve-jobs.ts";
 
 /**
  * Plays speech faster or slower, as a tape does: pitch and formants rise by the factor and the length falls by it. An engine that was
  * asked for a lower pitch and longer speech so gets another vocal tract.
  */
-export class WarpedSink implements Sink {
+export class PitchShiftingSink implements Sink {
   readonly #sink: Sink;
   readonly #warp: number;
   #converter: RateConverter | undefined;
@@ -23,8 +23,8 @@ export class WarpedSink implements Sink {
     return this.#sink.audio(this.#converter.push(samples), rate);
   }
 
-  times(times: readonly TokenTime[]): boolean {
-    const heard = ({ token, start, end }: TokenTime) => ({
+  times(times: readonly TokenTimestamp[]): boolean {
+    const heard = ({ token, start, end }: TokenTimestamp) => ({
       token,
       start: start / this.#warp,
       end: end / this.#warp,

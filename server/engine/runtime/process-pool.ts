@@ -1,9 +1,9 @@
-import { Backoff } from "../../../lib/restart-backoff.ts";
+import { RestartBackoff } from "../../../lib/restart-backoff.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sounds, Utterance } from "../../contract/speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";
 import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./engine-process.ts";
-import { PhraseQueue, type WaitingPhrase } from "./utterance-queue.ts";
+import { type QueuedUtterance, UtteranceQueue } from "./utterance-queue.ts";
 
 const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
 /** So long after several have spoken at once the soloist is not asked: all of them may have ended at the same moment, and go on. */
@@ -29,7 +29,7 @@ interface Role {
 
 const oneOfMany: Role = { isSoloist: false };
 
-interface Waiting extends WaitingPhrase {
+interface Waiting extends QueuedUtterance {
   readonly got: (process: EngineProcess) => void;
 }
 
@@ -48,11 +48,11 @@ export class ProcessPool implements Engine {
   /** Never more than `capacity`. */
   readonly #busy = new Set<EngineProcess>();
   /** The one with `argsAlone`, while it lives. */
-  #soloist: EngineProcess | undefined;
-  readonly #waiting: PhraseQueue<Waiting>;
+  #multiThreadedProcess: EngineProcess | undefined;
+  readonly #waiting: UtteranceQueue<Waiting>;
   readonly #restarts = new Set<Promise<void>>();
   readonly #closing = new AbortController();
-  readonly #backoff = new Backoff(backoff);
+  readonly #backoff = new RestartBackoff(backoff);
   #replaced = 0;
   #withoutProcessSince: number | undefined;
 
@@ -61,7 +61,7 @@ export class ProcessPool implements Engine {
     this.rate = program.rate;
     if (program.tokensPerSecond) this.tokensPerSecond = program.tokensPerSecond;
     this.capacity = Math.max(1, options.processes);
-    this.#waiting = new PhraseQueue(this.capacity);
+    this.#waiting = new UtteranceQueue(this.capacity);
     this.#program = program;
     this.#log = options.log;
   }
@@ -196,8 +196,9 @@ export class ProcessPool implements Engine {
   #takeFree(): EngineProcess | undefined {
     if (this.#busy.size >= this.capacity) return undefined;
     const alive = [...this.#free].filter(({ dead }) => !dead);
-    const soloist = this.#busy.size === 0 ? alive.find((process) => process === this.#soloist) : undefined;
-    const other = alive.find((process) => process !== this.#soloist);
+    const soloist =
+      this.#busy.size === 0 ? alive.find((process) => process === this.#multiThreadedProcess) : undefined;
+    const other = alive.find((process) => process !== this.#multiThreadedProcess);
     const isQuiet = this.#waiting.length === 0 && performance.now() - this.#togetherAtMs > soloAfterMs;
     const taken = isQuiet ? (soloist ?? other) : (other ?? soloist);
     if (!taken) return undefined;
@@ -225,7 +226,7 @@ export class ProcessPool implements Engine {
     const { args = [], argsAlone = args } = this.#program;
     const process = await EngineProcess.start({ ...this.#program, args: isSoloist ? argsAlone : args });
     if (this.#closing.signal.aborted) return process.close();
-    if (isSoloist) this.#soloist = process;
+    if (isSoloist) this.#multiThreadedProcess = process;
     const startedAt = performance.now();
     this.#processes.add(process);
     this.#withoutProcessSince = undefined;
@@ -251,7 +252,7 @@ export class ProcessPool implements Engine {
     if (this.#processes.size === 0) this.#withoutProcessSince ??= performance.now();
     this.#backoff.ended(livedMs);
     this.#log.warn({ engine: this.name, reason, livedMs: Math.round(livedMs) }, "an engine process ended");
-    const restart = this.#restart({ isSoloist: dead === this.#soloist }).finally(() =>
+    const restart = this.#restart({ isSoloist: dead === this.#multiThreadedProcess }).finally(() =>
       this.#restarts.delete(restart),
     );
     this.#restarts.add(restart);

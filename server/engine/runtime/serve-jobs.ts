@@ -4,7 +4,7 @@
  */
 import { readSync, writeSync } from "node:fs";
 import type { Message } from "../../contract/framing.ts";
-import type { Sounds, TokenTime, Utterance } from "../../contract/speech.ts";
+import type { Sounds, TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import {
   audioMessage,
   encodeMessage,
@@ -19,7 +19,7 @@ import {
 /** Where a synthesizer puts what it makes, for good: it writes no samples twice. Both return false when the job was stopped. */
 export interface Sink {
   audio(samples: Int16Array, rate: number): boolean;
-  times(times: readonly TokenTime[]): boolean;
+  times(times: readonly TokenTimestamp[]): boolean;
 }
 
 export type Synthesize = (utterance: Utterance, sink: Sink) => void | Promise<void>;
@@ -120,7 +120,7 @@ class JobSink implements Sink {
     return !this.#stopped;
   }
 
-  times(times: readonly TokenTime[]): boolean {
+  times(times: readonly TokenTimestamp[]): boolean {
     if (!this.#stopped && times.length > 0) {
       writeAll(jsonMessage(messageTypes.times, { id: this.#id, times }));
     }

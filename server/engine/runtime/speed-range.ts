@@ -1,9 +1,9 @@
 import { type StretchedRun, stretchedLength, stretchRuns } from "../../audio/time-stretch.ts";
-import type { TokenTime, Utterance } from "../../contract/speech.ts";
+import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { Sink, Synthesize } from "./serve-jobs.ts";
 
 /** Lengths against its own speed that an engine speaks well. */
-export interface Reach {
+export interface SpeedRange {
   readonly least: number;
   readonly most: number;
 }
@@ -12,7 +12,7 @@ export interface Reach {
  * Speaks at any speed: what lies beyond the engine's reach is asked of it at the edge and stretched the rest of the way, word by word
  * where words have speeds of their own. Such an utterance is heard once it is whole; every other one as it comes.
  */
-export function withinReach(synthesize: Synthesize, reach: Reach): Synthesize {
+export function withinSpeedRange(synthesize: Synthesize, reach: SpeedRange): Synthesize {
   return (utterance, sink) => {
     const plan = planStretch(utterance, reach);
     if (!plan) return synthesize(utterance, sink);
@@ -32,7 +32,7 @@ interface StretchPlan {
 }
 
 /** Undefined where the engine can do it all. */
-function planStretch(utterance: Utterance, reach: Reach): StretchPlan | undefined {
+function planStretch(utterance: Utterance, reach: SpeedRange): StretchPlan | undefined {
   const own = "stretch" in utterance.voice ? utterance.voice.stretch : 1;
   const whole = own * utterance.stretch;
   const askedWhole = clamp(whole, reach);
@@ -49,19 +49,19 @@ function planStretch(utterance: Utterance, reach: Reach): StretchPlan | undefine
   };
 }
 
-function clamp(stretch: number, { least, most }: Reach): number {
+function clamp(stretch: number, { least, most }: SpeedRange): number {
   return Math.max(least, Math.min(most, stretch));
 }
 
 interface Whole {
-  readonly heard: readonly TokenTime[];
+  readonly heard: readonly TokenTimestamp[];
   readonly rate: number;
   readonly samples: Int16Array;
 }
 
 /** Holds one utterance; the text front end keeps them short. */
 class WholeSpeech implements Sink {
-  readonly #heard: TokenTime[] = [];
+  readonly #heard: TokenTimestamp[] = [];
   readonly #pieces: Int16Array[] = [];
   #rate = 0;
 
@@ -71,7 +71,7 @@ class WholeSpeech implements Sink {
     return true;
   }
 
-  times(times: readonly TokenTime[]): boolean {
+  times(times: readonly TokenTimestamp[]): boolean {
     this.#heard.push(...times);
     return true;
   }
@@ -95,11 +95,11 @@ function sendStretched({ heard, rate, samples }: Whole, plan: StretchPlan, sink:
 
 /** Cuts the speech at the begin and end of each token, and tells when each is heard then. */
 function stretchedTimes(
-  heard: readonly TokenTime[],
+  heard: readonly TokenTimestamp[],
   length: number,
   rate: number,
   { rests, restBetween }: StretchPlan,
-): { runs: StretchedRun[]; times: TokenTime[] } {
+): { runs: StretchedRun[]; times: TokenTimestamp[] } {
   const runs: StretchedRun[] = [];
   let from = 0;
   let to = 0;

@@ -1,5 +1,5 @@
 /** A phrase, or a part of one, that waits to be spoken. */
-export interface WaitingPhrase {
+export interface QueuedUtterance {
   /** When its listener has nothing left to hear, in milliseconds of a clock that never jumps. */
   readonly dueAtMs: number;
   /** It begins a stream: its listener hears nothing yet. */
@@ -18,7 +18,7 @@ const deviations = 4;
  * measured speed lets every stream that is heard go on without a gap, so on a machine that is short of speed new streams begin
  * later instead of all streams breaking off.
  */
-export class PhraseQueue<Phrase extends WaitingPhrase> {
+export class UtteranceQueue<Phrase extends QueuedUtterance> {
   readonly #capacity: number;
   readonly #waiting: Phrase[] = [];
   #meanMs = 0;

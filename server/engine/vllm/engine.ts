@@ -1,28 +1,28 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { pause } from "../../../lib/abortable-sleep.ts";
+import { abortableSleep } from "../../../lib/abortable-sleep.ts";
 import { createStreamStretcher } from "../../audio/time-stretch.ts";
 import { Failure } from "../../contract/errors.ts";
-import type { EngineFrame, Sampling, TokenTime, Utterance } from "../../contract/speech.ts";
+import type { EngineFrame, Sampling, TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { Engine, EngineLog } from "../runtime/engine.ts";
 import { type GeneratorCounts, newCounts } from "../runtime/generator-counts.ts";
-import { GeneratorTrouble } from "../runtime/generator-error.ts";
+import { GeneratorError } from "../runtime/generator-error.ts";
 import { measureCapacity, streamsOfDecoder } from "./capacity.ts";
-import { CodecPool } from "./codec/codec-pool.ts";
+import { CodecProcessPool } from "./codec/codec-pool.ts";
 import { type GeneratorModel, readModelFolder } from "./model/model-folder.ts";
 import { MetricsRelay } from "./server/metrics-relay.ts";
 import {
   ConnectedServer,
   type GeneratorServer,
+  type HealthCheckOptions,
   SupervisedServer,
-  type WatchOptions,
 } from "./server/server.ts";
 import type { ServerAddress } from "./server/server-address.ts";
 import { vllmArguments, vllmEnvironment } from "./server/vllm-arguments.ts";
 import type { GeneratorSettings } from "./settings.ts";
 import { alignTimes, EdgeFinder, type ReadTimes } from "./word-timestamps.ts";
 import { AudioWriter } from "./writer/audio-writer.ts";
-import type { SpeechWriter, WriteAsk } from "./writer/speech-writer.ts";
+import type { SpeechWriter, WriteRequest } from "./writer/speech-writer.ts";
 import { TokensWriter } from "./writer/tokens-writer.ts";
 
 export interface GeneratorOptions extends GeneratorSettings {
@@ -46,7 +46,7 @@ const gpuBatch = 16;
 const usualSampling: Sampling = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /** Speaks with a language model that vLLM serves. */
-export class GeneratorEngine implements Engine {
+export class VllmEngine implements Engine {
   readonly name = "vllm";
   readonly rate: number;
   readonly tokensPerSecond?: number;
@@ -81,12 +81,12 @@ export class GeneratorEngine implements Engine {
   }
 
   /** @throws Error that says which file of the model is wrong, or why vLLM does not start. */
-  static async open(options: GeneratorOptions): Promise<GeneratorEngine> {
+  static async open(options: GeneratorOptions): Promise<VllmEngine> {
     const parts = await openParts(options);
     try {
       await speakFirst(parts);
       const streams = options.capacity ?? (await measured(parts, options));
-      return new GeneratorEngine(parts, Math.min(streams, options.maxStreams));
+      return new VllmEngine(parts, Math.min(streams, options.maxStreams));
     } catch (error) {
       await closeParts(parts);
       throw error;
@@ -130,7 +130,7 @@ export class GeneratorEngine implements Engine {
         yield { samples, rate: this.rate, times: [] };
       }
       if (!isWhole || signal.aborted) return;
-      const late = pause(this.#timesWithinMs, over.signal).then((): readonly TokenTime[] => []);
+      const late = abortableSleep(this.#timesWithinMs, over.signal).then((): readonly TokenTimestamp[] => []);
       yield* this.#wordTimes(await Promise.race([reading, late]), edges);
     } finally {
       over.abort();
@@ -140,7 +140,7 @@ export class GeneratorEngine implements Engine {
   async *#samples(
     utterance: Utterance,
     signal: AbortSignal,
-    onWritten: WriteAsk["onWritten"],
+    onWritten: WriteRequest["onWritten"],
   ): AsyncGenerator<Int16Array, void, void> {
     if (utterance.voice.kind !== "generated") throw new Error(`vLLM has no ${utterance.voice.kind} voices`);
     let audioIsOut = false;
@@ -156,12 +156,12 @@ export class GeneratorEngine implements Engine {
           isOver = !signal.aborted;
           return;
         } catch (cause) {
-          isOver = cause instanceof GeneratorTrouble;
+          isOver = cause instanceof GeneratorError;
           const mayRetry =
-            cause instanceof GeneratorTrouble && cause.kind !== "refused" && attempt === 1 && !audioIsOut;
-          if (cause instanceof GeneratorTrouble) this.counts.troubles[cause.kind]++;
+            cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !audioIsOut;
+          if (cause instanceof GeneratorError) this.counts.troubles[cause.kind]++;
           if (!mayRetry) throw failure(cause, audioIsOut);
-          await pause(retryAfterMs, signal); // by then it is known whether it is gone
+          await abortableSleep(retryAfterMs, signal); // by then it is known whether it is gone
         }
       }
     } finally {
@@ -175,7 +175,7 @@ export class GeneratorEngine implements Engine {
   }
 
   /** Begun with the speech, so that it is there when that ends. Never rejects: speech without word times is better than none. */
-  async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTime[]> {
+  async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTimestamp[]> {
     try {
       return (await this.#readTimes?.(utterance, signal)) ?? [];
     } catch (error) {
@@ -185,7 +185,7 @@ export class GeneratorEngine implements Engine {
   }
 
   /** An estimate between the edges of the speech, which are known once all of it is there. */
-  *#wordTimes(reading: readonly TokenTime[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
+  *#wordTimes(reading: readonly TokenTimestamp[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
     const edges = finder.edges();
     const times = edges ? alignTimes(reading, edges) : [];
     if (times.length > 0) yield { samples: new Int16Array(0), rate: this.rate, times };
@@ -195,11 +195,11 @@ export class GeneratorEngine implements Engine {
     utterance: Utterance,
     voice: string,
     signal: AbortSignal,
-    onWritten: WriteAsk["onWritten"],
+    onWritten: WriteRequest["onWritten"],
   ): AsyncGenerator<Int16Array, void, void> {
     if (signal.aborted) return;
     const server = this.#server.address();
-    if (!server) throw new GeneratorTrouble("away", "vLLM is being started");
+    if (!server) throw new GeneratorError("away", "vLLM is being started");
     const speech = this.#writer.write({
       server,
       text: textOf(utterance),
@@ -258,7 +258,7 @@ async function openWriter(
   const { manifest, tokenize, folder } = model;
   const onGpu = codec.providers[0] !== "cpu";
   const processes = codec.processes ?? (onGpu ? 1 : Math.min(availableParallelism(), mostCodecProcesses));
-  const pool = await CodecPool.open({
+  const pool = await CodecProcessPool.open({
     file: join(folder, manifest.codec.onnx),
     codec: manifest.codec,
     providers: codec.providers,
@@ -277,7 +277,13 @@ function openServer(
   const { server, log, startSeconds, hangSeconds, maxStreams } = options;
   const proofMs = 1000 * hangSeconds;
   const proof = (address: ServerAddress, signal: AbortSignal) => writer.proves(address, signal);
-  const watch: WatchOptions = { proof, log, lookMs: proofMs / 2, proofMs, startMs: 1000 * startSeconds };
+  const watch: HealthCheckOptions = {
+    proof,
+    log,
+    lookMs: proofMs / 2,
+    proofMs,
+    startMs: 1000 * startSeconds,
+  };
   if (server.kind === "elsewhere")
     return ConnectedServer.open({ url: server.url, apiKey: server.apiKey }, watch);
   return SupervisedServer.open({
@@ -313,7 +319,7 @@ async function speakFirst(parts: Parts): Promise<void> {
   try {
     await speakOnce(parts);
   } catch (error) {
-    if (!(error instanceof GeneratorTrouble) || error.kind !== "nonsense") throw error;
+    if (!(error instanceof GeneratorError) || error.kind !== "nonsense") throw error;
     await speakOnce(parts);
   }
 }
@@ -361,7 +367,7 @@ function textOf({ tokens }: Utterance): string {
 }
 
 function failure(cause: unknown, audioIsOut: boolean): unknown {
-  if (cause instanceof GeneratorTrouble && cause.kind === "away" && !audioIsOut) {
+  if (cause instanceof GeneratorError && cause.kind === "away" && !audioIsOut) {
     return new Failure(
       "model_unreachable",
       "The model's generator is not running now; try again in a moment.",

@@ -1,4 +1,4 @@
-import type { Sounds, Token, TokenTime } from "../../contract/speech.ts";
+import type { Sounds, Token, TokenTimestamp } from "../../contract/speech.ts";
 
 /**
  * How long English sounds last against each other, in milliseconds: Klatt's inherent durations (Synthesis by rule of segmental durations in English
@@ -28,7 +28,7 @@ const leastMs = 40;
 export function timesOfSounds(
   tokens: readonly Pick<Token, "after">[],
   sounds: readonly Sounds[],
-): TokenTime[] {
+): TokenTimestamp[] {
   let atMs = 0;
   return tokens.map(({ after }, token) => {
     const start = atMs / 1000;

@@ -1,10 +1,10 @@
 import type { EngineVoice } from "../../../config/contract/voices.ts";
-import type { TokenTime, Utterance } from "../../contract/speech.ts";
+import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { ProcessPool } from "../runtime/process-pool.ts";
 import { timesOfSounds } from "./sound-lengths.ts";
 
 /** When the tokens of an utterance would be heard, spoken at one pace; empty when the signal aborts first. */
-export type ReadTimes = (utterance: Utterance, signal: AbortSignal) => Promise<readonly TokenTime[]>;
+export type ReadTimes = (utterance: Utterance, signal: AbortSignal) => Promise<readonly TokenTimestamp[]>;
 
 /** Seconds of an utterance between which there is speech. */
 export interface SpeechEdges {
@@ -83,7 +83,10 @@ function energy(samples: Int16Array, begin: number, end: number): number {
 }
 
 /** Times of another reading, drawn out or together so that the first token begins and the last one ends with the speech. */
-export function alignTimes(reading: readonly TokenTime[], { start, end }: SpeechEdges): TokenTime[] {
+export function alignTimes(
+  reading: readonly TokenTimestamp[],
+  { start, end }: SpeechEdges,
+): TokenTimestamp[] {
   const from = Math.min(...reading.map((time) => time.start));
   const to = Math.max(...reading.map((time) => time.end));
   if (!(to > from)) return [];

@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import type { VocabularyOptions } from "../../text/planning/vocabulary.ts";
-import type { Looked } from "./protocol.ts";
+import type { LookUpResult } from "./protocol.ts";
 
 export interface VocabularySettings {
   /** Folder with Hunspell dictionaries of the administrator's. */
@@ -48,7 +48,7 @@ export class Vocabulary {
       resourceLimits: { maxOldGenerationSizeMb: memoryMb },
     });
     worker.unref();
-    worker.on("message", ({ id, found, problem }: Looked) => {
+    worker.on("message", ({ id, found, problem }: LookUpResult) => {
       if (problem !== undefined) this.#tell(problem);
       this.#waiting.get(id)?.(found);
       this.#waiting.delete(id);

@@ -2,12 +2,12 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { isKnown, wordsToLookUp } from "../../text/planning/vocabulary.ts";
 import { Dictionaries } from "./dictionaries.ts";
-import type { Looked, LookUp } from "./protocol.ts";
+import type { LookUpRequest, LookUpResult } from "./protocol.ts";
 
 const { folder, maxFound } = workerData as { readonly folder: string | undefined; readonly maxFound: number };
 const dictionaries = new Dictionaries(folder);
 
-async function lookUp({ text, options }: LookUp): Promise<readonly string[]> {
+async function lookUp({ text, options }: LookUpRequest): Promise<readonly string[]> {
   const dictionary = await dictionaries.of(options.language);
   if (!dictionary) return [];
   const found: string[] = [];
@@ -18,7 +18,7 @@ async function lookUp({ text, options }: LookUp): Promise<readonly string[]> {
   return found;
 }
 
-async function answer(question: LookUp): Promise<Looked> {
+async function answer(question: LookUpRequest): Promise<LookUpResult> {
   try {
     return { id: question.id, found: await lookUp(question) };
   } catch (error) {
@@ -26,4 +26,4 @@ async function answer(question: LookUp): Promise<Looked> {
   }
 }
 
-parentPort?.on("message", async (question: LookUp) => parentPort?.postMessage(await answer(question)));
+parentPort?.on("message", async (question: LookUpRequest) => parentPort?.postMessage(await answer(question)));

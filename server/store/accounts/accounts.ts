@@ -4,7 +4,7 @@ import { type AuditEntry, writeAudit } from "../audit.ts";
 import type { Tables } from "../backend/schema.ts";
 import type { Database } from "../database/database.ts";
 import { changeInTurn } from "../database/revisions.ts";
-import { listMadeKeys, type MadeKey, revokeMadeKeys } from "../keys/key-creators.ts";
+import { type CreatedKey, listCreatedKeys, revokeCreatedKeys } from "../keys/key-creators.ts";
 import { isSetUp, markSetUp } from "./set-up.ts";
 
 /** An owner may do everything; a member makes keys of the team; a viewer looks on. */
@@ -21,7 +21,7 @@ export function isTeamName(text: string): boolean {
   return plainTeam.test(text);
 }
 
-export interface Person {
+export interface User {
   readonly id: string;
   /** In lower case, and of this person alone. */
   readonly name: string;
@@ -31,7 +31,7 @@ export interface Person {
 }
 
 /** Undefined for those who have not used their link yet. */
-export type ListedPerson = Person & { readonly signsInBy: "password" | "provider" | undefined };
+export type ListedUser = User & { readonly signsInBy: "password" | "provider" | undefined };
 
 /** People of the dashboard. What changes is written down with the change, by the name of who did it. */
 export interface Accounts {
@@ -42,23 +42,23 @@ export interface Accounts {
    * @param password as it is kept.
    * @throws AccountError when there has been one already.
    */
-  setUp(name: string, password: string): Promise<Person>;
-  list(): Promise<readonly ListedPerson[]>;
+  setUp(name: string, password: string): Promise<User>;
+  list(): Promise<readonly ListedUser[]>;
   /** @returns the secret of the link by which the person chooses a password. @throws AccountError when the name is taken. */
-  add(actor: string, person: Omit<Person, "id">): Promise<string>;
+  add(actor: string, person: Omit<User, "id">): Promise<string>;
   /** Another link for who lost the password; that one holds until the link is used. @throws AccountError when there is nobody. */
   invite(actor: string, id: string): Promise<string>;
   /** By person's id, the keys that are good and of which the person has seen a secret. */
-  madeKeys(): Promise<(id: string) => readonly MadeKey[]>;
+  madeKeys(): Promise<(id: string) => readonly CreatedKey[]>;
   /**
    * @param revokesKeys also ends those keys.
    * @throws AccountError when there is nobody, or nobody else is an owner.
    */
   remove(actor: string, id: string, revokesKeys?: boolean): Promise<void>;
   /** Whom a link is for, while it is good. */
-  invited(secret: string): Promise<Person | undefined>;
+  invited(secret: string): Promise<User | undefined>;
   /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
-  join(secret: string, password: string): Promise<Person>;
+  join(secret: string, password: string): Promise<User>;
   /**
    * A new password in place of the one there is; ends what sessions and links there were.
    * @param verified the present one, as it was kept when the person gave it.
@@ -66,7 +66,7 @@ export interface Accounts {
    */
   changePassword(id: string, verified: string, password: string): Promise<void>;
   /** Who signs in by this name, and the password as it is kept. */
-  find(name: string): Promise<{ readonly person: Person; readonly password: string | undefined } | undefined>;
+  find(name: string): Promise<{ readonly person: User; readonly password: string | undefined } | undefined>;
   /** Writes down a sign-in, or a refused one. */
   note(entry: AuditEntry): Promise<void>;
 }
@@ -97,7 +97,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "accounts", work);
   const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());
-  const insert = async (trx: Transaction<Tables>, person: Omit<Person, "id">, password: string | null) => {
+  const insert = async (trx: Transaction<Tables>, person: Omit<User, "id">, password: string | null) => {
     const { name, role, team } = person;
     const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
     if (taken)
@@ -155,7 +155,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         return makeLink(trx, id);
       }),
     madeKeys: async () => {
-      const keysOf = await database.run((db) => listMadeKeys(db, now()));
+      const keysOf = await database.run((db) => listCreatedKeys(db, now()));
       return (id) => keysOf(`person:${id}`);
     },
     remove: (actor, id, revokesKeys = false) =>
@@ -167,7 +167,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         await trx.deleteFrom("identities").where("user_id", "=", id).execute();
         await trx.deleteFrom("users").where("id", "=", id).execute();
         await audit(trx, { actor, action: "person removed", subject: name });
-        const revoked = revokesKeys ? await revokeMadeKeys(trx, `person:${id}`, now()) : [];
+        const revoked = revokesKeys ? await revokeCreatedKeys(trx, `person:${id}`, now()) : [];
         for (const key of revoked) await audit(trx, { actor, action: "key revoked", subject: key.name });
       }),
     invited: (secret) =>
@@ -228,7 +228,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   };
 }
 
-async function require(trx: Transaction<Tables>, id: string): Promise<Person> {
+async function require(trx: Transaction<Tables>, id: string): Promise<User> {
   const row = await trx.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
   if (!row) throw new AccountError("gone", "That person is not there any more; load the page again.");
   return toPerson(row);
@@ -252,7 +252,7 @@ async function requireAnotherOwner(trx: Transaction<Tables>, id: string): Promis
     throw new AccountError("last-owner", "This is the only owner; make another first, who has signed in.");
 }
 
-export function toPerson(row: Tables["users"]): Person {
+export function toPerson(row: Tables["users"]): User {
   const { id, name, role, team_id } = row;
   return { id, name, role: role as Role, ...(team_id !== null && { team: team_id }) };
 }

@@ -4,7 +4,7 @@ import { type AuditEntry, writeAudit } from "../audit.ts";
 import type { Tables } from "../backend/schema.ts";
 import type { Database } from "../database/database.ts";
 import { changeInTurn } from "../database/revisions.ts";
-import { digestSecret, type Person, type Role, toPerson } from "./accounts.ts";
+import { digestSecret, type Role, toPerson, type User } from "./accounts.ts";
 import { markSetUp } from "./set-up.ts";
 
 /** What a provider of single sign-on has proved of somebody. */
@@ -18,26 +18,26 @@ export interface ProvedIdentity {
   /** In lower case; undefined unless the provider says that it has checked it. */
   readonly verifiedEmail: string | undefined;
   /** What the person's groups give; undefined where they give nothing. */
-  readonly grant: Grant | undefined;
+  readonly grant: RoleGrant | undefined;
 }
 
-export interface Grant {
+export interface RoleGrant {
   readonly role: Role;
   readonly team?: string;
 }
 
-export type Admission = { readonly kind: "admitted"; readonly person: Person } | AdmissionRefusal;
+export type SignInDecision = { readonly kind: "admitted"; readonly person: User } | SignInRefusal;
 
-export interface AdmissionRefusal {
+export interface SignInRefusal {
   readonly kind: "refused";
-  readonly problem: AdmissionProblem;
+  readonly problem: SignInRefusalReason;
   /** A sentence for the person. */
   readonly why: string;
   /** Who it is, where that is known. */
-  readonly person?: Person;
+  readonly person?: User;
 }
 
-export type AdmissionProblem =
+export type SignInRefusalReason =
   | "dead-link"
   | "other-person"
   | "left-groups"
@@ -52,7 +52,7 @@ export interface Identities {
    * that the provider has checked, or one whom the groups let in. Nobody who has signed in before is taken over.
    * @param link the secret of an invitation.
    */
-  admit(proved: ProvedIdentity, link: string | undefined): Promise<Admission>;
+  admit(proved: ProvedIdentity, link: string | undefined): Promise<SignInDecision>;
 }
 
 /** @param now milliseconds since the epoch. */
@@ -73,7 +73,7 @@ interface Desk {
   readonly audit: (entry: AuditEntry) => Promise<void>;
 }
 
-async function admit(desk: Desk): Promise<Admission> {
+async function admit(desk: Desk): Promise<SignInDecision> {
   const known = await findKnown(desk);
   if (known) return known.isGranted ? admitGranted(desk, known.person) : admitted(known.person);
   const invited = await findInvited(desk);
@@ -82,7 +82,7 @@ async function admit(desk: Desk): Promise<Admission> {
 }
 
 /** A link is for whoever holds it, whatever the provider calls them. */
-async function admitByLink(desk: Desk, link: string): Promise<Admission> {
+async function admitByLink(desk: Desk, link: string): Promise<SignInDecision> {
   const known = await findKnown(desk);
   const invited = await invitations(desk).where("link.sha256", "=", digestSecret(link)).executeTakeFirst();
   if (!invited) return refused("dead-link", "This link was used or has ended; ask an owner for another.");
@@ -96,7 +96,7 @@ async function admitByLink(desk: Desk, link: string): Promise<Admission> {
 }
 
 /** The person's groups are asked each time: what they give no more is taken away. */
-async function admitGranted({ trx, proved, now, audit }: Desk, person: Person): Promise<Admission> {
+async function admitGranted({ trx, proved, now, audit }: Desk, person: User): Promise<SignInDecision> {
   const { grant } = proved;
   if (!grant) {
     await trx.deleteFrom("sessions").where("user_id", "=", person.id).execute();
@@ -115,7 +115,7 @@ async function admitGranted({ trx, proved, now, audit }: Desk, person: Person): 
   return admitted({ id, name, role, ...(team !== undefined && { team }) });
 }
 
-async function admitNew({ trx, proved, now, audit }: Desk): Promise<Admission> {
+async function admitNew({ trx, proved, now, audit }: Desk): Promise<SignInDecision> {
   const { issuer, subject, name, grant } = proved;
   if (!grant)
     return refused(
@@ -144,7 +144,7 @@ async function admitNew({ trx, proved, now, audit }: Desk): Promise<Admission> {
 }
 
 /** From now on the person signs in so, and in no other way. */
-async function bind({ trx, proved, audit }: Desk, person: Person): Promise<Admission> {
+async function bind({ trx, proved, audit }: Desk, person: User): Promise<SignInDecision> {
   const { issuer, subject } = proved;
   const { id: user_id, name } = person;
   for (const table of ["identities", "invitations", "sessions"] as const) {
@@ -169,7 +169,7 @@ async function findKnown({ trx, proved }: Desk) {
 }
 
 /** Who was invited by this address, and has never signed in: no password and no other identity is taken over. */
-async function findInvited(desk: Desk): Promise<Person | undefined> {
+async function findInvited(desk: Desk): Promise<User | undefined> {
   const { verifiedEmail } = desk.proved;
   if (verifiedEmail === undefined) return undefined;
   const row = await invitations(desk)
@@ -190,14 +190,14 @@ function invitations({ trx, now }: Desk) {
     .where("link.expires_at", ">", now);
 }
 
-function granted({ role, team }: Grant): string {
+function granted({ role, team }: RoleGrant): string {
   return `${role}${team === undefined ? "" : ` of ${team}`}, by a group`;
 }
 
-function admitted(person: Person): Admission {
+function admitted(person: User): SignInDecision {
   return { kind: "admitted", person };
 }
 
-function refused(problem: AdmissionProblem, why: string): AdmissionRefusal {
+function refused(problem: SignInRefusalReason, why: string): SignInRefusal {
   return { kind: "refused", problem, why };
 }

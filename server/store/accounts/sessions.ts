@@ -1,11 +1,11 @@
 import type { Database } from "../database/database.ts";
-import { digestSecret, newSecret, type Person, toPerson } from "./accounts.ts";
+import { digestSecret, newSecret, toPerson, type User } from "./accounts.ts";
 
 /** Who is signed in, by the secret that their browser shows. */
 export interface Sessions {
   /** @returns the secret. */
   begin(personId: string): Promise<string>;
-  find(secret: string): Promise<Person | undefined>;
+  find(secret: string): Promise<User | undefined>;
   end(secret: string): Promise<void>;
   /** Those of a person that are good, the one used last first; a hundred at most. */
   list(personId: string): Promise<readonly ListedSession[]>;

@@ -1,7 +1,7 @@
 import { Kysely } from "kysely";
 import { type Backend, DatabaseError } from "../backend/backend.ts";
 import { migrations, oldestReader, type Tables } from "../backend/schema.ts";
-import { nameOf, type PostgresOptions, postgresBackend } from "../postgres/backend.ts";
+import { databaseName, type PostgresOptions, postgresBackend } from "../postgres/backend.ts";
 import { sqliteBackend } from "../sqlite/backend.ts";
 import { MigrationError, migrate, type Schema, SchemaMismatch } from "./migrate.ts";
 
@@ -17,7 +17,7 @@ export interface Database {
 
 /** The place as people may read it: a URL without its user and password. */
 export function shownPlace(place: string): string {
-  return isPostgresUrl(place) ? nameOf(place) : place;
+  return isPostgresUrl(place) ? databaseName(place) : place;
 }
 
 export function isPostgresUrl(place: string): boolean {

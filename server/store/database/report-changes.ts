@@ -1,5 +1,5 @@
 /** Tells of a trouble once: when it begins, when it becomes another, and when it is over (undefined). */
-export function tellOnce(tell: (error: Error | undefined) => void): typeof tell {
+export function reportChanges(tell: (error: Error | undefined) => void): typeof tell {
   let known: string | undefined;
   return (error) => {
     if (error?.message !== known) tell(error);

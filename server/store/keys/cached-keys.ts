@@ -1,11 +1,11 @@
 import { type Clock, every } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import { tellOnce } from "../database/report-changes.ts";
+import { reportChanges } from "../database/report-changes.ts";
 import type { ApiKey } from "./key.ts";
 import { KeyIndex, type KeyStore } from "./key-store.ts";
 import type { KeyTable } from "./key-table.ts";
 
-export interface FollowedKeysOptions {
+export interface CachedKeysOptions {
   readonly table: KeyTable;
   /** How often the table is asked for changes. */
   readonly intervalMs?: number;
@@ -20,7 +20,7 @@ export interface FollowedKeysOptions {
   readonly onUnwritten: (error: Error | undefined) => void;
 }
 
-export interface FollowedKeys extends KeyStore {
+export interface CachedKeys extends KeyStore {
   /** Reads the table for the first time; resolves also when that fails. */
   start(): Promise<void>;
   /** Whether the table was ever read: before that every key is answered with a failure. */
@@ -38,11 +38,11 @@ const useGrainMs = 60_000;
  * Keys of a table, held in memory and followed: a request never waits for the database, a change counts within the
  * interval, and a database that fails is not noticed for a while.
  */
-export function followKeys(options: FollowedKeysOptions): FollowedKeys {
+export function cacheKeys(options: CachedKeysOptions): CachedKeys {
   const { table, staleMs, clock } = options;
   const now = () => clock.nowMs();
-  const uses = createUses(table, now, tellOnce(options.onUnwritten));
-  const settle = tellOnce(options.onTrouble);
+  const uses = createUses(table, now, reportChanges(options.onUnwritten));
+  const settle = reportChanges(options.onTrouble);
   let index: KeyIndex | undefined;
   let revision: number | undefined;
   let readAt = Number.NEGATIVE_INFINITY;

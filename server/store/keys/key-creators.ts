@@ -3,18 +3,18 @@ import type { Tables } from "../backend/schema.ts";
 import { raiseRevision } from "../database/revisions.ts";
 
 /** Who made a secret of a key, and so has seen it. */
-export type Maker = `person:${string}` | `key:${string}`;
+export type KeyCreator = `person:${string}` | `key:${string}`;
 
-export interface MadeKey {
+export interface CreatedKey {
   readonly id: string;
   readonly name: string;
 }
 
 /** By maker, the keys that are good now and of which the maker has seen a secret, or could make one by a key that it made. */
-export async function listMadeKeys(
+export async function listCreatedKeys(
   db: Kysely<Tables>,
   now: number,
-): Promise<(maker: Maker) => readonly MadeKey[]> {
+): Promise<(maker: KeyCreator) => readonly CreatedKey[]> {
   const rows = await db
     .selectFrom("key_secrets as secret")
     .innerJoin("api_keys as key", "key.id", "secret.key_id")
@@ -25,7 +25,7 @@ export async function listMadeKeys(
   const byMaker = Map.groupBy(rows, ({ made_by }) => made_by);
   return (maker) => {
     const seen = new Set<string>([maker]);
-    const good = new Map<string, MadeKey>();
+    const good = new Map<string, CreatedKey>();
     for (const each of seen) {
       for (const { id, name, revoked_at, expires_at } of byMaker.get(each) ?? []) {
         seen.add(`key:${id}`);
@@ -38,13 +38,13 @@ export async function listMadeKeys(
 }
 
 /** Ends the keys of a maker. @returns those that were good until now. */
-export async function revokeMadeKeys(
+export async function revokeCreatedKeys(
   trx: Transaction<Tables>,
-  maker: Maker,
+  maker: KeyCreator,
   now: number,
-): Promise<readonly MadeKey[]> {
+): Promise<readonly CreatedKey[]> {
   await raiseRevision(trx, "keys");
-  const made = (await listMadeKeys(trx, now))(maker);
+  const made = (await listCreatedKeys(trx, now))(maker);
   for (const { id } of made) {
     await trx.updateTable("api_keys").set({ revoked_at: now }).where("id", "=", id).execute();
   }

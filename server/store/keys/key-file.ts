@@ -1,7 +1,7 @@
 import { parse, stringify, YAMLParseError } from "yaml";
 import type { WatchedFile } from "../../../lib/watched-file.ts";
 import { digestKey, type KeyFacts, type KeyLimits, type Scope, scopes } from "./key.ts";
-import { type KeyBook, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-manager.ts";
+import { type KeyManager, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-manager.ts";
 import { type KeyEntry, KeyIndex, type KeyStore } from "./key-store.ts";
 
 /** The shape of `keys.yaml`: digests only, so it may lie in Git. */
@@ -107,7 +107,7 @@ export function openKeyFileBook(file: {
   write(text: string): void;
   /** Milliseconds since the epoch. */
   now(): number;
-}): KeyBook {
+}): KeyManager {
   const change = (edit: (keys: KeyFile["keys"]) => KeyFile["keys"]) => {
     const text = file.read();
     parseKeyFile(text); // what is wrong with it is found before anything is written

@@ -1,7 +1,7 @@
 import type { KeyFacts, KeyLimits, Scope } from "./key.ts";
 
 /** Where whoever looks after keys makes, lists and ends them. Every store but a Secret has one. */
-export interface KeyBook {
+export interface KeyManager {
   /** @throws KeyBookError when a key of that name is there already. */
   create(key: string, facts: KeyFacts): Promise<void>;
   /** Those that are good or will come to an end; not the revoked. */
@@ -12,11 +12,11 @@ export interface KeyBook {
    * Gives the key one more secret; those before it end after the overlap, or when they would have ended anyway.
    * @throws KeyBookError when there is none of that name, or all its secrets have ended.
    */
-  rotate(name: string, key: string, change: Rotation): Promise<void>;
+  rotate(name: string, key: string, change: KeyRotation): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface Rotation {
+export interface KeyRotation {
   /** Milliseconds since the epoch: when the secrets so far end. */
   readonly endOfOthers: number;
   /** When the new one ends; as the key so far unless given. */
@@ -39,25 +39,25 @@ export interface ListedKey {
 }
 
 /** Something that whoever gave the command can put right. */
-export class KeyBookError extends Error {
+export class KeyManagerError extends Error {
   readonly reason: "missing" | "taken" | "forbidden";
 
-  constructor(reason: KeyBookError["reason"], message: string) {
+  constructor(reason: KeyManagerError["reason"], message: string) {
     super(message);
     this.name = "KeyBookError";
     this.reason = reason;
   }
 }
 
-export function noSuchKey(name: string): KeyBookError {
-  return new KeyBookError(
+export function noSuchKey(name: string): KeyManagerError {
+  return new KeyManagerError(
     "missing",
     `there is no key named ${name}; svc-tts keys list shows those that there are`,
   );
 }
 
-export function adminKey(name: string): KeyBookError {
-  return new KeyBookError("forbidden", `the key ${name} has the scope admin; an owner may rotate it`);
+export function adminKey(name: string): KeyManagerError {
+  return new KeyManagerError("forbidden", `the key ${name} has the scope admin; an owner may rotate it`);
 }
 
 /** When a key ends, by the ends of its secrets; undefined: never. */
@@ -66,8 +66,8 @@ export function latestEnd(ends: readonly (number | undefined)[]): number | undef
   return Number.isFinite(latest) ? latest : undefined;
 }
 
-export function nameTaken(name: string): KeyBookError {
-  return new KeyBookError(
+export function nameTaken(name: string): KeyManagerError {
+  return new KeyManagerError(
     "taken",
     `there is a key named ${name} already; choose another --name, or revoke that one`,
   );

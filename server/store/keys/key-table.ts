@@ -5,15 +5,15 @@ import type { Tables } from "../backend/schema.ts";
 import type { Database } from "../database/database.ts";
 import { changeInTurn, readRevision } from "../database/revisions.ts";
 import { digestKey, type KeyFacts, type KeyLimits, type Scope } from "./key.ts";
-import type { Maker } from "./key-creators.ts";
+import type { KeyCreator } from "./key-creators.ts";
 import {
   adminKey,
-  type KeyBook,
+  type KeyManager,
+  type KeyRotation,
   type ListedKey,
   latestEnd,
   nameTaken,
   noSuchKey,
-  type Rotation,
 } from "./key-manager.ts";
 import type { KeyEntry } from "./key-store.ts";
 
@@ -54,7 +54,7 @@ export interface KeyTableUser {
   /** Whose keys alone are seen and changed, and whose those are that are made; undefined: everybody's. */
   readonly team?: string | undefined;
   /** Kept with each secret that is made; undefined: nobody known. */
-  readonly maker?: Maker;
+  readonly maker?: KeyCreator;
   /** Keys with the scope `admin` are out of reach, as their secrets would let this user do more than it may. */
   readonly withoutAdmin?: boolean;
 }
@@ -66,7 +66,7 @@ export function openKeyTableBook(
   database: Database,
   now: () => number,
   { actor, team, maker, withoutAdmin = false }: KeyTableUser = commandLine,
-): KeyBook {
+): KeyManager {
   const change = (
     entry: Omit<AuditEntry, "actor">,
     work: (trx: Transaction<Tables>) => Promise<unknown>,
@@ -132,7 +132,7 @@ async function addSecret(
   trx: Transaction<Tables>,
   { id, name }: { readonly id: string; readonly name: string },
   key: string,
-  { endOfOthers, expiresAt }: Rotation,
+  { endOfOthers, expiresAt }: KeyRotation,
   making: Making,
 ): Promise<void> {
   const ends = await trx
@@ -154,7 +154,7 @@ async function addSecret(
 
 interface Making {
   readonly now: number;
-  readonly maker: Maker | undefined;
+  readonly maker: KeyCreator | undefined;
 }
 
 async function insertSecret(

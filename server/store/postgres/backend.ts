@@ -4,7 +4,7 @@ import { type ClientConfig, Pool } from "pg";
 import { parseIntoClientConfig } from "pg-connection-string";
 import type { Backend, DatabaseFault } from "../backend/backend.ts";
 import type { Tables } from "../backend/schema.ts";
-import { tellingPool } from "./pool.ts";
+import { loggingPool } from "./pool.ts";
 
 /** Keys are followed by one query each 2 seconds; people at the dashboard need few more. */
 const maxConnections = 4;
@@ -40,8 +40,8 @@ export function postgresBackend(url: string, { passwordFile }: PostgresOptions =
   // Of one in use, for which the pool does not listen: the query that is under way tells, or the next. Nobody listening would end the process.
   pool.on("connect", (client) => client.on("error", () => undefined));
   return {
-    dialect: new PostgresDialect({ pool: tellingPool(pool) }),
-    name: nameOf(url),
+    dialect: new PostgresDialect({ pool: loggingPool(pool) }),
+    name: databaseName(url),
     lockMigrations: async (trx: Kysely<Tables>) => {
       await sql`select pg_advisory_xact_lock(${migrationLock})`.execute(trx);
     },
@@ -59,7 +59,7 @@ function readUrl(url: string): ClientConfig {
 }
 
 /** @throws Error when it is no URL. */
-export function nameOf(url: string): string {
+export function databaseName(url: string): string {
   const { host = "", database = "" } = readUrl(url);
   return `postgres://${host}/${database}`;
 }

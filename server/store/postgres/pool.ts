@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import { DatabaseError } from "../backend/backend.ts";
 
 /** The pool, whose failures are `DatabaseError`s: they are told apart from those of the work that is done with it. */
-export function tellingPool(pool: Pool): PostgresPool {
+export function loggingPool(pool: Pool): PostgresPool {
   return {
     options: pool.options,
     connect: async () => toTelling(await telling(pool.connect())),

@@ -1,14 +1,26 @@
-import type { Language } from "./common/language.ts";
-import { endsSentence, phrase, type Reading, spread, type Window } from "./common/window.ts";
+import type { LanguageRules } from "./common/language.ts";
+import {
+  endsSentence,
+  type NormalizationWindow,
+  phrase,
+  spreadOverWords,
+  type WordReading,
+} from "./common/window.ts";
 
 const maxPhraseWords = 3;
 
-export function readAbbreviation(window: Window, language: Language): Reading | undefined {
+export function readAbbreviation(
+  window: NormalizationWindow,
+  language: LanguageRules,
+): WordReading | undefined {
   return readPhrase(window, language) ?? readNumbered(window, language) ?? readOne(window, language);
 }
 
 /** "z. B.", "p. ej.", "EE. UU.", and the same without spaces. */
-function readPhrase(window: Window, { abbreviations: { phrases } }: Language): Reading | undefined {
+function readPhrase(
+  window: NormalizationWindow,
+  { abbreviations: { phrases } }: LanguageRules,
+): WordReading | undefined {
   if (!isDotted(window, 0)) return undefined;
   const inOne = undotted(window.text).split(".").join(" ");
   const single = inOne.includes(" ") ? phrases[inOne] : undefined;
@@ -17,7 +29,8 @@ function readPhrase(window: Window, { abbreviations: { phrases } }: Language): R
     const written = Array.from({ length: words }, (_, at) => undotted(window.textAt(at)));
     const all = written.every((_, at) => isDotted(window, at));
     const full = all ? phrases[written.join(" ")] : undefined;
-    if (full !== undefined) return { spoken: spread(full, words), after: afterDot(window, words - 1, false) };
+    if (full !== undefined)
+      return { spoken: spreadOverWords(full, words), after: afterDot(window, words - 1, false) };
   }
   return undefined;
 }
@@ -26,13 +39,16 @@ function undotted(text: string): string {
   return text.replace(/\.$/u, "");
 }
 
-function isDotted(window: Window, distance: number): boolean {
+function isDotted(window: NormalizationWindow, distance: number): boolean {
   const word = window.at(distance);
   return word !== undefined && (word.after.startsWith(".") || word.text.endsWith("."));
 }
 
 /** "p. 42", "No. 5": only a number shows that it is one. */
-function readNumbered(window: Window, { abbreviations: { numbered } }: Language): Reading | undefined {
+function readNumbered(
+  window: NormalizationWindow,
+  { abbreviations: { numbered } }: LanguageRules,
+): WordReading | undefined {
   const { lead = "", name = "" } =
     /^(?<lead>[ldLD]['’])?(?<name>.+)$/u.exec(undotted(window.text))?.groups ?? {};
   const full = numbered[name];
@@ -42,7 +58,7 @@ function readNumbered(window: Window, { abbreviations: { numbered } }: Language)
   return { spoken: [lead + full], after: "" };
 }
 
-function readOne(window: Window, language: Language): Reading | undefined {
+function readOne(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { abbreviations } = language;
   const { text } = window;
   const bare = abbreviations.bare[text];
@@ -57,13 +73,13 @@ function readOne(window: Window, language: Language): Reading | undefined {
 }
 
 /** "U.S." */
-function readInitials(text: string, language: Language): Reading {
+function readInitials(text: string, language: LanguageRules): WordReading {
   const letters = Array.from(text.replaceAll(".", ""), (letter) => language.letter(letter));
   return { spoken: [phrase(...letters)] };
 }
 
 /** Without the dot of the abbreviation, unless it ends the sentence too. */
-function afterDot(window: Window, distance: number, mayEnd: boolean): string {
+function afterDot(window: NormalizationWindow, distance: number, mayEnd: boolean): string {
   const { after = "" } = window.at(distance) ?? {};
   const isLast = window.at(distance + 1) === undefined;
   return isLast || (mayEnd && endsSentence(window, distance)) ? after : after.replace(/^\./u, "");

@@ -1,5 +1,10 @@
-import type { Language } from "./common/language.ts";
-import { isCapitalized, type Reading, spread, type Window } from "./common/window.ts";
+import type { LanguageRules } from "./common/language.ts";
+import {
+  isCapitalized,
+  type NormalizationWindow,
+  spreadOverWords,
+  type WordReading,
+} from "./common/window.ts";
 import type { ClockTime } from "./common/written.ts";
 
 const colon = /^(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2}))?(?<tail>[ap]\.?m\.?|h)?$/iu;
@@ -9,7 +14,11 @@ const withHalf = /^(?<hour>\d{1,2})(?<tail>[ap]\.?m\.?)$/iu;
 const halves = /^[ap]\.? ?m\.?$/iu;
 
 /** @param first the first of two, as "9:00" in "9:00–17:00". */
-export function readClock(window: Window, language: Language, first = false): Reading | undefined {
+export function readClock(
+  window: NormalizationWindow,
+  language: LanguageRules,
+  first = false,
+): WordReading | undefined {
   const marker = markerAfter(window, language);
   const forms = [
     colon,
@@ -34,7 +43,7 @@ interface Marker {
 }
 
 /** "pm", "p. m.", "Uhr" or "h" after the number. */
-function markerAfter(window: Window, { decimal }: Language): Marker | undefined {
+function markerAfter(window: NormalizationWindow, { decimal }: LanguageRules): Marker | undefined {
   if (window.word.after !== "") return undefined;
   const next = window.textAt(1);
   if (halves.test(next)) return { kind: "half", words: 1, time: halfOf(next) };
@@ -50,18 +59,23 @@ function halfOf(written: string): { half: ClockTime["half"] } {
   return { half: /^a/iu.test(written) ? "am" : "pm" };
 }
 
-function withMarker(window: Window, time: ClockTime, { words, kind }: Marker, language: Language): Reading {
+function withMarker(
+  window: NormalizationWindow,
+  time: ClockTime,
+  { words, kind }: Marker,
+  language: LanguageRules,
+): WordReading {
   const all = language.clock(time).split(" ");
   const bare = language.clock({ ...time, half: undefined, marked: false, first: true }).split(" ");
   // up to the marker the words are those of the time without it
   let same = 0;
   while (same < bare.length && same < all.length - 1 && bare[same] === all[same]) same++;
-  const spoken = [all.slice(0, same).join(" "), ...spread(all.slice(same).join(" "), words)];
+  const spoken = [all.slice(0, same).join(" "), ...spreadOverWords(all.slice(same).join(" "), words)];
   return { spoken, ...(kind === "half" && { after: dotAfterHalf(window, words) }) };
 }
 
 /** The dot of "p.m." ends the sentence too when a capital follows. */
-function dotAfterHalf(window: Window, words: number): string {
+function dotAfterHalf(window: NormalizationWindow, words: number): string {
   const { text = "", after = "" } = window.at(words) ?? {};
   const next = window.at(words + 1);
   const rest = after.replace(/^\./u, "");
@@ -85,12 +99,12 @@ function toTime(
 }
 
 /** "15 h 30" */
-function readSpacedH(window: Window, language: Language): Reading | undefined {
+function readSpacedH(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const hour = /^\d{1,2}$/u.exec(window.text)?.[0];
   if (language.decimal !== "," || hour === undefined || window.textAt(1) !== "h" || !window.joins())
     return undefined;
   const minute = window.joins(1) ? /^\d{2}$/u.exec(window.textAt(2))?.[0] : undefined;
   const time = toTime(hour, minute, undefined, { half: undefined, marked: true, first: false });
   if (!time || minute === undefined || language.units[window.textAt(3)] !== undefined) return undefined;
-  return { spoken: spread(language.clock(time), 3) };
+  return { spoken: spreadOverWords(language.clock(time), 3) };
 }

@@ -1,6 +1,6 @@
 import { sayDigits } from "./common/amount.ts";
-import type { Language } from "./common/language.ts";
-import { phrase, type Reading, type Window } from "./common/window.ts";
+import type { LanguageRules } from "./common/language.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 import { sayMixed } from "./letters.ts";
 
 const email = /^[\p{L}\d.+_%-]+@[\p{L}\d-]+(?:\.[\p{L}\d-]+)+$/u;
@@ -10,11 +10,11 @@ const hostEnding =
   "com|org|net|edu|gov|int|info|biz|io|co|uk|de|fr|es|eu|dev|app|ai|tv|ch|nl|ca|mx|ar|jp|cn|ru|br|au|pl|se|cl|pt|cat";
 const bareHost = new RegExp(`^[a-z\\d-]+(?:\\.[a-z\\d-]+)*\\.(?:${hostEnding})(?::\\d+)?(?:[/?#].*)?$`, "iu");
 
-export function readEmail({ text }: Window, language: Language): Reading | undefined {
+export function readEmail({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   return email.test(text) ? { spoken: [sayAddress(text, text.length, language)] } : undefined;
 }
 
-export function readUrl({ text }: Window, language: Language): Reading | undefined {
+export function readUrl({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!scheme.test(text) && !/^www\.[\p{L}\d]/iu.test(text) && !bareHost.test(text)) return undefined;
   const address = text.replace(scheme, "").replace(/\/$/u, "");
   const hostEnd = /[/?#:]/u.exec(address)?.index ?? address.length;
@@ -22,7 +22,7 @@ export function readUrl({ text }: Window, language: Language): Reading | undefin
 }
 
 /** Letters that stand for a country, `www`, digits and signs by name; the rest as words. */
-function sayAddress(address: string, hostEnd: number, language: Language): string {
+function sayAddress(address: string, hostEnd: number, language: LanguageRules): string {
   const parts: string[] = [];
   for (const { 0: run, index } of address.matchAll(/\p{L}+|\d+|[^\p{L}\d]/gu)) {
     if (/^\d/u.test(run)) parts.push(run.length > 2 ? sayDigits(run, language) : sayMixed(run, language));
@@ -37,6 +37,6 @@ function isSpelled(run: string, address: string, index: number, hostEnd: number)
   return run.length === 1 || run.toLowerCase() === "www" || isCountry;
 }
 
-function letters(run: string, language: Language): string {
+function letters(run: string, language: LanguageRules): string {
   return phrase(...Array.from(run, (letter) => language.letter(letter)));
 }

@@ -1,12 +1,12 @@
 import { readAmount, sayAmount, sayDigits, sayWhole } from "./common/amount.ts";
-import type { Language } from "./common/language.ts";
+import type { LanguageRules } from "./common/language.ts";
 import { isPronounceable, sayPieces } from "./common/pieces.ts";
-import { phrase, type Reading, type Window } from "./common/window.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 const maxSpelledWords = 8;
 
 /** `spell(ABC 123)`: character by character. */
-export function readSpell(window: Window, language: Language): Reading | undefined {
+export function readSpell(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const opened = window.text === "spell" && window.word.after.startsWith("(");
   if (!opened && !window.text.startsWith("spell(")) return undefined;
   const spoken: string[] = [];
@@ -23,11 +23,11 @@ export function readSpell(window: Window, language: Language): Reading | undefin
   return undefined;
 }
 
-function withRest(spoken: readonly string[], rest: string, language: Language): string[] {
+function withRest(spoken: readonly string[], rest: string, language: LanguageRules): string[] {
   return spoken.with(-1, phrase(spoken.at(-1) ?? "", sayMixed(rest, language)));
 }
 
-function spellOut(text: string, language: Language): string {
+function spellOut(text: string, language: LanguageRules): string {
   const names = Array.from(text, (character) => {
     if (/\d/u.test(character)) return sayDigits(character, language);
     if (/\p{L}/u.test(character)) return language.letter(character);
@@ -39,7 +39,7 @@ function spellOut(text: string, language: Language): string {
 const acronym = /^(?<lead>\p{L}{1,3}['’])?(?<core>\p{Lu}{2,6})(?<tail>['’]?s)?$/u;
 
 /** FBI by its letters, NASA as a word; a text in capitals throughout is neither. */
-export function readAcronym(window: Window, language: Language): Reading | undefined {
+export function readAcronym(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { special, spelled } = language.acronyms;
   const { text } = window;
   const own = special[text];
@@ -52,18 +52,18 @@ export function readAcronym(window: Window, language: Language): Reading | undef
   return { spoken: [lead + phrase(...letters) + tail] };
 }
 
-function isWord(core: string, { acronyms: { words, spelled } }: Language): boolean {
+function isWord(core: string, { acronyms: { words, spelled } }: LanguageRules): boolean {
   if (spelled.has(core)) return false;
   return words.has(core) || (core.length > 3 && isPronounceable(core));
 }
 
-function isShouted(window: Window): boolean {
+function isShouted(window: NormalizationWindow): boolean {
   const capitals = [-2, -1, 1, 2].filter((distance) => /^\p{Lu}{2,}$/u.test(window.textAt(distance)));
   return capitals.length >= 2;
 }
 
 /** Letters and digits in one word: each in its own way. */
-export function readMixed(window: Window, language: Language): Reading | undefined {
+export function readMixed(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (!/\p{N}/u.test(text) || !/[^\d]/u.test(text)) return undefined;
   return { spoken: [sayMixed(text, language)] };
@@ -72,7 +72,7 @@ export function readMixed(window: Window, language: Language): Reading | undefin
 /** Times before and after a year: "pre-1990". */
 const beforeYear = /^(?:pre|post|mid|early|late|vor|nach|ante|avant|après)-$/iu;
 
-export function sayMixed(text: string, language: Language): string {
+export function sayMixed(text: string, language: LanguageRules): string {
   const counted = /^(?<number>\d[\d.,]*)(?<rest>-\p{L}\p{Ll}[\p{L}\p{M}-]*)$/u.exec(text)?.groups;
   const amount = counted && readAmount(counted.number ?? "", language);
   if (counted && amount) return sayAmount(amount, language) + (counted.rest ?? "");

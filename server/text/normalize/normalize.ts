@@ -1,8 +1,8 @@
-import type { Item, WrittenToken } from "../tokens.ts";
+import type { WrittenItem, WrittenToken } from "../tokens.ts";
 import { readAbbreviation } from "./abbreviations.ts";
 import { readClock } from "./clock.ts";
 import { readDate } from "./common/dates.ts";
-import type { Language, Rule } from "./common/language.ts";
+import type { LanguageRules, Rule } from "./common/language.ts";
 import {
   gluedThousands,
   readFraction,
@@ -13,8 +13,8 @@ import {
 } from "./common/numbers.ts";
 import { sayPieces } from "./common/pieces.ts";
 import { readQuantity } from "./common/quantity.ts";
-import { table } from "./common/tables.ts";
-import { phrase, type Reading, Window, type Word } from "./common/window.ts";
+import { ownEntries } from "./common/tables.ts";
+import { NormalizationWindow, phrase, type Word, type WordReading } from "./common/window.ts";
 import { readEmail, readUrl } from "./contacts.ts";
 import { english } from "./languages/english.ts";
 import { french } from "./languages/french.ts";
@@ -28,7 +28,7 @@ import { readRange, sayLoneDash } from "./ranges.ts";
 import { readSlashed } from "./slashes.ts";
 import { readNumberSign, readSymbols } from "./symbols.ts";
 
-const languages = table<Language>({ eng: english, spa: spanish, fra: french, deu: german });
+const languages = ownEntries<LanguageRules>({ eng: english, spa: spanish, fra: french, deu: german });
 
 /** How far a rule sees; what it does for a word is bounded by it. */
 const wordsBehind = 5;
@@ -66,23 +66,26 @@ const rules: readonly Rule[] = [
   readMixed,
 ];
 
-function readSigns(window: Window, language: Language): Reading | undefined {
+function readSigns(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   return readSymbols(window, language, (rest) => readWord(rest, language));
 }
 
 /** Its slashes divide. */
-function isFormula({ text }: Window): boolean {
+function isFormula({ text }: NormalizationWindow): boolean {
   return /[=+×÷^]/u.test(text);
 }
 
 /** "24/7", "C++": as a whole. */
-function readSaying({ text, word }: Window, { sayings }: Language): Reading | undefined {
+function readSaying(
+  { text, word }: NormalizationWindow,
+  { sayings }: LanguageRules,
+): WordReading | undefined {
   const saying = sayings[text];
   if (saying === undefined) return undefined;
   return { spoken: [saying], ...(text.includes("(") && { after: word.after.replace(")", "") }) };
 }
 
-function readSpecial(window: Window, language: Language): Reading | undefined {
+function readSpecial(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   return language.special.map((rule) => rule(window, language)).find((reading) => reading !== undefined);
 }
 
@@ -91,7 +94,7 @@ function readSpecial(window: Window, language: Language): Reading | undefined {
  * without words of its own (a unit said with its number) is joined to the one before it; one with nothing to say
  * (an emoji) leaves its punctuation to that.
  */
-export function* normalize(items: Iterable<Item>, language: string): Generator<Item> {
+export function* normalize(items: Iterable<WrittenItem>, language: string): Generator<WrittenItem> {
   const read = readerOf(language);
   const tokens = new Tokens(read);
   for (const item of items) {
@@ -105,7 +108,7 @@ export function* normalize(items: Iterable<Item>, language: string): Generator<I
   yield* tokens.flush();
 }
 
-type Reader = (window: Window) => Reading | undefined;
+type Reader = (window: NormalizationWindow) => WordReading | undefined;
 
 function readerOf(language: string): Reader {
   const known = languages[language];
@@ -115,7 +118,7 @@ function readerOf(language: string): Reader {
 /** Letters alone are a word as it stands, but for abbreviations without a dot. */
 const plainWord = /^(?![IVXLC]+(?:er|re|e)$)\p{Lu}?\p{Ll}+$/u;
 
-function readWord(window: Window, language: Language): Reading | undefined {
+function readWord(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text, after } = window.word;
   if (
     plainWord.test(text) &&
@@ -134,7 +137,11 @@ function readWord(window: Window, language: Language): Reading | undefined {
 }
 
 /** A word with a letter, a digit or a mathematical sign has something to say, whatever the rule made of it. */
-function neverSilent(reading: Reading, { text }: Window, language: Language): Reading {
+function neverSilent(
+  reading: WordReading,
+  { text }: NormalizationWindow,
+  language: LanguageRules,
+): WordReading {
   if (
     !/[\p{L}\p{N}\p{Sm}\p{Sc}]/u.test(text) ||
     reading.spoken.some((said) => withoutNumerals(said) !== "")
@@ -147,21 +154,21 @@ function neverSilent(reading: Reading, { text }: Window, language: Language): Re
 }
 
 /** "prize—$5—now": each part by itself. */
-function readParts(window: Window, language: Language): Reading | undefined {
+function readParts(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/[—…]/u.test(window.text)) return undefined;
   const parts = window.text.split(/[—…]+/u).map((text) => {
-    const reading = readWord(new Window([], { text, before: "", after: "" }, []), language);
+    const reading = readWord(new NormalizationWindow([], { text, before: "", after: "" }, []), language);
     return reading ? reading.spoken.join(" ") : text;
   });
   return { spoken: [phrase(...parts)] };
 }
 
-function isNamed(text: string, { weekdays, months }: Language): boolean {
+function isNamed(text: string, { weekdays, months }: LanguageRules): boolean {
   const lower = text.toLowerCase();
   return weekdays[lower] !== undefined || months.has(lower);
 }
 
-function withDash(reading: Reading, window: Window, language: Language): Reading {
+function withDash(reading: WordReading, window: NormalizationWindow, language: LanguageRules): WordReading {
   const dash = sayLoneDash(window, reading.spoken.length, language);
   if (dash === undefined) return reading;
   return {
@@ -171,7 +178,11 @@ function withDash(reading: Reading, window: Window, language: Language): Reading
   };
 }
 
-function readEnd(window: Window, language: Language, first: boolean): Reading | undefined {
+function readEnd(
+  window: NormalizationWindow,
+  language: LanguageRules,
+  first: boolean,
+): WordReading | undefined {
   const time = /^\d{1,2}(?::\d\d|h|[ap]m)/u.test(window.text)
     ? readClock(window, language, first)
     : undefined;
@@ -184,7 +195,7 @@ function readEnd(window: Window, language: Language, first: boolean): Reading | 
 }
 
 /** "1 234,50 €", "1 000e": several words that are one number. */
-function readSpacedNumber(window: Window, language: Language): Reading | undefined {
+function readSpacedNumber(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const glued = gluedThousands(window, language);
   const reading = glued && (readSpecial(glued.window, language) ?? readQuantity(glued.window, language));
   if (!reading) return undefined;
@@ -213,7 +224,7 @@ function prepare(token: WrittenToken): WrittenToken {
 }
 
 /** Signs that are typed by several characters. */
-const signs = table<string>({
+const signs = ownEntries<string>({
   "<=": "≤",
   ">=": "≥",
   "!=": "≠",
@@ -256,31 +267,37 @@ class Tokens {
     this.#read = read;
   }
 
-  *add(token: WrittenToken): Generator<Item> {
+  *add(token: WrittenToken): Generator<WrittenItem> {
     this.#ahead.push(prepare(token));
     if (token.paragraphEnd)
       yield* this.flush(); // a number and its unit do not stand in two paragraphs
     else if (this.#ahead.length > wordsAhead) yield* this.#next();
   }
 
-  *flush(): Generator<Item> {
+  *flush(): Generator<WrittenItem> {
     while (this.#ahead.length > 0) yield* this.#next();
     if (this.#held) yield { kind: "token", token: this.#held };
     this.#held = undefined;
     this.#past.length = 0;
   }
 
-  *#next(): Generator<Item> {
+  *#next(): Generator<WrittenItem> {
     const [first, ...rest] = this.#ahead;
     if (!first) return;
-    const reading = first.text === "" ? { spoken: [""] } : this.#read(new Window(this.#past, first, rest));
+    const reading =
+      first.text === "" ? { spoken: [""] } : this.#read(new NormalizationWindow(this.#past, first, rest));
     const taken = this.#ahead.splice(0, reading?.spoken.length ?? 1);
     this.#past.push(...taken);
     this.#past.splice(0, this.#past.length - wordsBehind);
     for (const [at, token] of taken.entries()) yield* this.#put(token, at, taken.length, reading);
   }
 
-  *#put(token: WrittenToken, at: number, count: number, reading: Reading | undefined): Generator<Item> {
+  *#put(
+    token: WrittenToken,
+    at: number,
+    count: number,
+    reading: WordReading | undefined,
+  ): Generator<WrittenItem> {
     if (!reading) {
       yield* this.#hold(token);
       return;
@@ -294,7 +311,7 @@ class Tokens {
     else this.#join(said, at > 0);
   }
 
-  *#hold(token: WrittenToken): Generator<Item> {
+  *#hold(token: WrittenToken): Generator<WrittenItem> {
     if (this.#held) yield { kind: "token", token: this.#held };
     this.#held = token;
   }

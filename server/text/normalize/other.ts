@@ -8,7 +8,7 @@ import { toCardinal as rus } from "n2words/ru-RU";
 import { toCardinal as swe } from "n2words/sv-SE";
 import { toCardinal as tur } from "n2words/tr-TR";
 import { readAmount } from "./common/amount.ts";
-import type { Reading, Window } from "./common/window.ts";
+import type { NormalizationWindow, WordReading } from "./common/window.ts";
 
 interface Numbers {
   readonly decimal: "." | ",";
@@ -33,7 +33,7 @@ const maxDigits = 6;
 const maxEngineDigits = 12;
 
 /** In a language without rules of its own: whole numbers in words; all else is left to the engine. */
-export function readOther(window: Window, language: string): Reading | undefined {
+export function readOther(window: NormalizationWindow, language: string): WordReading | undefined {
   const known = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
   if (!known) return undefined;
   const amount = readAmount(window.text, known);

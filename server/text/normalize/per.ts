@@ -1,12 +1,12 @@
-import type { Language } from "./common/language.ts";
+import type { LanguageRules } from "./common/language.ts";
 import { readQuantity } from "./common/quantity.ts";
-import { phrase, type Reading, Window } from "./common/window.ts";
+import { NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 /** The slash stands in one of these words: "$9.99/month", "5 €/Monat", "2 Mio. €/Jahr", "5 € / Monat". */
 const mostWords = 4;
 
 /** A quantity divided by a unit, a period or a thing. */
-export function readPer(window: Window, language: Language): Reading | undefined {
+export function readPer(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/^[^\p{L}\d]{0,2}\p{L}{0,3}[^\p{L}\d]?\d/u.test(window.text)) return undefined;
   for (let at = 0; at < mostWords; at++) {
     const word = window.at(at);
@@ -19,12 +19,17 @@ export function readPer(window: Window, language: Language): Reading | undefined
   return undefined;
 }
 
-function isUnit(text: string, { units, currencies }: Language): boolean {
+function isUnit(text: string, { units, currencies }: LanguageRules): boolean {
   const tail = /^[^\p{L}\d]*\d[\d.,]*(?<tail>.*)$/u.exec(text)?.groups?.tail ?? text;
   return units[tail] !== undefined || currencies[tail] !== undefined;
 }
 
-function divided(window: Window, at: number, slash: number, language: Language): Reading | undefined {
+function divided(
+  window: NormalizationWindow,
+  at: number,
+  slash: number,
+  language: LanguageRules,
+): WordReading | undefined {
   const text = window.textAt(at);
   const [left, right] = [text.slice(0, slash), text.slice(slash + 1)];
   const words = left === "" ? at : at + 1;
@@ -54,7 +59,7 @@ function joined(
   quantity: readonly string[],
   divisor: readonly string[],
   { slashApart, divisorApart }: { readonly slashApart: boolean; readonly divisorApart: boolean },
-  { per }: Language,
+  { per }: LanguageRules,
 ): string[] {
   const [first = "", ...others] = divisor;
   const beneath = divisorApart ? [per, first, ...others] : [phrase(per, first), ...others];
@@ -63,17 +68,21 @@ function joined(
 }
 
 /** The words of the quantity alone, the last of them cut before the slash. */
-function until(window: Window, words: number, cut: string | undefined): Window {
+function until(window: NormalizationWindow, words: number, cut: string | undefined): NormalizationWindow {
   const all = Array.from({ length: words }, (_, at) => window.at(at) ?? { text: "", before: "", after: "" });
   const last = all[words - 1];
   if (last && cut !== undefined) all[words - 1] = { ...last, text: cut, after: "" };
   else if (last) all[words - 1] = { ...last, after: "" };
   const [first, ...rest] = all;
-  return new Window([], first ?? window.word, rest);
+  return new NormalizationWindow([], first ?? window.word, rest);
 }
 
 /** @param isPlain nothing is said of what is divided: only a unit or a period can stand beneath. */
-function sayDivisor(window: Window, isPlain: boolean, language: Language): Reading | undefined {
+function sayDivisor(
+  window: NormalizationWindow,
+  isPlain: boolean,
+  language: LanguageRules,
+): WordReading | undefined {
   const { text } = window;
   const unit = language.units[text]?.one ?? language.divisors[text];
   if (unit !== undefined) return { spoken: [unit], ...withoutDot(window) };
@@ -86,7 +95,7 @@ function sayDivisor(window: Window, isPlain: boolean, language: Language): Readi
 }
 
 /** The dot of an abbreviated unit, where the sentence goes on. */
-function withoutDot(window: Window): Partial<Reading> {
+function withoutDot(window: NormalizationWindow): Partial<WordReading> {
   const goesOn = window.at(1) !== undefined && !/^\p{Lu}/u.test(window.textAt(1));
   return window.word.after.startsWith(".") && goesOn ? { after: window.word.after.slice(1) } : {};
 }

@@ -1,5 +1,5 @@
-import type { Language } from "./common/language.ts";
-import { phrase, type Reading, type Window } from "./common/window.ts";
+import type { LanguageRules } from "./common/language.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 const single = [
   /^(?:\+?\d{1,2}[-.])?\(?\d{3}[-.)]\d{3}[-.]\d{4}$/u,
@@ -33,7 +33,7 @@ const bracketed = /^(?:1 )?\d{2,5} \d{3,4}[- ]\d{4}$/u;
 const international = /^\+\d{1,3}(?: \d{1,12}(?:[-./]\d{1,8}){0,4}){1,7}$/u;
 const maxGroups = 8;
 
-export function readPhone(window: Window, language: Language): Reading | undefined {
+export function readPhone(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (!/^\+?\d/u.test(text)) return undefined;
   if (single.some((form) => form.test(text))) return say([text], language);
@@ -50,7 +50,12 @@ export function readPhone(window: Window, language: Language): Reading | undefin
   return isCalled(window, language) ? say([text], language) : undefined;
 }
 
-function isSpaced(written: string, window: Window, count: number, language: Language): boolean {
+function isSpaced(
+  written: string,
+  window: NormalizationWindow,
+  count: number,
+  language: LanguageRules,
+): boolean {
   if (/\(/u.test(window.word.before + (window.at(1)?.before ?? "")) && bracketed.test(written)) return true;
   if (international.test(written)) return written.replace(/\D/gu, "").length >= 7;
   if (national.some((form) => form.test(written))) return true;
@@ -58,7 +63,7 @@ function isSpaced(written: string, window: Window, count: number, language: Lang
 }
 
 /** "600 000 000 personas", "800 000 000 €" */
-function countsSomething(window: Window, count: number, language: Language): boolean {
+function countsSomething(window: NormalizationWindow, count: number, language: LanguageRules): boolean {
   const isRound = window.textAt(count - 1) === "000";
   const next = window.at(count - 1)?.after === "" ? window.textAt(count) : "";
   const { units, currencies, percent } = language;
@@ -68,7 +73,7 @@ function countsSomething(window: Window, count: number, language: Language): boo
 }
 
 /** The number and the groups that follow it with nothing but a space, a slash or round brackets between. */
-function phoneGroups(window: Window): string[] {
+function phoneGroups(window: NormalizationWindow): string[] {
   const groups = [window.text];
   while (groups.length < maxGroups) {
     const word = window.at(groups.length - 1);
@@ -81,13 +86,13 @@ function phoneGroups(window: Window): string[] {
   return groups;
 }
 
-function isCalled(window: Window, { callWords }: Language): boolean {
+function isCalled(window: NormalizationWindow, { callWords }: LanguageRules): boolean {
   if (!/^\d{3,15}$/u.test(window.text)) return false;
   const previous = window.textAt(-1).toLowerCase();
   return callWords.has(previous) || callWords.has(`${window.textAt(-2).toLowerCase()} ${previous}`);
 }
 
-function say(groups: readonly string[], language: Language): Reading {
+function say(groups: readonly string[], language: LanguageRules): WordReading {
   const spoken = groups.map((group) => {
     const plus = group.startsWith("+") ? language.plus : "";
     return phrase(plus, ...(group.match(/\d+/gu)?.map((digits) => language.phoneGroup(digits)) ?? []));

@@ -1,33 +1,42 @@
 import { sayWhole } from "./common/amount.ts";
 import { monthOf } from "./common/dates.ts";
-import type { Language } from "./common/language.ts";
-import { phrase, type Reading, Window } from "./common/window.ts";
+import type { LanguageRules } from "./common/language.ts";
+import { NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 const range = /^(?<from>[^–—-]{1,16})[–—-](?<to>[^–—-]{1,16})$/u;
 /** A number with a currency before it or a unit after it, or a time of day. */
 const value = /^[^\d\p{L}]?\p{L}{0,2}[^\d\p{L}]?\d[\d.,:]*\D{0,6}\d{0,2}$/u;
 
 type Ends = { readonly kind: "numbers" | "values" | "names"; readonly from: string; readonly to: string };
-type ReadEnd = (window: Window, first: boolean) => Reading | undefined;
+type ReadEnd = (window: NormalizationWindow, first: boolean) => WordReading | undefined;
 
 /**
  * "3–5 km", "$5–10", "$5–$10", "9:00–17:00", "9am–5pm", "Mon–Fri".
  * @param read reads one end of it.
  */
-export function readRange(window: Window, language: Language, read: ReadEnd): Reading | undefined {
+export function readRange(
+  window: NormalizationWindow,
+  language: LanguageRules,
+  read: ReadEnd,
+): WordReading | undefined {
   const { from = "", to = "" } = range.exec(window.text)?.groups ?? {};
   const ends = numericEnds(from, to) ?? namedEnds(from, to, language) ?? valueEnds(from, to);
   if (!ends) return undefined;
   return ends.kind === "names" ? sayNames(ends, window, language) : sayNumbers(ends, window, language, read);
 }
 
-function sayNames({ from, to }: Ends, window: Window, language: Language): Reading {
+function sayNames({ from, to }: Ends, window: NormalizationWindow, language: LanguageRules): WordReading {
   const { after } = window.word;
   const goesOn = window.at(1) !== undefined && after.startsWith(".");
   return { spoken: [phrase(from, language.to, to)], after: goesOn ? after.slice(1) : after };
 }
 
-function sayNumbers(ends: Ends, window: Window, language: Language, read: ReadEnd): Reading | undefined {
+function sayNumbers(
+  ends: Ends,
+  window: NormalizationWindow,
+  language: LanguageRules,
+  read: ReadEnd,
+): WordReading | undefined {
   const joint = jointOf(ends, window, language);
   if (joint === undefined) return undefined;
   const years = sayYears(ends, language);
@@ -42,14 +51,18 @@ function sayNumbers(ends: Ends, window: Window, language: Language, read: ReadEn
 }
 
 /** "1990–1995", "2019–20" */
-function sayYears({ from, to }: Ends, language: Language): string | undefined {
+function sayYears({ from, to }: Ends, language: LanguageRules): string | undefined {
   if (!/^[12]\d{3}$/u.test(from) || !/^[12]\d{3}$|^\d\d$/u.test(to)) return undefined;
   const last = to.length === 4 ? language.year(to) : sayWhole(to, language);
   return phrase(language.year(from), language.to, last);
 }
 
 /** The word for the dash: none where it is no range but a number in parts, as of an article of law. */
-function jointOf({ kind, from, to }: Ends, window: Window, language: Language): string | undefined {
+function jointOf(
+  { kind, from, to }: Ends,
+  window: NormalizationWindow,
+  language: LanguageRules,
+): string | undefined {
   if (kind === "values" || !/^\d+$/u.test(from) || !/^\d+$/u.test(to)) return language.to;
   const letter = window.textAt(-1);
   const isPage = language.abbreviations.numbered[letter] !== undefined;
@@ -59,8 +72,8 @@ function jointOf({ kind, from, to }: Ends, window: Window, language: Language): 
   return from.length > 2 ? language.symbols["-"] : language.score;
 }
 
-function alone(text: string): Window {
-  return new Window([], { text, before: "", after: "" }, []);
+function alone(text: string): NormalizationWindow {
+  return new NormalizationWindow([], { text, before: "", after: "" }, []);
 }
 
 /** Both ends are numbers of one kind; a currency before the first counts for both. */
@@ -77,7 +90,7 @@ function valueEnds(from: string, to: string): Ends | undefined {
   return value.test(from) && value.test(to) ? { kind: "values", from, to } : undefined;
 }
 
-function namedEnds(from: string, to: string, language: Language): Ends | undefined {
+function namedEnds(from: string, to: string, language: LanguageRules): Ends | undefined {
   const { weekdays, months, monthNames } = language;
   const days = [from, to].map((name) => weekdays[name.toLowerCase().replace(/\.$/u, "")]);
   if (days[0] !== undefined && days[1] !== undefined) return { kind: "names", from: days[0], to: days[1] };
@@ -89,7 +102,11 @@ function namedEnds(from: string, to: string, language: Language): Ends | undefin
 const endsInDash = /^\.?[–—-]$/u;
 
 /** "3 – 5", "9 am – 5 pm", "Mo. – Fr.": the word for a dash that stands by itself after the words read; undefined where it is a pause. */
-export function sayLoneDash(window: Window, words: number, language: Language): string | undefined {
+export function sayLoneDash(
+  window: NormalizationWindow,
+  words: number,
+  language: LanguageRules,
+): string | undefined {
   const last = window.at(words - 1);
   const next = window.at(words);
   if (!last || !next || !endsInDash.test(last.after)) return undefined;
@@ -105,7 +122,7 @@ const arithmetic = /^[=+×÷*/·⋅≈≠<>≤≥−]$/u;
 const farthestSign = 6;
 
 /** "9 - 5 = 4": another sign of arithmetic stands beside it. */
-function isSubtraction(window: Window, words: number): boolean {
+function isSubtraction(window: NormalizationWindow, words: number): boolean {
   if (words !== 1) return false;
   if (arithmetic.test(window.textAt(-1))) return true;
   for (let distance = 1; distance < farthestSign; distance++) {

@@ -1,12 +1,12 @@
-import type { Language } from "./common/language.ts";
-import { phrase, type Reading, type Window } from "./common/window.ts";
+import type { LanguageRules } from "./common/language.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 
 /** "01.05.2024/02.05.2024", "v1.2.3/v1.2.4", "192.168.1.0/24": what no rule takes as a whole is read part by part. */
 export function readSlashed(
-  window: Window,
-  language: Language,
-  read: (window: Window) => Reading | undefined,
-): Reading | undefined {
+  window: NormalizationWindow,
+  language: LanguageRules,
+  read: (window: NormalizationWindow) => WordReading | undefined,
+): WordReading | undefined {
   const { text } = window;
   if (!/\d/u.test(text) || !/^[^/]+(?:\/[^/]+)+$/u.test(text)) return undefined;
   const slash = language.symbols["/"] ?? "";

@@ -1,15 +1,19 @@
 import { readAmount, sayAmount } from "./common/amount.ts";
-import type { Language } from "./common/language.ts";
+import type { LanguageRules } from "./common/language.ts";
 import { sayPieces } from "./common/pieces.ts";
-import { phrase, type Reading, type Window } from "./common/window.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "./common/window.ts";
 import { sayMixed } from "./letters.ts";
 
 /** Reads the rest of a word by all rules. */
-type ReadRest = (window: Window) => Reading | undefined;
+type ReadRest = (window: NormalizationWindow) => WordReading | undefined;
 
 const formula = /^[\p{L}\d.,⁰¹²³⁴-⁹]{1,20}(?:[-+−=×÷*/<>±^≥≤≠≈√∞→·⋅]{1,2}[\p{L}\d.,⁰¹²³⁴-⁹]{1,20})+$/u;
 
-export function readSymbols(window: Window, language: Language, read: ReadRest): Reading | undefined {
+export function readSymbols(
+  window: NormalizationWindow,
+  language: LanguageRules,
+  read: ReadRest,
+): WordReading | undefined {
   return (
     readNumberSign(window, language) ??
     readOperator(window, language) ??
@@ -19,7 +23,10 @@ export function readSymbols(window: Window, language: Language, read: ReadRest):
 }
 
 /** "n.º 5", "N° 5", "№ 5", "nº5" */
-export function readNumberSign(window: Window, language: Language): Reading | undefined {
+export function readNumberSign(
+  window: NormalizationWindow,
+  language: LanguageRules,
+): WordReading | undefined {
   const { digits = "" } = /^(?:n\.?[º°ᵒ]|№)(?<digits>\d{0,15})$/iu.exec(window.text)?.groups ?? {
     digits: "-",
   };
@@ -33,7 +40,7 @@ const beforeBareSign =
   /^(?:is|be|are|was|were|at|to|of|for|with|by|than|from|only|stay|ist|sind|bei|auf|von|mit|est|sont|à|de|du|avec|es|son|con|en|un|una|une)$/u;
 
 /** "+" between two numbers, "≥" between a name and a number, "&" anywhere. */
-function readOperator(window: Window, language: Language): Reading | undefined {
+function readOperator(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   if (/[\p{L}\p{N}]/u.test(text)) return undefined;
   const { operators, symbols, currencies } = language;
@@ -49,7 +56,7 @@ function readOperator(window: Window, language: Language): Reading | undefined {
 }
 
 /** "2+2=4" */
-function readFormula({ text }: Window, language: Language): Reading | undefined {
+function readFormula({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!formula.test(text) || !/\d/u.test(text) || !/[+=×÷<>±^≥≤≠≈√∞→·⋅]/u.test(text)) return undefined;
   if (/^(?:UTC|GMT)/u.test(text) || /\de[-+]\d/iu.test(text)) return undefined;
   const parts = text.match(/[\p{L}\d.,⁰¹²³⁴-⁹]+|./gu) ?? [];
@@ -59,14 +66,18 @@ function readFormula({ text }: Window, language: Language): Reading | undefined 
   };
 }
 
-function sayTerm(part: string, language: Language): string {
+function sayTerm(part: string, language: LanguageRules): string {
   const amount = readAmount(part, language);
   if (amount) return sayAmount(amount, language);
   return language.operators[part] ?? language.symbols[part] ?? sayMixed(part, language);
 }
 
 /** "#1", "#tag", "@name", "~5 km", "≥38 °C", "*bold*", "AT&T", "x²" and words joined by signs. */
-function readMarked(window: Window, language: Language, read: ReadRest): Reading | undefined {
+function readMarked(
+  window: NormalizationWindow,
+  language: LanguageRules,
+  read: ReadRest,
+): WordReading | undefined {
   const { text } = window;
   const stars = /^\*+(?<word>[^*]+)\**$|^(?<ended>[^*]+)\*+$/u.exec(text)?.groups;
   if (stars) return rest(window, stars.word ?? stars.ended ?? "", "", read);
@@ -84,14 +95,14 @@ function readMarked(window: Window, language: Language, read: ReadRest): Reading
   return { spoken: [sayPieces(text, language)] };
 }
 
-function sayMark(mark: string, word: string, language: Language): string {
+function sayMark(mark: string, word: string, language: LanguageRules): string {
   if (mark === "#") return /^\d/u.test(word) ? language.number : language.hashtag;
   if (mark === "~" || mark === "≈") return language.about;
   return language.symbols[mark] ?? sayPieces(mark, language);
 }
 
 /** What stands after a mark, or between stars, as if it stood alone. */
-function rest(window: Window, text: string, mark: string, read: ReadRest): Reading {
+function rest(window: NormalizationWindow, text: string, mark: string, read: ReadRest): WordReading {
   const reading = read(window.with({ text, before: "" }));
   const [first = "", ...others] = reading?.spoken ?? [text];
   return {

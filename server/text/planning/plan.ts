@@ -1,10 +1,10 @@
 import { type Lexicon, pronounce } from "../lexicon.ts";
 import { checkShortMarkup, type MarkupOptions, readMarkup } from "../markup.ts";
 import { normalize } from "../normalize/normalize.ts";
-import { type Item, readTokens, type WrittenToken } from "../tokens.ts";
+import { readTokens, type WrittenItem, type WrittenToken } from "../tokens.ts";
 import { type Boundary, boundaryAfter } from "./sentences.ts";
 
-export interface PlanOptions extends MarkupOptions {
+export interface SpeechPlanOptions extends MarkupOptions {
   /** False leaves numbers, abbreviations and the like as they are written. */
   readonly normalize: boolean;
   /** ISO 639-3. */
@@ -49,7 +49,7 @@ const pauseMs: Readonly<Record<Boundary, number>> = { none: 0, clause: 130, sent
  * @throws Failure `invalid_request` when its markup is wrong: at once, before the first segment, where the text is short. The markup of a
  * long text is to be checked before by `checkLongMarkup`.
  */
-export function planSpeech(text: string, options: PlanOptions): Iterable<Segment> {
+export function planSpeech(text: string, options: SpeechPlanOptions): Iterable<Segment> {
   checkShortMarkup(text, options);
   const tokens = readTokens(readMarkup(text, options));
   const read = options.normalize ? normalize(tokens, options.language) : tokens;
@@ -57,7 +57,7 @@ export function planSpeech(text: string, options: PlanOptions): Iterable<Segment
   return segments(withNext(said), options);
 }
 
-function* segments(items: Iterable<Looked>, options: PlanOptions): Generator<Segment> {
+function* segments(items: Iterable<Looked>, options: SpeechPlanOptions): Generator<Segment> {
   const state = { phrase: new Phrase(firstLimits(options)) };
   for (const { item, next } of items) {
     if (item.kind === "rest") yield item;
@@ -69,8 +69,8 @@ function* segments(items: Iterable<Looked>, options: PlanOptions): Generator<Seg
 function* phrases(
   state: { phrase: Phrase },
   token: WrittenToken,
-  next: Item | undefined,
-  { language }: PlanOptions,
+  next: WrittenItem | undefined,
+  { language }: SpeechPlanOptions,
 ): Generator<Segment> {
   const boundary = boundaryAfter(token, next?.kind === "token" ? next.token : undefined, language);
   state.phrase.add(token, boundary);
@@ -97,7 +97,7 @@ interface PhraseLimits {
 
 const laterLimits: PhraseLimits = { most: maxPhraseTokens, stump: 0, first: false, beginsPart: () => false };
 
-function firstLimits({ quickStart, language }: PlanOptions): PhraseLimits {
+function firstLimits({ quickStart, language }: SpeechPlanOptions): PhraseLimits {
   if (!quickStart) return { ...laterLimits, most: maxFirstPhraseTokens, stump: maxStumpTokens, first: true };
   const { least, most } = quickFirstPhrase;
   const beginsPart = (text: string, place: number) =>
@@ -161,12 +161,12 @@ class Phrase {
 }
 
 interface Looked {
-  readonly item: Item;
-  readonly next: Item | undefined;
+  readonly item: WrittenItem;
+  readonly next: WrittenItem | undefined;
 }
 
-function* withNext(items: Iterable<Item>): Generator<Looked> {
-  let item: Item | undefined;
+function* withNext(items: Iterable<WrittenItem>): Generator<Looked> {
+  let item: WrittenItem | undefined;
   for (const next of items) {
     if (next.kind === "rest") {
       yield { item: next, next: undefined };

@@ -5,12 +5,12 @@ import { lexiconWord, longestPhonemes } from "../lexicon.ts";
 import { readPhonemes } from "../phonemes.ts";
 import { type Alphabet, alphabets, isAlphabet, plsNamespace } from "./alphabets.ts";
 import type { PlsFault, PlsProblem, SoundsFault } from "./faults.ts";
-import type { SpokenWord } from "./write.ts";
+import type { LexiconEntryToWrite } from "./write.ts";
 
 export interface PlsLexicon {
   /** ISO 639-3. */
   readonly language: string;
-  readonly words: readonly SpokenWord[];
+  readonly words: readonly LexiconEntryToWrite[];
 }
 
 export type PlsReading =
@@ -92,7 +92,7 @@ interface Lexeme {
   readonly phonemes: (Piece & { readonly alphabet: string; readonly isPreferred: boolean })[];
 }
 
-interface Placed extends SpokenWord {
+interface Placed extends LexiconEntryToWrite {
   readonly line: number;
 }
 

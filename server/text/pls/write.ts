@@ -2,7 +2,7 @@ import { toIpa } from "../ipa.ts";
 import { readPhonemes } from "../phonemes.ts";
 import { type Alphabet, plsNamespace } from "./alphabets.ts";
 
-export interface SpokenWord {
+export interface LexiconEntryToWrite {
   readonly word: string;
   /** In the public phonetic alphabet. */
   readonly phonemes: string;
@@ -12,7 +12,11 @@ export interface SpokenWord {
  * A lexicon of one language, as PLS 1.0.
  * @param language BCP 47, as `en`.
  */
-export function writePls(words: readonly SpokenWord[], language: string, alphabet: Alphabet): string {
+export function writePls(
+  words: readonly LexiconEntryToWrite[],
+  language: string,
+  alphabet: Alphabet,
+): string {
   const lexemes = words.map(
     ({ word, phonemes }) => `  <lexeme>
     <grapheme>${escaped(word)}</grapheme>

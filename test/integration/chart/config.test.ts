@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import {
   type ControlPlane,
   type ControlPlaneAddress,
@@ -38,8 +38,8 @@ async function helmTemplate(chart: string, ...flags: string[]): Promise<string> 
   return stdout;
 }
 
-function objectsOf(text: string): Manifest[] {
-  return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+function objectsOf(text: string): KubernetesObject[] {
+  return parseAllDocuments(text).map((document) => document.toJS() as KubernetesObject);
 }
 
 function withoutSome(spec: unknown): unknown {
@@ -69,7 +69,8 @@ describe("the Kustomize bases", () => {
   });
 
   it("run the operator as the chart does", async () => {
-    const deployment = (objects: Manifest[]) => objects.find(({ kind }) => kind === "Deployment")?.spec;
+    const deployment = (objects: KubernetesObject[]) =>
+      objects.find(({ kind }) => kind === "Deployment")?.spec;
     const ours = objectsOf(
       await kubectlOrThrow(address, ["kustomize", join(root, "config/kustomize/cluster-wide")]),
     );
@@ -108,7 +109,7 @@ describe("the samples", () => {
 
 describe("the GitOps examples", () => {
   const read = async (path: string) => objectsOf(await readFile(join(root, "config", path), "utf8"));
-  const specOf = (object: Manifest | undefined) =>
+  const specOf = (object: KubernetesObject | undefined) =>
     object?.spec as
       | { path?: string; source?: { path: string }; chart?: { spec: { chart: string } } }
       | undefined;

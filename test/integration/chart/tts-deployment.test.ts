@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { children } from "../../../config/contract/names.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 
@@ -32,15 +32,15 @@ async function withValues(values: object): Promise<string[]> {
   return ["--values", path];
 }
 
-async function template(values: object, release = "demo"): Promise<Manifest[]> {
+async function template(values: object, release = "demo"): Promise<KubernetesObject[]> {
   const flags = ["--namespace", "speech", "--kube-version", "1.36.3", ...(await withValues(values))];
   const { stdout } = await helm("template", release, chart, ...flags);
   return parseAllDocuments(stdout)
-    .map((document) => document.toJS() as Manifest | null)
+    .map((document) => document.toJS() as KubernetesObject | null)
     .filter((object) => object !== null);
 }
 
-function find(objects: readonly Manifest[], kind: string, name: string): Manifest {
+function find(objects: readonly KubernetesObject[], kind: string, name: string): KubernetesObject {
   const found = objects.find((object) => object.kind === kind && object.metadata.name === name);
   if (!found) throw new Error(`no ${kind} ${name} was rendered`);
   return found;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { definitions } from "../../../crds/definitions.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
 
 /** Every CEL rule of the CRDs, by its message, and a value that breaks it. A rule that is missing here fails the last test. */
@@ -220,7 +220,7 @@ const breaches: Record<string, Breach> = {
   }),
 };
 
-function deployment({ spec = {}, model: more = {}, name = "demo" }: Breach): Manifest {
+function deployment({ spec = {}, model: more = {}, name = "demo" }: Breach): KubernetesObject {
   const apiVersion = "tts.svc.dev/v1alpha1";
   const models = [{ name: "mist", kind: "mist", ...more }];
   return {
@@ -231,13 +231,13 @@ function deployment({ spec = {}, model: more = {}, name = "demo" }: Breach): Man
   };
 }
 
-const sayNo = (manifest: Manifest) => admin.apply(manifest, { dryRun: true, manager: "a-test" });
+const sayNo = (manifest: KubernetesObject) => admin.apply(manifest, { dryRun: true, manager: "a-test" });
 
 it.each(Object.entries(breaches))("%s", async (message, breach) => {
   await expect(sayNo(deployment(breach))).rejects.toThrow(message);
 });
 
-const changes: Record<string, [Manifest["kind"], Json, Json]> = {
+const changes: Record<string, [KubernetesObject["kind"], Json, Json]> = {
   "kind of a pool must not change: add a pool under another name and remove this one": [
     "TtsDeployment",
     { license: { secretRef: { name: "l" } }, models: [{ name: "mist", kind: "mist" }] },

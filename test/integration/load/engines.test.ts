@@ -5,7 +5,7 @@ import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EngineVoice, voices } from "../../../config/contract/voices.ts";
-import type { EngineFrame, Token, TokenTime, Utterance } from "../../../server/contract/speech.ts";
+import type { EngineFrame, Token, TokenTimestamp, Utterance } from "../../../server/contract/speech.ts";
 import { Engines } from "../../../server/engine/engines.ts";
 import { type EngineLog, EngineMissing } from "../../../server/engine/runtime/engine.ts";
 import { ProcessPool } from "../../../server/engine/runtime/process-pool.ts";
@@ -42,12 +42,12 @@ function utterance(voice: Utterance["voice"], text: string, change: Partial<Utte
 
 interface Heard {
   readonly samples: Int16Array;
-  readonly times: readonly TokenTime[];
+  readonly times: readonly TokenTimestamp[];
 }
 
 async function hear(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
   const samples: number[] = [];
-  const times: TokenTime[] = [];
+  const times: TokenTimestamp[] = [];
   for await (const frame of frames) {
     samples.push(...frame.samples);
     times.push(...frame.times);

@@ -12,7 +12,7 @@ import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import { rulesOf } from "../../../operator/cluster/permissions.ts";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import { tokenSecret } from "../../../operator/desired/token-secret.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { TtsDeployment, TtsModelPool } from "../../../operator/facts/observed.ts";
 import { deploymentChildren, poolChildren } from "../../../operator/reconcile/children.ts";
 import {
@@ -38,7 +38,7 @@ import {
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 type Json = Record<string, unknown>;
-type Edit = (object: Manifest) => void;
+type Edit = (object: KubernetesObject) => void;
 
 /** Between them they have every kind of child, and pods with and without a GPU. */
 const deployments = {
@@ -130,7 +130,7 @@ const names: readonly (readonly [kind: string, name: string])[] = [
 let plane: ControlPlane;
 let client: ClusterClient;
 let applier: Applier;
-let children: readonly Manifest[];
+let children: readonly KubernetesObject[];
 
 beforeAll(async () => {
   plane = await controlPlane({
@@ -157,7 +157,7 @@ afterAll(async () => {
 async function childrenOf(
   deployment: TtsDeployment,
   metadata: Pick<TtsDeployment["metadata"], "name" | "namespace">,
-): Promise<Manifest[]> {
+): Promise<KubernetesObject[]> {
   const owner = (await client.create({ ...deployment, metadata })) as TtsDeployment;
   const rendered = deploymentChildren(observed(owner), granting("mist", "arcana"), serverSettings).children;
   const internal = { token: "t0", accepted: ["t0", "t1"], changedAt: now, askedBy: "2026-01-01" };
@@ -165,29 +165,32 @@ async function childrenOf(
   return [tokenSecret(owner, internal), ...rendered, ...(await Promise.all(ofPools)).flat()];
 }
 
-async function poolChildrenOf(wanted: Manifest): Promise<readonly Manifest[]> {
+async function poolChildrenOf(wanted: KubernetesObject): Promise<readonly KubernetesObject[]> {
   const pool = (await client.apply(wanted)) as TtsModelPool;
   const facts = { grant: granted, now, canary: undefined, routed: false, figures: undefined };
   const workload = { deployment: undefined, pods: [] };
   return poolChildren({ ...facts, observed: { pool, workload } }, serverSettings).children;
 }
 
-function child(kind: string, name: string): Manifest {
+function child(kind: string, name: string): KubernetesObject {
   const found = children.find((one) => one.kind === kind && one.metadata.name === name);
   if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
   return found;
 }
 
 /** What the API server keeps of an object apart from its history. */
-function contentOf({ status: _, metadata, ...rest }: Manifest): Json {
+function contentOf({ status: _, metadata, ...rest }: KubernetesObject): Json {
   const { managedFields, resourceVersion, generation, creationTimestamp, ...kept } = metadata;
   return { ...rest, metadata: kept };
 }
 
-const textOf = (object: Manifest) => JSON.stringify(contentOf(object));
+const textOf = (object: KubernetesObject) => JSON.stringify(contentOf(object));
 
 /** As `kubectl edit` would. Undefined where the API server refuses the change, or where it changes nothing. */
-async function written(live: Manifest, changed: Manifest): Promise<Manifest | undefined> {
+async function written(
+  live: KubernetesObject,
+  changed: KubernetesObject,
+): Promise<KubernetesObject | undefined> {
   try {
     const after = await client.replace(changed);
     return after.metadata.resourceVersion === live.metadata.resourceVersion ? undefined : after;
@@ -197,14 +200,17 @@ async function written(live: Manifest, changed: Manifest): Promise<Manifest | un
   }
 }
 
-function edited(live: Manifest, edit: Edit): Promise<Manifest | undefined> {
+function edited(live: KubernetesObject, edit: Edit): Promise<KubernetesObject | undefined> {
   const changed = structuredClone(live);
   edit(changed);
   return written(live, changed);
 }
 
 /** By the first of the alternatives that the API server takes. */
-async function changedBy(live: Manifest, { alternatives }: ChildChange): Promise<Manifest | undefined> {
+async function changedBy(
+  live: KubernetesObject,
+  { alternatives }: ChildChange,
+): Promise<KubernetesObject | undefined> {
   for (const operations of alternatives) {
     const changed = await written(live, patched(live, operations));
     if (changed !== undefined) return changed;
@@ -213,7 +219,7 @@ async function changedBy(live: Manifest, { alternatives }: ChildChange): Promise
 }
 
 /** The changes that were made, those that the API server refused, and those that the applier did not repair. */
-async function disturb(desired: Manifest, live: Manifest) {
+async function disturb(desired: KubernetesObject, live: KubernetesObject) {
   const whole = textOf(live);
   const [made, refused, left]: [string[], string[], string[]] = [[], [], []];
   let current = live;
@@ -237,13 +243,17 @@ async function disturb(desired: Manifest, live: Manifest) {
 const isKeyAlone = /\/imagePullSecrets\/\d+\/name /;
 
 /** @throws Error where the operator would go on repairing */
-async function repair({ name }: ChildChange, changed: Manifest, desired: Manifest): Promise<Manifest> {
+async function repair(
+  { name }: ChildChange,
+  changed: KubernetesObject,
+  desired: KubernetesObject,
+): Promise<KubernetesObject> {
   const { manifest } = await applier.ensure(changed, desired);
   if (!isApplied(manifest, desired)) throw new Error(`${name} is not repaired`);
   return manifest;
 }
 
-async function restored(before: Manifest): Promise<Manifest> {
+async function restored(before: KubernetesObject): Promise<KubernetesObject> {
   const { apiVersion, kind, metadata } = before;
   const { namespace = "", name } = metadata;
   const now = await client.get({ apiVersion, kind, namespace, name });
@@ -304,7 +314,7 @@ it("no kind of child is left out", () => {
 type Rule = "left alone" | "removed";
 
 /** What becomes of an entry that another client adds to each list and each map of the child. */
-async function additionRules(desired: Manifest): Promise<Map<string, Rule>> {
+async function additionRules(desired: KubernetesObject): Promise<Map<string, Rule>> {
   const live = await client.apply(desired);
   const whole = textOf(live);
   const rules = new Map<string, Rule>();
@@ -350,10 +360,10 @@ it("entries that another client adds stay or go as the documentation says for ea
 });
 
 describe("additions of others that stand in the way are removed:", () => {
-  const main = ({ spec }: Manifest) =>
+  const main = ({ spec }: KubernetesObject) =>
     (spec as { template: { spec: { containers: Json[]; volumes: Json[] } } }).template.spec;
   const named = (list: unknown, name: string) => (list as Json[]).find((item) => item.name === name) as Json;
-  const mist = (object: Manifest) => named(main(object).containers, "mist");
+  const mist = (object: KubernetesObject) => named(main(object).containers, "mist");
 
   it.each<[string, string, string, Edit]>([
     [

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { type Verdict, verdictsOf } from "../../support/judges/judges.ts";
 import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 const config = join(import.meta.dirname, "../../../config/argocd/argocd-cm.yaml");
 
 /** Objects as a real API server and the operator left them, by the stage that they are in. */
-const stages = new Map<string, Manifest>();
+const stages = new Map<string, KubernetesObject>();
 
 async function walkThroughStages(house: OperatorHouse): Promise<void> {
   const keep = async (stage: string) => {
@@ -55,7 +55,7 @@ async function walkThroughStages(house: OperatorHouse): Promise<void> {
   stages.set("being deleted", { ...going, metadata });
 }
 
-async function argoVerdicts(kind: string, objects: Manifest[]): Promise<Verdict[]> {
+async function argoVerdicts(kind: string, objects: KubernetesObject[]): Promise<Verdict[]> {
   const { data } = parse(await readFile(config, "utf8")) as { data: Record<string, string> };
   const script = data[`resource.customizations.health.tts.svc.dev_${kind}`];
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-argo-"));

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
 import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
@@ -242,7 +242,7 @@ const foreign: [string, string, object][] = [
 
 it("a name that is taken, of any kind, is told, and what has it is left as it is", async () => {
   await house.putLicense(await house.issuer.issue({ maxStreams: 1000 }));
-  const before = new Map<string, Manifest>();
+  const before = new Map<string, KubernetesObject>();
   for (const [index, [kind, end, content]] of foreign.entries()) {
     const name = `d${index}`;
     const { apiVersion } = resourceOf(kind);

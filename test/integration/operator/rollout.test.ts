@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { attemptLabel } from "../../../config/contract/pool-metrics.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { History, type Version, versionOf } from "../../support/operator/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -86,7 +86,7 @@ async function reached(phase: string, step = 0): Promise<void> {
 
 const shares = async () => sharesIn(await house.mustGet("ConfigMap", "demo-routing"));
 
-function sharesIn({ data }: Manifest): string {
+function sharesIn({ data }: KubernetesObject): string {
   const { models } = JSON.parse((data as Record<string, string>)["routing.json"] ?? "") as RoutingTable;
   return (models.mist ?? []).map(({ pool, weight }) => `${pool} ${weight}`).join(", ");
 }

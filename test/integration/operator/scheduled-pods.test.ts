@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { Pod } from "../../../operator/facts/observed.ts";
 import { clusterRequest, clusterRequestOrThrow } from "../../support/cluster/cluster-request.ts";
 import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
@@ -192,7 +192,7 @@ describe("a rollout where every GPU is taken", () => {
 });
 
 describe("a disruption budget", () => {
-  interface Budget extends Manifest {
+  interface Budget extends KubernetesObject {
     readonly status?: {
       readonly observedGeneration?: number;
       readonly expectedPods: number;

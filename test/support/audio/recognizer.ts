@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createRateConverter } from "../../../server/audio/resample.ts";
-import type { WordTime } from "../../../server/contract/speech.ts";
+import type { WordTimestamp } from "../../../server/contract/speech.ts";
 import { pythonWith } from "../python.ts";
 import { wavFile } from "./audio.ts";
 
@@ -55,7 +55,7 @@ export async function recognizeEach(groups: readonly (readonly Spoken[])[]): Pro
 }
 
 /** When each word begins and ends in each recording, by forced alignment to a hundredth of a second. */
-export async function align(spoken: readonly Spoken[]): Promise<WordTime[][]> {
+export async function align(spoken: readonly Spoken[]): Promise<WordTimestamp[][]> {
   const sentences = await ask<[string, number, number][][]>("align", spoken);
   return sentences.map((words) =>
     words.map(([word, start, end]) => ({ word, start: start - roomSeconds, end: end - roomSeconds })),

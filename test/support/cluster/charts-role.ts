@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseAllDocuments } from "yaml";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { clusterRequestOrThrow } from "./cluster-request.ts";
 import type { ControlPlaneAddress } from "./control-plane.ts";
 
@@ -26,7 +26,7 @@ export async function chartsRole(
   const text = (await render(address, clusterWide))
     .replaceAll(placeholder, namespace)
     .replaceAll(`name: ${release}-`, `name: ${namespace}-`);
-  const objects = parseAllDocuments(text).map((document) => document.toJS() as Manifest | null);
+  const objects = parseAllDocuments(text).map((document) => document.toJS() as KubernetesObject | null);
   await Promise.all(objects.map((object) => object && apply(address, object, namespace)));
   const account = `${namespace}-tts-operator`;
   const { status } = await clusterRequestOrThrow<{ status: { token: string } }>(address, {
@@ -37,7 +37,11 @@ export async function chartsRole(
   return status.token;
 }
 
-async function apply(address: ControlPlaneAddress, object: Manifest, namespace: string): Promise<void> {
+async function apply(
+  address: ControlPlaneAddress,
+  object: KubernetesObject,
+  namespace: string,
+): Promise<void> {
   const { apiVersion, kind, metadata } = object;
   const root = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const scope = kind.startsWith("Cluster") ? "" : `/namespaces/${metadata.namespace ?? namespace}`;

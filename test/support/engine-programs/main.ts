@@ -31,10 +31,10 @@ async function owner(): Promise<void> {
 
 /** Owns a generator, prints the ids of its processes (vLLM's first), and waits to be killed. */
 async function generatorOwner(settings: string): Promise<void> {
-  const { GeneratorEngine } = await import("../../../server/engine/vllm/engine.ts");
+  const { VllmEngine } = await import("../../../server/engine/vllm/engine.ts");
   const { childrenWith } = await import("../processes.ts");
   const read = JSON.parse(settings) as GeneratorSettings;
-  await GeneratorEngine.open({ ...read, maxStreams: 2, host: "127.0.0.1", log: quiet });
+  await VllmEngine.open({ ...read, maxStreams: 2, host: "127.0.0.1", log: quiet });
   const pids = ["scripted-vllm/main.ts", "codec/main.ts"].flatMap((name) => childrenWith(name));
   console.log(JSON.stringify(pids));
 }

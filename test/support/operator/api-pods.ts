@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type ApiLoad, loadPath, loadType, type PoolLoad } from "../../../config/contract/load.ts";
 import { labels } from "../../../config/contract/names.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { OperatorHouse } from "./operator-house.ts";
 
 /** The part of an API pod that the operator talks to, over a real socket: it tells the load that a test sets. */
@@ -90,7 +90,7 @@ export async function putPod(
   podLabels: Record<string, string>,
   container: Json,
   podIP: string,
-): Promise<Manifest> {
+): Promise<KubernetesObject> {
   await house.admin.create({
     apiVersion: "v1",
     kind: "Pod",
@@ -104,7 +104,11 @@ export async function putPod(
 }
 
 /** The pod by which the operator finds one of these. */
-export function putApiPod(house: OperatorHouse, port: number, name = "demo-api-1"): Promise<Manifest> {
+export function putApiPod(
+  house: OperatorHouse,
+  port: number,
+  name = "demo-api-1",
+): Promise<KubernetesObject> {
   const podLabels = { [labels.deployment]: "demo", [labels.component]: "api" };
   return putPod(
     house,

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../../../operator/facts/observed.ts";
 import { turnOf } from "../seed.ts";
 import type { FaultProxy, ProxiedRequest } from "./fault-proxy.ts";
@@ -253,21 +253,25 @@ const kinds = [
   "HorizontalPodAutoscaler",
 ] as const;
 
-async function childrenOf(admin: ClusterClient, namespace: string, deployment: string): Promise<Manifest[]> {
+async function childrenOf(
+  admin: ClusterClient,
+  namespace: string,
+  deployment: string,
+): Promise<KubernetesObject[]> {
   const labelSelector = `tts.svc.dev/deployment=${deployment}`;
   const lists = await Promise.all(kinds.map((kind) => admin.list(kind, { namespace, labelSelector })));
   return lists.flat();
 }
 
 /** By `Kind/name`: all of it but what no two runs share (times, versions, ids, addresses, the token's own letters). */
-function portraits(objects: readonly Manifest[]): Record<string, unknown> {
+function portraits(objects: readonly KubernetesObject[]): Record<string, unknown> {
   const pairs = objects.map(
     (object) => [`${object.kind}/${object.metadata.name}`, portrait(object)] as const,
   );
   return Object.fromEntries(pairs.sort(([a], [b]) => a.localeCompare(b)));
 }
 
-function portrait({ metadata, ...rest }: Manifest): unknown {
+function portrait({ metadata, ...rest }: KubernetesObject): unknown {
   const { labels, annotations, finalizers, ownerReferences, deletionTimestamp } = metadata;
   const owners = ownerReferences?.map(({ kind, name }) => `${kind}/${name}`);
   const said = { labels, annotations, finalizers, owners, isGoing: deletionTimestamp !== undefined };

@@ -3,14 +3,14 @@
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { eventually } from "../eventually.ts";
 
 const WATCH_SECONDS = 3_600;
 
 export interface Version {
   readonly type: "ADDED" | "MODIFIED" | "DELETED";
-  readonly object: Manifest;
+  readonly object: KubernetesObject;
 }
 
 export class History implements Disposable {
@@ -60,10 +60,10 @@ export class History implements Disposable {
 }
 
 /** A number that grows with every write to the cluster, whatever the kind of the object. */
-export function versionOf({ metadata }: Manifest): number {
+export function versionOf({ metadata }: KubernetesObject): number {
   return Number(metadata.resourceVersion);
 }
 
-function isSame(one: Manifest, other: Manifest): boolean {
+function isSame(one: KubernetesObject, other: KubernetesObject): boolean {
   return one.metadata.uid === other.metadata.uid && versionOf(one) === versionOf(other);
 }

@@ -6,8 +6,8 @@ import { TtsModelPoolSpecSchema } from "../../../crds/tts-model-pool.ts";
 import { modelDeployment } from "../../../operator/desired/pods/deployment.ts";
 import type {
   Deployment,
-  Grant,
-  Judgement,
+  LicenseAllowance,
+  LicenseDecision,
   ObservedDeployment,
   Pod,
   TtsDeployment,
@@ -65,10 +65,10 @@ export const serverSettings = {
   licenseKeys: { keys: [] },
 };
 
-export const granted: Grant = { held: false, replicas: 1 };
+export const granted: LicenseAllowance = { held: false, replicas: 1 };
 
 /** A valid license that grants one replica to the API and to each of these pools. */
-export function granting(...pools: string[]): Judgement {
+export function granting(...pools: string[]): LicenseDecision {
   return {
     verdict: { state: "valid", message: "Licensed." },
     valid: true,
@@ -105,7 +105,7 @@ export function observed(
 export function plannedDeployment(
   pool: TtsModelPool,
   live: Deployment | undefined,
-  grant: Grant,
+  grant: LicenseAllowance,
   server: ServerImage,
 ) {
   const facts = { observed: { pool, workload: { deployment: live, pods: [] } }, grant, now };

@@ -7,8 +7,8 @@ import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { WatchState } from "../../../operator/cluster/reflector.ts";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
-import { keyOf } from "../../../operator/facts/object-key.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import { objectKey } from "../../../operator/facts/object-key.ts";
 import type { Deployment, TtsDeployment, TtsModelPool } from "../../../operator/facts/observed.ts";
 import {
   type Activity,
@@ -172,12 +172,12 @@ export class OperatorHouse implements AsyncDisposable {
     return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
-  get(kind: string, name: string): Promise<Manifest | undefined> {
+  get(kind: string, name: string): Promise<KubernetesObject | undefined> {
     const { apiVersion } = resourceOf(kind);
     return this.admin.get({ apiVersion, kind, namespace: this.namespace, name });
   }
 
-  async mustGet(kind: string, name: string): Promise<Manifest> {
+  async mustGet(kind: string, name: string): Promise<KubernetesObject> {
     const found = await this.get(kind, name);
     if (found === undefined) throw new Error(`there is no ${kind} ${name}`);
     return found;
@@ -286,7 +286,7 @@ export class OperatorHouse implements AsyncDisposable {
     });
   }
 
-  async setStatus(object: Manifest, status: Json): Promise<void> {
+  async setStatus(object: KubernetesObject, status: Json): Promise<void> {
     const { apiVersion, kind, metadata } = object;
     const { name, namespace = this.namespace } = metadata;
     await this.admin.applyStatus({ apiVersion, kind, metadata: { name, namespace }, status });
@@ -405,7 +405,7 @@ export class OperatorHouse implements AsyncDisposable {
   async #versionsOf({ kind, selection }: WatchState): Promise<string> {
     try {
       const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
-      return versionsIn(new Map(found.map((object) => [keyOf(object), object.metadata.resourceVersion])));
+      return versionsIn(new Map(found.map((object) => [objectKey(object), object.metadata.resourceVersion])));
     } catch (error) {
       // The kind was uninstalled, and all its objects with it.
       if (error instanceof ApiError && error.status === 404) return versionsIn(new Map());
@@ -429,7 +429,7 @@ export class OperatorHouse implements AsyncDisposable {
   }
 
   /** Read again when the operator wrote a status between our reading and writing. */
-  async #replaceOrCreate(manifest: Manifest): Promise<void> {
+  async #replaceOrCreate(manifest: KubernetesObject): Promise<void> {
     for (let conflicts = 0; ; conflicts++) {
       const live = await this.get(manifest.kind, manifest.metadata.name);
       try {

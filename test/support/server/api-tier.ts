@@ -6,7 +6,7 @@ import { stringify } from "yaml";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { Voice } from "../../../config/contract/voices.ts";
 import { systemClock } from "../../../lib/clock.ts";
-import { createLicenseKeys, issueLicense, type LicenseTerms } from "../../../server/cli/license-files.ts";
+import { createLicenseKeys, issueLicense, type LicenseOrder } from "../../../server/cli/license-files.ts";
 import type { ApiSettings } from "../../../server/start/api-settings.ts";
 import { type ApiEnvironment, type RunningApi, startApiTier } from "../../../server/start/api-tier.ts";
 import { createKey, type Scope } from "../../../server/store/keys/key.ts";
@@ -40,7 +40,7 @@ export interface TestApi extends RunningApi {
   /** Keys of other kinds, by what is wrong with them. */
   readonly otherKeys: { readonly expired: string; readonly unscoped: string };
   route(models: RoutingTable["models"], more?: Partial<RoutingTable>): void;
-  license(terms: Partial<LicenseTerms>): Promise<void>;
+  license(terms: Partial<LicenseOrder>): Promise<void>;
   /** With the good key, to the specification's route unless another is given. */
   post(body: unknown, headers?: Record<string, string>, more?: PostOptions): Promise<Response>;
 }
@@ -55,7 +55,7 @@ export function routeTo(...urls: readonly string[]): NonNullable<RoutingTable["m
   return urls.map((service, i) => ({ pool: `p${i}`, service, weight: 50, idle: false }));
 }
 
-function usualTerms(nowMs: number): LicenseTerms {
+function usualTerms(nowMs: number): LicenseOrder {
   return {
     licensee: "test",
     models: ["mist", "mistv2", "arcana"],
@@ -115,7 +115,7 @@ export async function startTestApi(
     voices: testVoices,
     ...settings,
     // tests leave idle connections behind and should not wait for them
-    timing: { farewellMs: 0, lastPauseMs: 0, ...settings.timing },
+    timing: { keepAliveGraceMs: 0, idleCloseMs: 0, ...settings.timing },
   };
   const api = await startApiTier(all, environment);
   return {

@@ -1,6 +1,6 @@
 import { CompactSign, exportJWK, generateKeyPair, type JSONWebKeySet } from "jose";
 import type { LicenseClaims } from "../../../config/contract/license.ts";
-import { answerType } from "../../../config/contract/license-check.ts";
+import { responseType } from "../../../config/contract/license-check.ts";
 
 /** Signs licenses by a key of its own. */
 export interface Issuer {
@@ -38,7 +38,7 @@ export async function licenseIssuer(): Promise<Issuer> {
     },
     answer(claims = {}) {
       const iat = Math.floor(Date.now() / 1000);
-      return sign({ jti: "1", status: "good", iat, ...claims }, { typ: answerType });
+      return sign({ jti: "1", status: "good", iat, ...claims }, { typ: responseType });
     },
   };
 }

@@ -1,4 +1,4 @@
-import type { Invocation, WordTime } from "../../../server/contract/speech.ts";
+import type { Invocation, WordTimestamp } from "../../../server/contract/speech.ts";
 import { decodeFrames, type WireFrame } from "../../../server/contract/wire.ts";
 import type { ModelTierOptions } from "../../../server/model/settings.ts";
 import { type RunningTier, startModelTier } from "../../../server/model/tier.ts";
@@ -57,7 +57,7 @@ export interface Heard {
   readonly rate: number;
   readonly engine: string;
   readonly samples: Int16Array;
-  readonly words: readonly WordTime[];
+  readonly words: readonly WordTimestamp[];
 }
 
 /** Speaks and listens to the end. */
@@ -75,7 +75,7 @@ export function framesOf(response: Response): AsyncGenerator<WireFrame, void, vo
 async function listen(frames: AsyncIterable<WireFrame>): Promise<Heard> {
   let head: { rate: number; engine: string } | undefined;
   const pieces: Int16Array[] = [];
-  const words: WordTime[] = [];
+  const words: WordTimestamp[] = [];
   for await (const frame of frames) {
     if (frame.kind === "head") head = frame;
     else if (frame.kind === "audio") pieces.push(frame.samples);

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Tier } from "../../../config/contract/models.ts";
+import type { ModelKind } from "../../../config/contract/models.ts";
 import { env as names } from "../../../config/contract/names.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import { prepareRunFiles, type RunFiles } from "../../../server/cli/run-files.ts";
@@ -41,7 +41,7 @@ export async function makeTierFiles(): Promise<TierFiles> {
 
 /** Resolves once it is ready. */
 export async function startTierProcess(
-  tier: "api" | Tier,
+  tier: "api" | ModelKind,
   files: TierFiles,
   environment: Environment = {},
 ): Promise<TierProcess> {

@@ -1,6 +1,6 @@
 import type { Profile } from "../../../config/contract/models.ts";
 import { voices } from "../../../config/contract/voices.ts";
-import type { WordTime } from "../../../server/contract/speech.ts";
+import type { WordTimestamp } from "../../../server/contract/speech.ts";
 import type { ModelTierOptions } from "../../../server/model/settings.ts";
 import type { RunningTier } from "../../../server/model/tier.ts";
 import type { ApiSettings } from "../../../server/start/api-settings.ts";
@@ -48,7 +48,7 @@ export interface Answer {
 }
 
 export interface TimedAnswer extends Answer {
-  readonly words: readonly WordTime[];
+  readonly words: readonly WordTimestamp[];
 }
 
 /** All three tiers with the catalogue's voices and the real engines: what a caller meets. */

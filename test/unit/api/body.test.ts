@@ -2,7 +2,7 @@ import { PassThrough } from "node:stream";
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { takeJsonOnly } from "../../../server/api/request/body.ts";
-import { type ByteBudget, createByteBudget } from "../../../server/api/request/memory-budget.ts";
+import { createMemoryBudget, type MemoryBudget } from "../../../server/api/request/memory-budget.ts";
 import { toFailure } from "../../../server/api/respond/problems.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -11,12 +11,12 @@ const kibibyte = 1024;
 const limitBytes = 1024 * kibibyte;
 const promiseMs = 1000;
 
-let budget: ByteBudget;
+let budget: MemoryBudget;
 let clock: FakeClock;
 let app: FastifyInstance;
 
 beforeEach(() => {
-  budget = createByteBudget(8 * limitBytes, 600_000);
+  budget = createMemoryBudget(8 * limitBytes, 600_000);
   clock = new FakeClock();
   app = Fastify();
   app.decorateRequest("apiKey", undefined);

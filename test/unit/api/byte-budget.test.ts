@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { createByteBudget } from "../../../server/api/request/memory-budget.ts";
+import { createMemoryBudget } from "../../../server/api/request/memory-budget.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
 describe("the memory that requests share", () => {
   it("is held until it is freed, and freed once", async () => {
-    const budget = createByteBudget(100, 1000);
+    const budget = createMemoryBudget(100, 1000);
     const mine = budget.open();
     await mine.take(40);
     await mine.take(40);
@@ -15,7 +15,7 @@ describe("the memory that requests share", () => {
   });
 
   it("is given in the order in which it was asked for", async () => {
-    const budget = createByteBudget(100, 1000);
+    const budget = createMemoryBudget(100, 1000);
     const [first, large, small] = [budget.open(), budget.open(), budget.open()];
     await first.take(60);
     const got: string[] = [];
@@ -33,7 +33,7 @@ describe("the memory that requests share", () => {
 
   it("is refused after a bounded wait, and whoever stood behind goes on", async () => {
     const clock = new FakeClock();
-    const budget = createByteBudget(100, 20, clock);
+    const budget = createMemoryBudget(100, 20, clock);
     const [first, late, behind] = [budget.open(), budget.open(), budget.open()];
     await first.take(60);
     const refused = late.take(90);
@@ -45,7 +45,7 @@ describe("the memory that requests share", () => {
   });
 
   it("is given up by the last to come when all who hold some need more, and the others get it", async () => {
-    const budget = createByteBudget(100, 60_000);
+    const budget = createMemoryBudget(100, 60_000);
     const [first, second, third] = [budget.open(), budget.open(), budget.open()];
     for (const each of [first, second, third]) await each.take(33);
     const waiting = [first.take(30), second.take(30)];
@@ -58,7 +58,7 @@ describe("the memory that requests share", () => {
   });
 
   it("is refused at once where no wait would help", async () => {
-    const budget = createByteBudget(100, 60_000);
+    const budget = createMemoryBudget(100, 60_000);
     await expect(budget.open().take(101)).rejects.toMatchObject({ code: "overloaded" });
     const over = budget.open();
     over.free();
@@ -66,7 +66,7 @@ describe("the memory that requests share", () => {
   });
 
   it("is not kept by who leaves while waiting, nor by who leaves as its turn comes", async () => {
-    const budget = createByteBudget(100, 60_000);
+    const budget = createMemoryBudget(100, 60_000);
     const [first, gone, lucky] = [budget.open(), budget.open(), budget.open()];
     await first.take(100);
     const leaving = gone.take(50);

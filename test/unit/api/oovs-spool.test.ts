@@ -12,7 +12,7 @@ import { basename, join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
 import { openSpool } from "../../../server/api/oovs/spool.ts";
-import type { MetWord } from "../../../server/store/oov-store.ts";
+import type { ObservedOov } from "../../../server/store/oov-store.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { folderOfTests } from "../../support/folder.ts";
 
@@ -23,7 +23,7 @@ beforeEach(() => {
   folder = join(mkdtempSync(join(folders, "test-")), "spool");
 });
 
-function met(word: string, more: Partial<MetWord> = {}): MetWord {
+function met(word: string, more: Partial<ObservedOov> = {}): ObservedOov {
   return { keyId: "k", team: "blue", language: "eng", word, count: 1, firstSeen: 5, lastSeen: 5, ...more };
 }
 
@@ -54,7 +54,7 @@ async function open(options: { readonly maxBytes?: number; readonly fileBytes?: 
 }
 
 /** @returns the size in bytes of what an earlier process left. */
-function leave(number: number, words: readonly MetWord[]): number {
+function leave(number: number, words: readonly ObservedOov[]): number {
   mkdirSync(folder, { recursive: true });
   const text = words.map((word) => `${JSON.stringify(word)}\n`).join("");
   writeFileSync(join(folder, `words-0000000${number}.jsonl`), text);

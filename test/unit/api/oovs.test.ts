@@ -3,7 +3,7 @@ import { systemClock } from "../../../lib/clock.ts";
 import { waitInMemory } from "../../../server/api/oovs/memory.ts";
 import { createOovRecorder } from "../../../server/api/oovs/recorder.ts";
 import type { ApiKey } from "../../../server/store/keys/key.ts";
-import type { MetWord, OovStore } from "../../../server/store/oov-store.ts";
+import type { ObservedOov, OovStore } from "../../../server/store/oov-store.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -11,11 +11,11 @@ afterEach(() => vi.useRealTimers());
 const key: ApiKey = { id: "k", name: "app", team: "blue", scopes: ["tts:write"] };
 
 class TestStore implements OovStore {
-  readonly batches: (readonly MetWord[])[] = [];
+  readonly batches: (readonly ObservedOov[])[] = [];
   failure: Error | undefined;
   onAdd: () => void = () => undefined;
 
-  async add(words: readonly MetWord[]) {
+  async add(words: readonly ObservedOov[]) {
     if (this.failure) throw this.failure;
     this.batches.push(words);
     this.onAdd();

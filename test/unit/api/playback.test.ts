@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Playback } from "../../../server/api/observability/playback.ts";
+import { PlaybackClock } from "../../../server/api/observability/playback.ts";
 
 /** Pieces by when they go out, what they last, and how much of all before was still on its way by then, in a thousandth. */
 function play(steps: string, finishedMs?: number): boolean {
   let pending = 0;
-  const playback = new Playback({ sent: () => 1000, pending: () => pending });
+  const playback = new PlaybackClock({ sent: () => 1000, pending: () => pending });
   for (const step of steps.split(", ")) {
     const [atMs = 0, audioMs = 0, waiting = 0] = step.split(" ").map(Number);
     pending = waiting;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Route } from "../../../config/contract/routing.ts";
 import { type EndpointSlice, replicaUrls } from "../../../server/api/upstream/kubernetes/endpoints.ts";
-import { createReplicaChooser, type Directory } from "../../../server/api/upstream/replicas.ts";
+import { createReplicaSelector, type ReplicaDirectory } from "../../../server/api/upstream/replicas.ts";
 
 const route = (pool: string, weight = 100, idle = false): Route => ({
   pool,
@@ -16,13 +16,13 @@ function chooser(
   random = () => 0,
   now = () => 0,
 ) {
-  const directory: Directory = {
+  const directory: ReplicaDirectory = {
     table: () => ({ version: 1, profile: "self-hosted", models: { mist: routes } }),
     replicas: ({ pool }) => replicas[pool] ?? [],
     onChange: () => undefined,
     close: () => undefined,
   };
-  return createReplicaChooser(directory, random, now);
+  return createReplicaSelector(directory, random, now);
 }
 
 describe("the replica chooser", () => {

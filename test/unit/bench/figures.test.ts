@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { createAudioMeter } from "../../../server/bench/audio-meter.ts";
-import { Playback } from "../../../server/bench/playback.ts";
+import { PlaybackMeter } from "../../../server/bench/playback.ts";
 import { ascending, distribution, quantile, quantiles } from "../../../server/bench/quantiles.ts";
-import { report } from "../../../server/bench/report.ts";
+import { summarizeRun } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
-import { table } from "../../../server/bench/table.ts";
+import { renderRun } from "../../../server/bench/table.ts";
 import { wavFile } from "../../support/audio/audio.ts";
 
 const oneToHundred = Array.from({ length: 100 }, (_, i) => i + 1);
@@ -50,7 +50,7 @@ describe("a listener at real time", () => {
     ["still plays when the run is cut", "0 100", 50, 0],
     ["has no stall when no audio came at all", "", 900, 0],
   ])("%s", (_name, arrivals, cutAtMs, stallMs) => {
-    const playback = new Playback();
+    const playback = new PlaybackMeter();
     for (const arrival of arrivals.split(", ").filter(Boolean)) {
       const [atMs = 0, audioMs = 0] = arrival.split(" ").map(Number);
       playback.arrive(atMs, audioMs);
@@ -125,7 +125,7 @@ describe("a report", () => {
     const cut = { ...spoke, outcome: "unfinished", stallMs: 30 } as const;
     const late = { ...spoke, firstAudioMs: 40, wallMs: 500, stallMs: 101 };
     const gone = { ...refused, code: "ECONNRESET" };
-    const run = report(2, 4, [spoke, late, cut, refused, refused, gone]);
+    const run = summarizeRun(2, 4, [spoke, late, cut, refused, refused, gone]);
     expect(run.requests).toEqual({
       complete: 2,
       unfinished: 1,
@@ -140,27 +140,27 @@ describe("a report", () => {
   });
 
   it("takes exactly 100 ms for no starvation", () => {
-    expect(report(1, 1, [{ ...spoke, stallMs: 100 }]).playback).toMatchObject({ brief: 1, starved: 0 });
+    expect(summarizeRun(1, 1, [{ ...spoke, stallMs: 100 }]).playback).toMatchObject({ brief: 1, starved: 0 });
   });
 
   it("leaves open what nothing was measured of", () => {
-    const run = report(1, 1, [refused]);
+    const run = summarizeRun(1, 1, [refused]);
     expect(run.firstAudioMs).toBeUndefined();
     expect(run.playback.starvedShare).toBeUndefined();
-    expect(report(1, 1, []).requests.successShare).toBeUndefined();
-    expect(table(run)).toMatch(/first audio +not known/);
+    expect(summarizeRun(1, 1, []).requests.successShare).toBeUndefined();
+    expect(renderRun(run)).toMatch(/first audio +not known/);
   });
 
   it("leaves open the audio's length where the format does not tell it", () => {
     const opaque = { ...spoke, audioMs: undefined, stallMs: undefined };
-    const run = report(1, 1, [opaque]);
+    const run = summarizeRun(1, 1, [opaque]);
     expect(run.audioSeconds).toBeUndefined();
     expect(run.realTimeFactor).toBeUndefined();
     expect(run.bytes).toBe(32_000);
   });
 
   it("reads as a table", () => {
-    const text = table(report(4, 10, [spoke, { ...spoke, stallMs: 900 }, refused]));
+    const text = renderRun(summarizeRun(4, 10, [spoke, { ...spoke, stallMs: 900 }, refused]));
     expect(text).toMatch(/streams +4 for 10\.0 s/);
     expect(text).toMatch(/complete +2 \(66\.7 % of those that ended\)/);
     expect(text).toMatch(/failed +1 \(saturated 1\)/);

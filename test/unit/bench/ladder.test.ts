@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { climb, holds } from "../../../server/bench/ladder.ts";
 import { ladderTable } from "../../../server/bench/ladder-table.ts";
-import { report } from "../../../server/bench/report.ts";
+import { summarizeRun } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
 
 const audioMs = 2_000;
@@ -15,7 +15,7 @@ const stream = (firstAudioMs: number, wallMs: number): StreamRecord => ({
   stallMs: 0,
 });
 const failed: StreamRecord = { ...stream(1, 1), outcome: "failed", code: "saturated" };
-const run = (...records: StreamRecord[]) => report(1, 1, records);
+const run = (...records: StreamRecord[]) => summarizeRun(1, 1, records);
 
 describe("a run holds", () => {
   it.each([

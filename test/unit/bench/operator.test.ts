@@ -6,8 +6,8 @@ import { operatorPage, operatorTargets } from "../../../tools/bench/operator/pag
 import { linesPlot } from "../../../tools/bench/operator/plot.ts";
 import { countRequests } from "../../../tools/bench/operator/rest.ts";
 import {
-  type Figures,
-  type Finding,
+  type OperatorFigures,
+  type OperatorMeasurement,
   ResultsFile,
   readResults,
 } from "../../../tools/bench/operator/results.ts";
@@ -69,11 +69,11 @@ const run = {
   kind: "run",
   machine: { processor: "p", cores: 2, memoryBytes: 1, node: "24", kernel: "6", loadBefore: 0 },
   plan: { sizes: [100, 500, 1_000], changes: 2, restSeconds: 300, minutes: 35 },
-} as const satisfies Finding;
+} as const satisfies OperatorMeasurement;
 
 describe("the results", () => {
   const at = { processorSeconds: 1, residentBytes: 2 ** 27 };
-  const findings: Finding[] = [
+  const findings: OperatorMeasurement[] = [
     run,
     { kind: "size", name: "ours", size: 100, syncMs: 900, ...at },
     { kind: "size", name: "twin", size: 100, syncMs: 800, ...at },
@@ -115,14 +115,14 @@ describe("the targets", () => {
     processorSeconds: 1 + size / 200,
     residentBytes: 2 ** 27,
   }));
-  const good: Figures = {
+  const good: OperatorFigures = {
     name: "ours",
     sizes,
     latenciesMs: [100, 200],
     rest: { rest, residentBytes: 2 ** 27 },
     failoverMs: 17_000,
   };
-  const met = (ours: Figures) =>
+  const met = (ours: OperatorFigures) =>
     operatorTargets({
       machine: run.machine,
       plan: run.plan,
@@ -135,7 +135,7 @@ describe("the targets", () => {
     expect(met(good)).toEqual(Array(7).fill(true));
   });
 
-  it.each<[string, Partial<Figures>, number[]]>([
+  it.each<[string, Partial<OperatorFigures>, number[]]>([
     ["a late change", { latenciesMs: [100, 501] }, [0, 1]],
     ["changes that are late against the twin", { latenciesMs: [130, 200] }, [1]],
     ["a slow start", { sizes: sizes.map((size) => ({ ...size, syncMs: 10_001 })) }, [2]],

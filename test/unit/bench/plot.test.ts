@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { plot, ratioMarks } from "../../../server/bench/plot.ts";
-import { report } from "../../../server/bench/report.ts";
+import { plotRuns, ratioMarks } from "../../../server/bench/plot.ts";
+import { summarizeRun } from "../../../server/bench/report.ts";
 import type { StreamRecord } from "../../../server/bench/stream.ts";
 
 const stream = (firstAudioMs: number, stallMs: number): StreamRecord => ({
@@ -41,9 +41,9 @@ function tags(svg: string): { name: string; attributes: Record<string, string> }
 }
 
 describe("the plot", () => {
-  const quick = report(1, 1, [stream(10, 0), stream(20, 0)]);
-  const slow = report(8, 1, [stream(100, 0), stream(200, 50), stream(500, 101), stream(500, 900)]);
-  const svg = plot("a <title> & more", [
+  const quick = summarizeRun(1, 1, [stream(10, 0), stream(20, 0)]);
+  const slow = summarizeRun(8, 1, [stream(100, 0), stream(200, 50), stream(500, 101), stream(500, 900)]);
+  const svg = plotRuns("a <title> & more", [
     { name: "1 stream", run: quick },
     { name: "8 streams", run: slow },
   ]);
@@ -88,7 +88,7 @@ describe("the plot", () => {
   });
 
   it("stays whole where nothing was measured", () => {
-    const nothing = plot("nothing", [{ name: "none", run: report(1, 1, []) }]);
+    const nothing = plotRuns("nothing", [{ name: "none", run: summarizeRun(1, 1, []) }]);
     expect(tags(nothing).length).toBeGreaterThan(10);
     expect(nothing).toContain("no audio");
     expect(nothing).not.toMatch(/NaN|Infinity|undefined/);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Tier } from "../../../config/contract/models.ts";
+import type { ModelKind } from "../../../config/contract/models.ts";
 import { env } from "../../../config/contract/names.ts";
 import type { Command } from "../../../lib/command-line.ts";
 import { keysCommands } from "../../../server/cli/keys.ts";
@@ -238,7 +238,7 @@ describe("settings", () => {
   const sends = { OTEL_COLLECTOR_ENDPOINT: "http://otel:4317" };
 
   it("send no metrics unless arcana is told where to", () => {
-    const telemetryOf = (tier: Tier, environment: Environment) =>
+    const telemetryOf = (tier: ModelKind, environment: Environment) =>
       readModelSettings(tier, environment).telemetry;
     expect(telemetryOf("arcana", { OTEL_COLLECTOR_PROTOCOL: "grpc" })).toBeUndefined();
     expect(telemetryOf("arcana", { ...sends, OTEL_SDK_DISABLED: "true" })).toBeUndefined();

@@ -1,6 +1,10 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { judgeLicense, mayServe } from "../../../config/contract/license.ts";
-import { type LicenseAnswer, newestAnswer, readAnswer } from "../../../config/contract/license-check.ts";
+import { evaluateLicense, mayServe } from "../../../config/contract/license.ts";
+import {
+  type IssuerResponse,
+  newestResponse,
+  readLicenseAnswer,
+} from "../../../config/contract/license-check.ts";
 import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
 const hour = 3600;
@@ -15,7 +19,7 @@ beforeAll(async () => {
   token = await issuer.issue({ nbf: start, exp: start + 30 * day, graceDays: 7 });
 });
 
-const answer = (more: Partial<LicenseAnswer> = {}): LicenseAnswer => ({
+const answer = (more: Partial<IssuerResponse> = {}): IssuerResponse => ({
   jti: "1",
   status: "good",
   iat: start + 10 * hour,
@@ -24,11 +28,11 @@ const answer = (more: Partial<LicenseAnswer> = {}): LicenseAnswer => ({
 });
 
 /** A day's interval and three days of grace; asked for since the start. */
-function judge(hours: number, answers: LicenseAnswer[], failedAtHours?: number) {
+function judge(hours: number, answers: IssuerResponse[], failedAtHours?: number) {
   const ms = (inHours: number) => (start + inHours * hour) * 1000;
   const check = { intervalSeconds: day, since: ms(0), answers };
   const failedAt = failedAtHours === undefined ? undefined : ms(failedAtHours);
-  return judgeLicense({
+  return evaluateLicense({
     token,
     keys: issuer.keys,
     now: ms(hours),
@@ -91,7 +95,7 @@ describe("an answer of the issuer", () => {
 
   it("is read as it was signed", async () => {
     const text = await issuer.answer({ iat: start, status: "revoked", reason: "x".repeat(9_999) });
-    expect(await readAnswer(`${text}\n`, issuer.keys, now)).toEqual({
+    expect(await readLicenseAnswer(`${text}\n`, issuer.keys, now)).toEqual({
       jti: "1",
       status: "revoked",
       iat: start,
@@ -111,12 +115,12 @@ describe("an answer of the issuer", () => {
     ["without a status", () => issuer.answer({ iat: start, status: "maybe" }), /neither good nor revoked/],
     ["from the future", () => issuer.answer({ iat: start + 2 * hour }), /dated in the future/],
   ])("%s is refused", async (_what, made, message) => {
-    await expect(readAnswer(await made(), issuer.keys, now)).rejects.toThrow(message);
+    await expect(readLicenseAnswer(await made(), issuer.keys, now)).rejects.toThrow(message);
   });
 
   it("counts when it is the newest; of two at once the bad one", () => {
     const [old, bad, good] = [answer({ iat: 1 }), answer({ iat: 2, status: "revoked" }), answer({ iat: 2 })];
-    expect(newestAnswer([old, good, bad], "1")).toBe(bad);
-    expect(newestAnswer([bad, good, old], "1")).toBe(bad);
+    expect(newestResponse([old, good, bad], "1")).toBe(bad);
+    expect(newestResponse([bad, good, old], "1")).toBe(bad);
   });
 });

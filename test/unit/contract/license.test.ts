@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { judgeLicense, mayServe } from "../../../config/contract/license.ts";
+import { evaluateLicense, mayServe } from "../../../config/contract/license.ts";
 import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
 const day = 86_400;
@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 
 async function judge(token: string | undefined, now: number, failedAt?: number) {
-  return judgeLicense({ token, keys: issuer.keys, now, gracePeriodSeconds: 3 * day, failedAt });
+  return evaluateLicense({ token, keys: issuer.keys, now, gracePeriodSeconds: 3 * day, failedAt });
 }
 
 describe("a license", () => {
@@ -40,7 +40,7 @@ describe("a license", () => {
   });
 
   it("signed by an unknown key is invalid and says whose key is missing", async () => {
-    const verdict = await judgeLicense({
+    const verdict = await evaluateLicense({
       token: await issuer.issue(dates),
       keys: { keys: [] },
       now: daysIn(1),

@@ -1,8 +1,8 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { english } from "../../../server/dashboard/languages/english.ts";
-import { german } from "../../../server/dashboard/languages/german.ts";
+import { englishTexts } from "../../../server/dashboard/languages/english.ts";
+import { germanTexts } from "../../../server/dashboard/languages/german.ts";
 import { chooseLocale } from "../../../server/dashboard/languages/locale.ts";
 
 const folder = join(import.meta.dirname, "../../../server/dashboard");
@@ -29,12 +29,12 @@ function textsOf(words: object, path: readonly string[] = []): (readonly [string
 
 describe("the words of the dashboard", () => {
   it("are all translated", () => {
-    const germanTexts = new Map(textsOf(german));
-    const untranslated = textsOf(english).filter(
-      ([key, text]) => germanTexts.get(key) === text && !alike.has(text),
+    const translations = new Map(textsOf(germanTexts));
+    const untranslated = textsOf(englishTexts).filter(
+      ([key, text]) => translations.get(key) === text && !alike.has(text),
     );
     expect(untranslated).toEqual([]);
-    expect([...germanTexts].filter(([, text]) => text.trim() === "")).toEqual([]);
+    expect([...translations].filter(([, text]) => text.trim() === "")).toEqual([]);
   });
 
   it("are all used", () => {
@@ -42,7 +42,7 @@ describe("the words of the dashboard", () => {
       .filter((path) => !/languages\/(english|german)\.ts$/.test(path))
       .map((path) => readFileSync(join(folder, path), "utf8"))
       .join("\n");
-    const keys = Object.entries(english).flatMap(([section, texts]) =>
+    const keys = Object.entries(englishTexts).flatMap(([section, texts]) =>
       Object.keys(texts).map((key) => `${section}.${key}`),
     );
     const used = new Set(
@@ -59,7 +59,7 @@ describe("the words of the dashboard", () => {
           .match(/\{\w+\}/g)
           ?.toSorted(),
       ]);
-    expect(places(german.client)).toEqual(places(english.client));
+    expect(places(germanTexts.client)).toEqual(places(englishTexts.client));
   });
 });
 

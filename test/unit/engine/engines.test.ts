@@ -2,10 +2,10 @@ import { expect, it } from "vitest";
 import { Engines } from "../../../server/engine/engines.ts";
 import type { MountedVoices } from "../../../server/engine/neural/mounted-voices.ts";
 import type { Engine } from "../../../server/engine/runtime/engine.ts";
-import type { GeneratorEngine } from "../../../server/engine/vllm/engine.ts";
+import type { VllmEngine } from "../../../server/engine/vllm/engine.ts";
 
 const keepsDying = { name: "espeak", healthy: () => false } as Engine;
-const well = { name: "vllm", healthy: () => true } as GeneratorEngine;
+const well = { name: "vllm", healthy: () => true } as VllmEngine;
 
 it("a generator is well without eSpeak NG, which only says how long words are; mounted voices are not, which it reads to", () => {
   const engines = new Map([["espeak", keepsDying]] as const);

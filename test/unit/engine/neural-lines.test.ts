@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import type { Token, TokenTime } from "../../../server/contract/speech.ts";
+import type { Token, TokenTimestamp } from "../../../server/contract/speech.ts";
 import {
   exactBorders,
   Line,
   melodyMarks,
   type NeuralModel,
-  neuralReach,
+  neuralSpeedRange,
   type SpelledLine,
 } from "../../../server/engine/neural/neural-model.ts";
 import { neuralSynthesizer } from "../../../server/engine/neural/synthesize.ts";
@@ -15,7 +15,7 @@ const samplesOfId = 100;
 /** Says each letter in a tenth of a second; it knows small letters, blanks and marks. */
 class LetterModel implements NeuralModel {
   readonly rate = 1000;
-  readonly reach = neuralReach;
+  readonly reach = neuralSpeedRange;
   readonly borders = exactBorders;
   readonly maxSymbols: number;
   /** What it was asked to say. */
@@ -49,14 +49,14 @@ async function say(text: string, model: LetterModel) {
     const [, word = "", after = ""] = /^(.*?)([.,!?]*)$/.exec(written) ?? [];
     return { text: word, before: "", after, stretch: 1, sounds: [...word] };
   });
-  const times: TokenTime[] = [];
+  const times: TokenTimestamp[] = [];
   let samples = 0;
   const sink = {
     audio: (piece: Int16Array) => {
       samples += piece.length;
       return true;
     },
-    times: (told: readonly TokenTime[]) => {
+    times: (told: readonly TokenTimestamp[]) => {
       times.push(...told);
       return true;
     },

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
-import { PhraseQueue, type WaitingPhrase } from "../../../server/engine/runtime/utterance-queue.ts";
+import { type QueuedUtterance, UtteranceQueue } from "../../../server/engine/runtime/utterance-queue.ts";
 import { pseudoRandom } from "../../support/seed.ts";
 
 const now = 1000;
 const heard = (dueAtMs: number) => ({ dueAtMs, isFirst: false });
 const first = (dueAtMs: number) => ({ dueAtMs, isFirst: true });
 
-function orderOf(waiting: readonly WaitingPhrase[], { phraseMs = 100, capacity = 1, nowMs = now } = {}) {
-  const queue = new PhraseQueue<WaitingPhrase>(capacity);
+function orderOf(waiting: readonly QueuedUtterance[], { phraseMs = 100, capacity = 1, nowMs = now } = {}) {
+  const queue = new UtteranceQueue<QueuedUtterance>(capacity);
   queue.spoken(phraseMs);
   for (const phrase of waiting) queue.add(phrase);
   const places: number[] = [];
@@ -16,7 +16,7 @@ function orderOf(waiting: readonly WaitingPhrase[], { phraseMs = 100, capacity =
 }
 
 describe("phrases that wait", () => {
-  it.each<[string, readonly WaitingPhrase[], readonly number[]]>([
+  it.each<[string, readonly QueuedUtterance[], readonly number[]]>([
     ["by the earliest deadline", [heard(1900), heard(1300), heard(1600), heard(1300)], [1, 3, 2, 0]],
     ["new streams in the order in which they came", [first(1260), first(1250), first(1260)], [1, 0, 2]],
     ["a new stream first where that leaves time to all others", [heard(1300), first(1250)], [1, 0]],
@@ -39,7 +39,7 @@ describe("phrases that wait", () => {
   });
 
   it("leave the queue when nobody waits for them any more", () => {
-    const queue = new PhraseQueue<WaitingPhrase>(1);
+    const queue = new UtteranceQueue<QueuedUtterance>(1);
     const gone = heard(1100);
     queue.add(gone);
     queue.add(first(1250));
@@ -49,7 +49,7 @@ describe("phrases that wait", () => {
   });
 });
 
-interface Phrase extends WaitingPhrase {
+interface Phrase extends QueuedUtterance {
   readonly stream: Stream;
   readonly askedAtMs: number;
 }
@@ -149,7 +149,11 @@ describe("sixteen places and callers in a loop, whose sentences have one to four
   const crowd = { callers: 32, places: 16, processes: 2, seed: 7 };
 
   it.each([55, 24, 17.7])("break off nowhere where engines make %d seconds of audio a second", (speed) => {
-    const { longestGapMs, longestFirstMs, streams } = serve({ ...crowd, speed, queue: new PhraseQueue(2) });
+    const { longestGapMs, longestFirstMs, streams } = serve({
+      ...crowd,
+      speed,
+      queue: new UtteranceQueue(2),
+    });
     expect(streams).toBeGreaterThan(1000);
     expect(longestGapMs).toBe(0);
     expect(longestFirstMs).toBeLessThan(patienceMs + 5000);
@@ -160,7 +164,7 @@ describe("sixteen places and callers in a loop, whose sentences have one to four
   });
 
   it("have bounded gaps where the engines are slower than speech, and everybody is served", () => {
-    const { streams, longestFirstMs } = serve({ ...crowd, speed: 8, queue: new PhraseQueue(2) });
+    const { streams, longestFirstMs } = serve({ ...crowd, speed: 8, queue: new UtteranceQueue(2) });
     expect(streams).toBeGreaterThan(500);
     expect(longestFirstMs).toBeLessThan(30_000);
   });

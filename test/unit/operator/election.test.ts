@@ -3,18 +3,18 @@ import type { Clock } from "../../../lib/clock.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { LeaderElection } from "../../../operator/cluster/lease.ts";
 import { microTime } from "../../../operator/cluster/micro-time.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 /** One lease with the API server's rule: a write must carry the version it changes. */
 function leaseStore() {
   let version = 0;
   const store = {
-    lease: undefined as Manifest | undefined,
+    lease: undefined as KubernetesObject | undefined,
     /** Identities whose requests never come back. */
     cutOff: new Set<string>(),
     writes: 0,
-    put(lease: Manifest): Manifest {
+    put(lease: KubernetesObject): KubernetesObject {
       version += 1;
       store.writes += 1;
       store.lease = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(version) } };
@@ -32,12 +32,12 @@ function leaseStore() {
           await reach(options?.signal);
           return store.lease;
         },
-        async create(lease: Manifest, options?: { signal?: AbortSignal }) {
+        async create(lease: KubernetesObject, options?: { signal?: AbortSignal }) {
           await reach(options?.signal);
           if (store.lease !== undefined) throw conflict();
           return store.put(lease);
         },
-        async replace(lease: Manifest, options?: { signal?: AbortSignal }) {
+        async replace(lease: KubernetesObject, options?: { signal?: AbortSignal }) {
           await reach(options?.signal);
           if (store.lease?.metadata.resourceVersion !== lease.metadata.resourceVersion) throw conflict();
           return store.put(lease);
@@ -176,7 +176,7 @@ describe("a leader election", () => {
   test("steps down at once when another has taken the lease", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
-    const taken = store.lease as Manifest;
+    const taken = store.lease as KubernetesObject;
     store.put({ ...taken, spec: { ...(taken.spec as object), holderIdentity: "thief" } });
     await clock.advance(2_100);
     expect(one.election.leading).toBe(false);
@@ -186,7 +186,7 @@ describe("a leader election", () => {
   test("stays in office when somebody labels the lease", async () => {
     const { clock, store, one } = alone();
     await clock.advance(1);
-    const lease = store.lease as Manifest;
+    const lease = store.lease as KubernetesObject;
     store.put({ ...lease, metadata: { ...lease.metadata, labels: { team: "speech" } } });
     await clock.advance(30_000);
     expect(one.history).toEqual(["leading"]);

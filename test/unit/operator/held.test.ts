@@ -1,13 +1,13 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { Packer, plain } from "../../../operator/cluster/stored-object.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { storeUncompressed, TemplateCompressor } from "../../../operator/cluster/stored-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
 
-function configMap(name: string, data: unknown): Manifest {
+function configMap(name: string, data: unknown): KubernetesObject {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
@@ -16,7 +16,7 @@ function configMap(name: string, data: unknown): Manifest {
   };
 }
 
-const objects: [string, Manifest][] = [
+const objects: [string, KubernetesObject][] = [
   ["the first of its form", configMap("a", { key: "value" })],
   ["one that differs in names alone", configMap("b", { key: "value" })],
   ["one of as many pieces in another shape", configMap("c", ["key", "value"])],
@@ -27,7 +27,7 @@ const objects: [string, Manifest][] = [
 ];
 
 describe("a packed object", () => {
-  const packer = new Packer();
+  const packer = new TemplateCompressor();
 
   it.each(objects)("is what it was: %s", (_what, object) => {
     const held = packer.hold(object);
@@ -58,7 +58,7 @@ describe("a packed object", () => {
   it("takes a tenth of the memory of what it was", () => {
     const env = Array.from({ length: 60 }, (_, i) => ({ name: `VARIABLE_${i}`, value: `value ${i}` }));
     const make = (i: number) => configMap(`object-${i}`, { env });
-    const bytesOf = (hold: (object: Manifest) => unknown) => {
+    const bytesOf = (hold: (object: KubernetesObject) => unknown) => {
       const before = process.memoryUsage().heapUsed;
       const kept = Array.from({ length: 2_000 }, (_, i) => hold(JSON.parse(JSON.stringify(make(i)))));
       collect();
@@ -67,7 +67,7 @@ describe("a packed object", () => {
       return bytes;
     };
     collect();
-    const asTheyAre = bytesOf(plain);
+    const asTheyAre = bytesOf(storeUncompressed);
     collect();
     expect(bytesOf(packer.hold)).toBeLessThan(asTheyAre / 10);
   });

@@ -2,8 +2,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { readLicense } from "../../../config/contract/license.ts";
 import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
 import type { ObservedDeployment, ObservedPool } from "../../../operator/facts/observed.ts";
-import { judge } from "../../../operator/license/decide.ts";
-import { LicenseShares } from "../../../operator/license/shares.ts";
+import { decideLicense } from "../../../operator/license/decide.ts";
+import { LicenseAllocations } from "../../../operator/license/shares.ts";
 import { now, observed, running, ttsDeployment, ttsModelPool } from "../../support/operator/observed.ts";
 import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
 
@@ -34,7 +34,7 @@ async function judged(
   if (last) deployment.status = { license: { state: "valid", ...last } } as TtsDeploymentStatus;
   const token = claims && (await issuer.issue({ ...dates, ...claims }));
   const license = await readLicense({ token, keys: issuer.keys });
-  const result = await judge(observed(deployment, { license, ...more }), issuer.keys);
+  const result = await decideLicense(observed(deployment, { license, ...more }), issuer.keys);
   const grants = [...result.pools].map(
     ([name, { held, replicas }]) => `${name} ${held ? "held at " : ""}${replicas}`,
   );
@@ -157,12 +157,12 @@ describe("a license that is not good", () => {
   });
 
   it("goes on counting what runs, for those who share it", async () => {
-    const shares = new LicenseShares();
+    const shares = new LicenseAllocations();
     const deployment = ttsDeployment({}, [
       { name: "a", kind: "mist", replicas: 2, maxConcurrentStreams: 16 },
     ]);
     deployment.status = { license: { state: "valid", ...last({}) } } as TtsDeploymentStatus;
-    await judge(observed(deployment), issuer.keys, shares);
+    await decideLicense(observed(deployment), issuer.keys, shares);
     expect(shares.elsewhere("1", "ns/other")).toEqual({ gpus: 0, streams: 32 });
   });
 });

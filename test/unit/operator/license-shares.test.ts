@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { readLicense } from "../../../config/contract/license.ts";
 import type { TtsDeployment } from "../../../operator/facts/observed.ts";
-import { judge } from "../../../operator/license/decide.ts";
-import { LicenseShares } from "../../../operator/license/shares.ts";
+import { decideLicense } from "../../../operator/license/decide.ts";
+import { LicenseAllocations } from "../../../operator/license/shares.ts";
 import { now, observed, ttsDeployment } from "../../support/operator/observed.ts";
 import { licenseIssuer } from "../../support/server/licenses.ts";
 
@@ -15,16 +15,16 @@ function named(name: string, replicas: number): TtsDeployment {
   return { ...deployment, metadata: { ...deployment.metadata, name } };
 }
 
-async function judged(shares: LicenseShares, name: string, replicas: number, claims: object = {}) {
+async function judged(shares: LicenseAllocations, name: string, replicas: number, claims: object = {}) {
   const token = await issuer.issue({ ...dates, maxGpus: 4, jti: "shared", ...claims });
   const license = await readLicense({ token, keys: issuer.keys });
-  const result = await judge(observed(named(name, replicas), { license }), issuer.keys, shares);
+  const result = await decideLicense(observed(named(name, replicas), { license }), issuer.keys, shares);
   return { granted: result.pools.get("m")?.replicas, reason: result.reason, message: result.message };
 }
 
 describe("a license that several TtsDeployments share", () => {
   it("counts once for all of them", async () => {
-    const shares = new LicenseShares();
+    const shares = new LicenseAllocations();
     expect(await judged(shares, "a", 3)).toMatchObject({ granted: 3, reason: "Valid" });
     const second = await judged(shares, "b", 3);
     expect(second).toMatchObject({ granted: 1, reason: "TooManyGpus" });
@@ -34,7 +34,7 @@ describe("a license that several TtsDeployments share", () => {
   });
 
   it("is never given out twice by passes that run side by side", async () => {
-    const shares = new LicenseShares();
+    const shares = new LicenseAllocations();
     const names = ["a", "b", "c", "d", "e"];
     const granted = await Promise.all(
       names.map(async (name) => (await judged(shares, name, 2)).granted ?? 0),
@@ -43,14 +43,14 @@ describe("a license that several TtsDeployments share", () => {
   });
 
   it("is shared by its id alone", async () => {
-    const shares = new LicenseShares();
+    const shares = new LicenseAllocations();
     await judged(shares, "a", 4);
     expect(await judged(shares, "b", 4, { jti: "another" })).toMatchObject({ granted: 4 });
   });
 
   it("wakes those that got too little when another gives back, goes, or takes another license", async () => {
     const woken: string[][] = [];
-    const shares = new LicenseShares((keys) => woken.push([...keys]));
+    const shares = new LicenseAllocations((keys) => woken.push([...keys]));
     await judged(shares, "a", 3);
     await judged(shares, "b", 3);
     await judged(shares, "c", 1, { jti: "another" });
@@ -66,7 +66,7 @@ describe("a license that several TtsDeployments share", () => {
   });
 
   it("gives a pool that grows what is left, and no more", async () => {
-    const shares = new LicenseShares();
+    const shares = new LicenseAllocations();
     await judged(shares, "a", 2);
     await judged(shares, "b", 1);
     const one = { gpus: 1, streams: 1 };
@@ -77,9 +77,9 @@ describe("a license that several TtsDeployments share", () => {
   });
 
   it("is not freed by a license that vanishes while its pods serve on", async () => {
-    const shares = new LicenseShares();
+    const shares = new LicenseAllocations();
     await judged(shares, "a", 3);
-    await judge(observed(named("a", 3)), issuer.keys, shares);
+    await decideLicense(observed(named("a", 3)), issuer.keys, shares);
     expect(shares.elsewhere("shared", "ns/b")).toEqual({ gpus: 3, streams: 3 });
   });
 });

@@ -1,23 +1,23 @@
 import { describe, expect, test } from "vitest";
-import type { Outcome } from "../../../operator/facts/outcome.ts";
-import { type Pass, type QueueOptions, WorkQueue } from "../../../operator/serve/work-queue.ts";
+import type { ReconcileOutcome } from "../../../operator/facts/outcome.ts";
+import { type QueueOptions, type Reconcile, WorkQueue } from "../../../operator/serve/work-queue.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
-const settled: Outcome = { kind: "settled" };
+const settled: ReconcileOutcome = { kind: "settled" };
 
 /** A queue whose passes end when the test says so. */
 function handHeld(options: Partial<QueueOptions> = {}) {
   const clock = new FakeClock();
   const begun: string[] = [];
-  const ends = new Map<string, PromiseWithResolvers<Outcome>>();
-  const pass: Pass = (key) => {
+  const ends = new Map<string, PromiseWithResolvers<ReconcileOutcome>>();
+  const pass: Reconcile = (key) => {
     begun.push(key);
-    const end = Promise.withResolvers<Outcome>();
+    const end = Promise.withResolvers<ReconcileOutcome>();
     ends.set(key, end);
     return end.promise;
   };
   const queue = new WorkQueue({ pass, workers: 1, clock, random: () => 0.5, ...options });
-  const end = async (key: string, outcome: Outcome | Error = settled) => {
+  const end = async (key: string, outcome: ReconcileOutcome | Error = settled) => {
     if (outcome instanceof Error) ends.get(key)?.reject(outcome);
     else ends.get(key)?.resolve(outcome);
     await settle();
@@ -113,7 +113,7 @@ describe("a queue of keys", () => {
   test("lets others of its group run beside a pass that need no longer be alone, but none that must be", async () => {
     const begun: string[] = [];
     const shares: (() => void)[] = [];
-    const pass: Pass = (key, _signal, share) => {
+    const pass: Reconcile = (key, _signal, share) => {
       begun.push(key);
       shares.push(share);
       return new Promise(() => undefined);

@@ -3,12 +3,12 @@ import { afterEach, expect, it } from "vitest";
 import { systemClock } from "../../../lib/clock.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import { Secrets } from "../../../operator/cluster/secrets.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { eventuallyPasses } from "../../support/eventually.ts";
 
 const ref = { apiVersion: "v1", kind: "Secret", namespace: "ns", name: "license" };
-const versionOf = (secret: Manifest | undefined) => secret?.metadata.resourceVersion;
-const secret = (resourceVersion: string): Manifest => ({
+const versionOf = (secret: KubernetesObject | undefined) => secret?.metadata.resourceVersion;
+const secret = (resourceVersion: string): KubernetesObject => ({
   apiVersion: "v1",
   kind: "Secret",
   metadata: { name: "license", namespace: "ns", uid: "1", resourceVersion },
@@ -18,7 +18,7 @@ const secret = (resourceVersion: string): Manifest => ({
 function opened({ late = false } = {}) {
   const end = Promise.withResolvers<void>();
   const watch = new PassThrough();
-  const reads: PromiseWithResolvers<Manifest | undefined>[] = [];
+  const reads: PromiseWithResolvers<KubernetesObject | undefined>[] = [];
   const client = {
     clock: systemClock,
     openWatch: async (_kind: string, { fieldSelector }: { fieldSelector?: string }) =>

@@ -1,18 +1,18 @@
 import { expect, it } from "vitest";
-import { Shelf } from "../../../operator/cluster/object-store.ts";
-import { Packer } from "../../../operator/cluster/stored-object.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { ObjectStore } from "../../../operator/cluster/object-store.ts";
+import { TemplateCompressor } from "../../../operator/cluster/stored-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 
-function pod(name: string, group: string): Manifest {
+function pod(name: string, group: string): KubernetesObject {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, labels: { group } } };
 }
 
 function shelf() {
-  const packer = new Packer(({ metadata }) => [metadata.labels?.group ?? ""]);
-  const shelf = new Shelf();
+  const packer = new TemplateCompressor(({ metadata }) => [metadata.labels?.group ?? ""]);
+  const shelf = new ObjectStore();
   return {
     shelf,
-    put: (object: Manifest) => shelf.put(`Pod/${object.metadata.name}`, packer.hold(object)),
+    put: (object: KubernetesObject) => shelf.put(`Pod/${object.metadata.name}`, packer.hold(object)),
   };
 }
 

@@ -1,12 +1,12 @@
 import { PassThrough } from "node:stream";
 import { expect, it } from "vitest";
-import { ClusterView } from "../../../operator/cluster/cache.ts";
+import { ClusterCache } from "../../../operator/cluster/cache.ts";
 import type { ClusterClient, ListOptions } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { eventually } from "../../support/eventually.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
-function demo(resourceVersion: string, generation: number): Manifest {
+function demo(resourceVersion: string, generation: number): KubernetesObject {
   const metadata = { name: "demo", namespace: "ns", uid: "1", resourceVersion, generation };
   return { apiVersion: "tts.svc.dev/v1alpha1", kind: "TtsDeployment", metadata };
 }
@@ -18,7 +18,7 @@ it("takes what a list says after a restore of etcd, though it is older than what
   const client = {
     clock,
     serves: async () => false,
-    listAll: async <T>(kind: string, { keep }: ListOptions & { keep: (object: Manifest) => T }) => ({
+    listAll: async <T>(kind: string, { keep }: ListOptions & { keep: (object: KubernetesObject) => T }) => ({
       items: kind === stored.kind ? [keep(stored)] : [],
       resourceVersion: stored.metadata.resourceVersion ?? "",
     }),
@@ -28,7 +28,7 @@ it("takes what a list says after a restore of etcd, though it is older than what
       return stream;
     },
   } as unknown as ClusterClient;
-  const view = new ClusterView({ client, namespaces: [], clock, observer: {} });
+  const view = new ClusterCache({ client, namespaces: [], clock, observer: {} });
   await view.start();
   const generation = () => view.get("TtsDeployment", "ns/demo")?.metadata.generation;
   expect(generation()).toBe(7);

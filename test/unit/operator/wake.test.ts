@@ -1,13 +1,13 @@
 import { expect, it } from "vitest";
 import { labels } from "../../../config/contract/names.ts";
-import { plain } from "../../../operator/cluster/stored-object.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import { storeUncompressed } from "../../../operator/cluster/stored-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import {
+  affectedKeys,
   everyKey,
   isStatusChange,
-  keysOf,
   keysOfSecret,
-  turnOf,
+  turnFor,
 } from "../../../operator/serve/affected-keys.ts";
 
 const owner = {
@@ -18,7 +18,11 @@ const owner = {
   controller: true,
 };
 
-function object(kind: string, name: string, more: Partial<Manifest["metadata"]> = {}): Manifest {
+function object(
+  kind: string,
+  name: string,
+  more: Partial<KubernetesObject["metadata"]> = {},
+): KubernetesObject {
   return { apiVersion: "v1", kind, metadata: { name, namespace: "ns", ...more } };
 }
 
@@ -30,8 +34,8 @@ const view = {
 const secrets = { followersOf: (key: string) => (key === "ns/license" ? ["ns/demo"] : []) };
 const everything = ["TtsDeployment/ns/demo", "TtsModelPool/ns/demo-mist", "TtsModelPool/ns/demo-mist-canary"];
 
-const wakes = (found: Manifest) =>
-  keysOf(view, { kind: found.kind, key: `ns/${found.metadata.name}`, object: found }).toSorted();
+const wakes = (found: KubernetesObject) =>
+  affectedKeys(view, { kind: found.kind, key: `ns/${found.metadata.name}`, object: found }).toSorted();
 
 it.each([
   ["a TtsDeployment", object("TtsDeployment", "demo"), everything],
@@ -60,7 +64,7 @@ it.each([
 
 it("wakes who is concerned by a pool that is gone, whatever had been seen of it", () => {
   const pool = object("TtsModelPool", "demo-mist", { ...own, generation: 2 });
-  const keys = keysOf(view, { kind: "TtsModelPool", key: "ns/demo-mist", object: pool, gone: true });
+  const keys = affectedKeys(view, { kind: "TtsModelPool", key: "ns/demo-mist", object: pool, gone: true });
   expect(keys.toSorted()).toEqual(everything);
 });
 
@@ -105,16 +109,16 @@ it.each([
     ...object("TtsModelPool", "any"),
     spec: { deployment: "demo", ...spec },
   });
-  const known: Record<string, Manifest> = {
+  const known: Record<string, KubernetesObject> = {
     "TtsModelPool/ns/demo-mist": pool({}),
     "TtsModelPool/ns/demo-scaled": pool({ scaling: { maxReplicas: 3 } }),
   };
-  expect(turnOf({ get: (kind, name) => known[`${kind}/${name}`] }, key)).toEqual({ group, alone });
+  expect(turnFor({ get: (kind, name) => known[`${kind}/${name}`] }, key)).toEqual({ group, alone });
 });
 
 it("who begins to work has every key, a TtsDeployment before its pools, and what nobody acted upon yet as a change", () => {
   const seen = { status: { observedGeneration: 1 } };
-  const found: Record<string, Manifest[]> = {
+  const found: Record<string, KubernetesObject[]> = {
     TtsDeployment: [
       { ...object("TtsDeployment", "demo", { generation: 1 }), ...seen },
       { ...object("TtsDeployment", "new", { generation: 2 }), ...seen },
@@ -154,7 +158,12 @@ it.each([
     false,
   ],
 ])("says whether only the status changed: %s", (_what, after, expected) => {
-  const change = { kind: "TtsDeployment", key: "ns/demo", gone: false, before: plain(knownBefore) };
+  const change = {
+    kind: "TtsDeployment",
+    key: "ns/demo",
+    gone: false,
+    before: storeUncompressed(knownBefore),
+  };
   expect(isStatusChange({ ...change, object: after })).toBe(expected);
   expect(isStatusChange({ ...change, object: after, gone: true }), "a deletion").toBe(false);
   expect(isStatusChange({ ...change, object: after, before: undefined }), "a new object").toBe(false);
@@ -203,7 +212,7 @@ it.each([
     kind,
     key: `ns/${name}`,
     object: { ...base, status: after },
-    before: plain({ ...base, status: before }),
+    before: storeUncompressed({ ...base, status: before }),
   };
-  expect(keysOf(view, change).toSorted()).toEqual(keys);
+  expect(affectedKeys(view, change).toSorted()).toEqual(keys);
 });

@@ -2,19 +2,19 @@ import { describe, expect, test } from "vitest";
 import { combineProblems, problemOf } from "../../../operator/apply/refusal.ts";
 import { Writer } from "../../../operator/apply/writer.ts";
 import { ApiError } from "../../../operator/cluster/api-error.ts";
-import type { ClusterView } from "../../../operator/cluster/cache.ts";
+import type { ClusterCache } from "../../../operator/cluster/cache.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { Secrets } from "../../../operator/cluster/secrets.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 
-const owner: Manifest = {
+const owner: KubernetesObject = {
   apiVersion: "tts.svc.dev/v1alpha1",
   kind: "TtsDeployment",
   metadata: { name: "demo", namespace: "ns", uid: "1" },
 };
 
-function child(kind: string, name: string): Manifest {
+function child(kind: string, name: string): KubernetesObject {
   return { apiVersion: "v1", kind, metadata: { name, namespace: "ns" } };
 }
 
@@ -27,16 +27,16 @@ const desired = [
 
 /** Nothing is there yet; each apply waits until the test answers it. */
 function cluster() {
-  const open = new Map<string, PromiseWithResolvers<Manifest>>();
+  const open = new Map<string, PromiseWithResolvers<KubernetesObject>>();
   const client = {
-    get: async ({ name }: Manifest["metadata"]) => (name === "demo" ? owner : undefined),
-    apply: ({ metadata }: Manifest) => {
-      const answer = Promise.withResolvers<Manifest>();
+    get: async ({ name }: KubernetesObject["metadata"]) => (name === "demo" ? owner : undefined),
+    apply: ({ metadata }: KubernetesObject) => {
+      const answer = Promise.withResolvers<KubernetesObject>();
       open.set(metadata.name, answer);
       return answer.promise;
     },
   } as unknown as ClusterClient;
-  const view = { get: () => undefined, written: () => undefined } as unknown as ClusterView;
+  const view = { get: () => undefined, written: () => undefined } as unknown as ClusterCache;
   const writer = new Writer(client, view, {} as Secrets, new FakeClock());
   const answer = async (name: string) => {
     open.get(name)?.resolve(child("Any", name));

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { Backoff } from "../../../lib/restart-backoff.ts";
+import { RestartBackoff } from "../../../lib/restart-backoff.ts";
 
 const never = new AbortController().signal;
 
 describe("what ends and is started again", () => {
   test("waits twice as long each time, up to the most, and the first wait again once one was fine", () => {
-    const backoff = new Backoff({ firstMs: 100, mostMs: 1_000, provenAfterMs: 10_000 });
+    const backoff = new RestartBackoff({ firstMs: 100, mostMs: 1_000, provenAfterMs: 10_000 });
     const waits = (times: number) =>
       Array.from({ length: times }, () => {
         backoff.ended(9_999);
@@ -20,7 +20,7 @@ describe("what ends and is started again", () => {
   });
 
   test("is tried until it starts, and each failure is told", async () => {
-    const backoff = new Backoff({ firstMs: 1, mostMs: 1, provenAfterMs: 10_000 });
+    const backoff = new RestartBackoff({ firstMs: 1, mostMs: 1, provenAfterMs: 10_000 });
     const told: unknown[] = [];
     let tries = 0;
     const start = async () => {
@@ -32,7 +32,7 @@ describe("what ends and is started again", () => {
   });
 
   test("is not tried after its owner has closed, though it waited", async () => {
-    const backoff = new Backoff({ firstMs: 60_000, mostMs: 60_000, provenAfterMs: 0 });
+    const backoff = new RestartBackoff({ firstMs: 60_000, mostMs: 60_000, provenAfterMs: 0 });
     const closing = new AbortController();
     let tries = 0;
     const over = backoff.restart(

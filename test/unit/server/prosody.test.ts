@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Manner, plainProsody, sampledProsody } from "../../../server/model/prosody.ts";
+import { type PhraseProsody, plainProsody, sampledProsody } from "../../../server/model/prosody.ts";
 
 const sampling = { repetitionPenalty: 1, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
@@ -9,12 +9,12 @@ function cycle(): () => number {
   return () => (at = (at + 0.381_966) % 1);
 }
 
-function phrases(change: Partial<typeof sampling>, random = cycle()): Manner[] {
+function phrases(change: Partial<typeof sampling>, random = cycle()): PhraseProsody[] {
   const prosody = sampledProsody({ ...sampling, ...change }, random);
   return Array.from({ length: 200 }, prosody);
 }
 
-function spread(manners: readonly Manner[]): number {
+function spread(manners: readonly PhraseProsody[]): number {
   const pitches = manners.map(({ pitch }) => pitch);
   return Math.max(...pitches) - Math.min(...pitches);
 }
@@ -35,7 +35,7 @@ test("a small top_p leaves only the likeliest manner", () => {
 });
 
 test("a repetition penalty moves it away from what was spoken last", () => {
-  const repeats = (manners: readonly Manner[]) =>
+  const repeats = (manners: readonly PhraseProsody[]) =>
     manners.filter(({ pitch }, index) => pitch === manners[index - 1]?.pitch).length;
   expect(repeats(phrases({ repetitionPenalty: 2 }))).toBeLessThan(repeats(phrases({ repetitionPenalty: 1 })));
   expect(repeats(phrases({ temperature: 0 }))).toBe(199);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemClock } from "../../../lib/clock.ts";
-import { followKeys } from "../../../server/store/keys/cached-keys.ts";
+import { cacheKeys } from "../../../server/store/keys/cached-keys.ts";
 import { digestKey } from "../../../server/store/keys/key.ts";
 import type { KeyEntry } from "../../../server/store/keys/key-store.ts";
 import type { KeyTable } from "../../../server/store/keys/key-table.ts";
@@ -37,7 +37,7 @@ class TestTable implements KeyTable {
 async function follow(table: TestTable, staleMs = 60_000) {
   const troubles: (string | undefined)[] = [];
   const unwritten: (string | undefined)[] = [];
-  const keys = followKeys({
+  const keys = cacheKeys({
     table,
     staleMs,
     clock: systemClock,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createKey, digestKey, isWellFormedKey, type KeyFacts } from "../../../server/store/keys/key.ts";
 import { openKeyFileBook, parseKeyFile } from "../../../server/store/keys/key-file.ts";
-import type { KeyBook } from "../../../server/store/keys/key-manager.ts";
+import type { KeyManager } from "../../../server/store/keys/key-manager.ts";
 import { createSingleKeyStore, joinStores, KeyIndex } from "../../../server/store/keys/key-store.ts";
 
 const sha256 = "a".repeat(64);
@@ -19,7 +19,7 @@ describe("a key", () => {
 });
 
 /** The text of a keys.yaml after a change. */
-async function edit(text: string, change: (book: KeyBook) => Promise<void>, now = 0): Promise<string> {
+async function edit(text: string, change: (book: KeyManager) => Promise<void>, now = 0): Promise<string> {
   let written = text;
   const write = (next: string) => {
     written = next;

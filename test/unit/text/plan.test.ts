@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { Failure } from "../../../server/contract/errors.ts";
 import { checkLongMarkup } from "../../../server/text/markup.ts";
-import { type PlanOptions, planSpeech } from "../../../server/text/planning/plan.ts";
+import { planSpeech, type SpeechPlanOptions } from "../../../server/text/planning/plan.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);
-const plain: PlanOptions = {
+const plain: SpeechPlanOptions = {
   language: "eng",
   normalize: true,
   pauses: false,
@@ -15,7 +15,7 @@ const plain: PlanOptions = {
 };
 
 /** Phrases as `word word~pause`, silences as `<ms>`, rests as `rest`. */
-function plan(text: string, options: Partial<PlanOptions> = {}): string[] {
+function plan(text: string, options: Partial<SpeechPlanOptions> = {}): string[] {
   return [...planSpeech(text, { ...plain, ...options })].map((segment) => {
     if (segment.kind === "rest") return "rest";
     return segment.kind === "silence"
@@ -97,7 +97,7 @@ test("a quick start breaks a long first sentence before a part of it, and leaves
 
 test("a first sentence that is hardly longer than a first phrase stays whole, so that no stump of it is spoken by itself", () => {
   const words = (count: number) => `${"word ".repeat(count - 1)}end.`;
-  const lengths = (text: string, more: Partial<PlanOptions> = {}) =>
+  const lengths = (text: string, more: Partial<SpeechPlanOptions> = {}) =>
     [...planSpeech(text, { ...plain, ...more })].map((part) =>
       part.kind === "phrase" ? part.tokens.length : 0,
     );

@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { validateXML } from "xmllint-wasm";
-import { english } from "../../../server/dashboard/languages/english.ts";
+import { englishTexts } from "../../../server/dashboard/languages/english.ts";
 import { alphabets } from "../../../server/text/pls/alphabets.ts";
 import { type PlsReading, readPls } from "../../../server/text/pls/read.ts";
-import { type SpokenWord, writePls } from "../../../server/text/pls/write.ts";
+import { type LexiconEntryToWrite, writePls } from "../../../server/text/pls/write.ts";
 
 const schema = readFileSync(join(import.meta.dirname, "../../support/pls.rng"), "utf8");
 const limits = { words: 5_000 };
 /** Each sign of the alphabet; neighbours that are one sound when they are written together; stress in each place. */
-const words: readonly SpokenWord[] = [
+const words: readonly LexiconEntryToWrite[] = [
   { word: "custom", phonemes: "k1Ast0xm" },
   { word: "vowels", phonemes: "1@b0ad2AC1WD1xf1Yg0Eh1RJ0ek1Il0im1on0OG1Up1ur0N" },
   { word: "cat-show", phonemes: "k1@tS0odZ0I" },
@@ -36,7 +36,7 @@ function entry(grapheme: string, phoneme: string): string {
 
 function problemsOf(reading: PlsReading): string[] {
   return "problems" in reading
-    ? reading.problems.map(({ line, fault }) => `${line}: ${english.files.problem(fault)}`)
+    ? reading.problems.map(({ line, fault }) => `${line}: ${englishTexts.files.problem(fault)}`)
     : [];
 }
 

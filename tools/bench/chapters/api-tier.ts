@@ -1,8 +1,8 @@
 import { createMp3Encoder } from "../../../server/audio/mp3.ts";
 import type { Report } from "../../../server/bench/report.ts";
 import { load, median, spentBy } from "../common/load.ts";
-import type { Finding, Measurement } from "../common/measurement.ts";
-import { percent, table } from "../common/page.ts";
+import type { Measurement, TargetResult } from "../common/measurement.ts";
+import { markdownTable, percent } from "../common/page.ts";
 import { cannedAudio, replayRate, replayText } from "../replay/audio.ts";
 import { type ApiAlone, replayOptions, startApiAlone } from "./api-alone.ts";
 
@@ -81,7 +81,7 @@ async function bareSpeed(): Promise<number> {
   return encoded / replayRate / ((user + system) / 1e6);
 }
 
-function finding({ run, streamsPerCore }: Listening, pairs: readonly Mp3Pair[]): Finding {
+function finding({ run, streamsPerCore }: Listening, pairs: readonly Mp3Pair[]): TargetResult {
   const share = median(pairs.map(({ served }) => served)) / median(pairs.map(({ bare }) => bare));
   const rows = pairs.map(({ bare, served }, i) => [
     String(i + 1),
@@ -114,6 +114,6 @@ behind real time and ${run.requests.failed} failed. One processor second served 
 MP3 at ${replayRate / 1000} kHz as fast as possible, ${mp3.streams} streams: audio per processor second of the API tier, in turn with the same encoder
 alone on the same audio:
 
-${table(["window", "encoder alone", "API tier", "share"], rows)}`,
+${markdownTable(["window", "encoder alone", "API tier", "share"], rows)}`,
   };
 }

@@ -1,10 +1,10 @@
 import { Agent } from "undici";
 import { measureStream } from "../../../server/bench/stream.ts";
 import type { Target } from "../../../server/bench/target.ts";
-import { usualTexts } from "../../../server/bench/texts.ts";
+import { defaultTexts } from "../../../server/bench/texts.ts";
 import { median } from "../common/load.ts";
 import type { Measurement, TargetRow } from "../common/measurement.ts";
-import { table } from "../common/page.ts";
+import { markdownTable } from "../common/page.ts";
 
 const rounds = 9;
 const mostExtraMs = 15;
@@ -23,13 +23,13 @@ const variants = [
 ] as const;
 
 /** As long as `mist` takes. */
-export const longText = [...usualTexts, ...usualTexts]
+export const longText = [...defaultTexts, ...defaultTexts]
   .join(" ")
   .slice(0, 499)
   .replace(/\W*$/, ".")
   .padEnd(500);
 
-export const usualTarget = { shape: "svc-tts", model: "mist", voice: "alan", texts: usualTexts } as const;
+export const usualTarget = { shape: "svc-tts", model: "mist", voice: "alan", texts: defaultTexts } as const;
 
 /** Round by round the engine alone and each answer of the server, one at a time. */
 export const firstAudio: Measurement = {
@@ -87,5 +87,5 @@ function page(engineMs: number, medians: readonly Median[]): string {
   const alone = ["engine alone", `${engineMs.toFixed(1)} ms`, ""];
   return `A text of ${longText.length} characters, one stream, ${rounds} rounds; medians. The engine alone synthesizes the phrase with which the server starts.
 
-${table(["response", "first audio", "more than the engine"], [alone, ...rows])}`;
+${markdownTable(["response", "first audio", "more than the engine"], [alone, ...rows])}`;
 }

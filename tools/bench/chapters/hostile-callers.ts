@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { ascending, quantile } from "../../../server/bench/quantiles.ts";
 import { residentBytes } from "../../../test/support/processes.ts";
 import type { Measurement, TargetRow } from "../common/measurement.ts";
-import { table } from "../common/page.ts";
+import { markdownTable } from "../common/page.ts";
 import { replayText } from "../replay/audio.ts";
 import { type ApiAlone, startApiAlone } from "./api-alone.ts";
 
@@ -55,7 +55,7 @@ export const hostileCallers: Measurement = {
         ],
         text: `How long \`/health\` takes beside callers who hold connections with a request half sent; ${looks} looks each.
 
-${table(
+${markdownTable(
   ["beside", "p50", "p99"],
   rows.map(([who, times]) => [
     who,

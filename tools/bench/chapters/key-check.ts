@@ -10,9 +10,9 @@ import { measureStream } from "../../../server/bench/stream.ts";
 import { createKey, digestKey } from "../../../server/store/keys/key.ts";
 import { joinStores, KeyIndex } from "../../../server/store/keys/key-store.ts";
 import { median, spentBy } from "../common/load.ts";
-import type { Finding, Measurement } from "../common/measurement.ts";
+import type { Measurement, TargetResult } from "../common/measurement.ts";
 import { openLoop } from "../common/open-loop.ts";
-import { table } from "../common/page.ts";
+import { markdownTable } from "../common/page.ts";
 import { replayRate, replayText } from "../replay/audio.ts";
 import { type ApiAlone, startApiAlone } from "./api-alone.ts";
 
@@ -145,7 +145,7 @@ interface Measured {
   readonly windows: readonly Window[];
 }
 
-function finding({ right, wrong, refusal, windows }: Measured): Finding {
+function finding({ right, wrong, refusal, windows }: Measured): TargetResult {
   const ratio = median(windows.map(({ alone, beside }) => beside.p99 / alone.p99));
   const microseconds = (ms: number) => `${(ms * 1000).toFixed(1)} µs`;
   const both = ({ p50, p99 }: Times) => `${p50.toFixed(1)} / ${p99.toFixed(1)} ms`;
@@ -166,7 +166,7 @@ function finding({ right, wrong, refusal, windows }: Measured): Finding {
     ],
     text: `The check of every request, ${checks} times, with ${knownKeys} keys in two stores:
 
-${table(
+${markdownTable(
   ["key", "p50", "p99"],
   [
     ["right", microseconds(right.p50), microseconds(right.p99)],
@@ -179,7 +179,7 @@ A request with a wrong key takes ${refusal.toFixed(0)} µs of the API tier's pro
 ${rightPerSecond} requests per second with a right key, each for a second of audio from a model that replays, through the API tier only; then the same with ${wrongPerSecond} requests per second with
 wrong keys from a process on the same machine. Time from sending to the end of the response:
 
-${table(
+${markdownTable(
   ["pair", "without p50 / p99", "with wrong keys p50 / p99", "ratio of p99"],
   windows.map(({ alone, beside }, i) => [
     String(i + 1),

@@ -1,7 +1,7 @@
 import { env as names } from "../../../config/contract/names.ts";
 import { residentBytes } from "../../../test/support/processes.ts";
 import type { Measurement, TargetRow } from "../common/measurement.ts";
-import { percent, table } from "../common/page.ts";
+import { markdownTable, percent } from "../common/page.ts";
 import { type RunningServer, startServer } from "../common/running-server.ts";
 
 const megabyte = 1024 * 1024;
@@ -99,5 +99,5 @@ function page(rows: readonly Row[]): string {
   ]);
   return `A text of a megabyte, read as WAV as fast as it comes; resident memory after ${warmBytes / megabyte} MiB of audio, and the most up to ${wholeBytes / megabyte} MiB.
 
-${table(["process", `after ${warmBytes / megabyte} MiB`, "most"], cells)}`;
+${markdownTable(["process", `after ${warmBytes / megabyte} MiB`, "most"], cells)}`;
 }

@@ -3,7 +3,7 @@ import { recognize, type Spoken } from "../../../test/support/audio/recognizer.t
 import { englishSentences } from "../../../test/support/audio/texts.ts";
 import { median } from "../common/load.ts";
 import type { Measurement } from "../common/measurement.ts";
-import { table } from "../common/page.ts";
+import { markdownTable } from "../common/page.ts";
 import type { RunningServer } from "../common/running-server.ts";
 import { firstAudioMs, usualTarget } from "./first-audio.ts";
 
@@ -46,7 +46,7 @@ export const mists: Measurement = {
       ],
       text: `Voice \`alan\`, raw PCM. First audio of a text whose first sentence has no comma, ${rounds} rounds, medians; word error rate of ${englishSentences.length} sentences.
 
-${table(
+${markdownTable(
   ["model", "first audio", "word error rate"],
   models.map((model) => [model, `${median(times[model]).toFixed(1)} ms`, percent(errors[model])]),
 )}`,

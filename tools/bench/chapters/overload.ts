@@ -6,10 +6,10 @@ import { ascending, quantile } from "../../../server/bench/quantiles.ts";
 import { starvedAboveMs } from "../../../server/bench/report.ts";
 import { measureStream, type StreamRecord } from "../../../server/bench/stream.ts";
 import type { Target } from "../../../server/bench/target.ts";
-import { usualTexts } from "../../../server/bench/texts.ts";
+import { defaultTexts } from "../../../server/bench/texts.ts";
 import type { Served } from "../common/load.ts";
-import type { Finding, Measurement, TargetRow } from "../common/measurement.ts";
-import { table } from "../common/page.ts";
+import type { Measurement, TargetResult, TargetRow } from "../common/measurement.ts";
+import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { longText, usualTarget } from "./first-audio.ts";
 
@@ -46,7 +46,7 @@ type Form = Omit<Target, "url" | "key">;
 
 async function loadWith({ url, key }: Served, form: Form, streams: number, forSeconds: number) {
   console.log(`    ${streams} callers for ${forSeconds} s`);
-  const target = { ...form, texts: usualTexts, url, key };
+  const target = { ...form, texts: defaultTexts, url, key };
   const { records } = await runLoad(target, { streams, seconds: forSeconds }, new AbortController().signal);
   return records;
 }
@@ -72,7 +72,7 @@ async function fill({ url, key }: Served, form: Form): Promise<Full> {
 
 const isRefusal = ({ code }: StreamRecord) => code === "saturated";
 
-function finding(steady: readonly StreamRecord[], full: Full): Finding {
+function finding(steady: readonly StreamRecord[], full: Full): TargetResult {
   const stalls = ascending(steady.flatMap(({ stallMs }) => stallMs ?? []));
   const refusals = ascending(full.late.filter(isRefusal).map(({ wallMs }) => wallMs));
   const heard = full.filling.filter(({ outcome }) => outcome === "complete");
@@ -92,7 +92,7 @@ function finding(steady: readonly StreamRecord[], full: Full): Finding {
     text: `A server with a capacity of ${capacity} streams and a queue of the same length. First ${2 * capacity} clients send requests for ${seconds} s, each as soon as its last response has ended. Then ${filling} clients send a text of
 ${longText.length} characters at the same time, and while these run and wait, ${refusedCallers} more clients send requests one after another.
 
-${table(
+${markdownTable(
   ["clients", "streams", "failed", "gaps p50 / p99"],
   [
     [
@@ -104,7 +104,7 @@ ${table(
   ],
 )}
 
-${table(
+${markdownTable(
   [
     "at once",
     "served",

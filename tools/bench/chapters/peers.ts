@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { VoicesFolder } from "../../../test/support/voices/folder.ts";
 import { median } from "../common/load.ts";
 import type { Measurement, TargetRow } from "../common/measurement.ts";
-import { table } from "../common/page.ts";
+import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { startPiper } from "./piper-server.ts";
 
@@ -136,7 +136,7 @@ audio.
 ONNX Runtime takes nearly all of the time. \`pip\` installs version ${theirs} for Piper, and the newest for Node is ${ours}. The last column is Piper's server with
 ${theirsLikeOurs}, which separates the effect of the runtime from that of the servers. The targets above compare with Piper's server as \`pip\` installs it.
 
-${table(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
+${markdownTable(["model", "figure", `ours, ${ours}`, `Piper's, ${theirs}`, `Piper's, ${theirsLikeOurs}`], rows)}`;
 }
 
 async function measureModel(asks: Side<Ask>): Promise<Pick<PeerFigures, "firstAudioMs" | "audioPerSecond">> {

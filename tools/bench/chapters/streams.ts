@@ -1,9 +1,9 @@
-import { plot } from "../../../server/bench/plot.ts";
+import { plotRuns } from "../../../server/bench/plot.ts";
 import type { Report } from "../../../server/bench/report.ts";
-import { table as reportTable } from "../../../server/bench/table.ts";
+import { renderRun as reportTable } from "../../../server/bench/table.ts";
 import { load } from "../common/load.ts";
 import type { Measurement } from "../common/measurement.ts";
-import { percent, table } from "../common/page.ts";
+import { markdownTable, percent } from "../common/page.ts";
 
 const streamCounts = [1, 8, 32];
 const seconds = 6;
@@ -23,7 +23,7 @@ export const streams: Measurement = {
     return {
       targets: [],
       text: page(runs),
-      plots: { "streams.svg": plot("First audio and starvation by streams", series) },
+      plots: { "streams.svg": plotRuns("First audio and starvation by streams", series) },
     };
   },
 };
@@ -39,7 +39,7 @@ ${runsTable(runs)}`;
 
 /** A line for each run. */
 export function runsTable(runs: readonly Report[]): string {
-  return table(
+  return markdownTable(
     [
       "streams",
       "complete",

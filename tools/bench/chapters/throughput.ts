@@ -1,7 +1,7 @@
-import { usualTexts } from "../../../server/bench/texts.ts";
+import { defaultTexts } from "../../../server/bench/texts.ts";
 import { load, median, spentBy, sum } from "../common/load.ts";
 import type { Measurement, TargetRow } from "../common/measurement.ts";
-import { percent, table } from "../common/page.ts";
+import { markdownTable, percent } from "../common/page.ts";
 
 const streams = 32;
 const seconds = 6;
@@ -27,7 +27,7 @@ export const throughput: Measurement = {
     let audioSeconds = 0;
     for (let pair = 1; pair <= pairs; pair++) {
       console.log(`    pair ${pair} of ${pairs}: ${streams} streams for ${seconds} s on the engines alone`);
-      const alone = await engines.throughput(usualTexts, streams, seconds);
+      const alone = await engines.throughput(defaultTexts, streams, seconds);
       const { result: run, seconds: more } = await spentBy(pids, () => load(server, { streams, seconds }));
       for (const [i, one] of more.entries()) spent[i] = (spent[i] ?? 0) + one;
       audioSeconds += run.audioSeconds ?? 0;
@@ -58,11 +58,11 @@ function page(windows: readonly Pair[], [api = 0, model = 0, ...engines]: readon
   const spent = { "API tier": api, "model tier": model, engines: sum(engines) };
   return `${streams} streams of raw PCM, in turn with the same engine processes without HTTP. The target compares medians.
 
-${table(["window", "engines alone", "through the server", "share"], rows)}
+${markdownTable(["window", "engines alone", "through the server", "share"], rows)}
 
 Processor time for a hundred seconds of served audio:
 
-${table(
+${markdownTable(
   ["process", "seconds"],
   Object.entries(spent).map(([name, one]) => [name, one.toFixed(2)]),
 )}`;

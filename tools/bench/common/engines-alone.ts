@@ -4,7 +4,7 @@ import type { Invocation, Utterance } from "../../../server/contract/speech.ts";
 import { Engines } from "../../../server/engine/engines.ts";
 import { speak } from "../../../server/model/speak.ts";
 import { prepareSpeech } from "../../../server/model/synthesis.ts";
-import { warmUp } from "../../../server/model/warm-up.ts";
+import { warmUpEngines } from "../../../server/model/warm-up.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 
 /** The engine processes of a model tier, driven from here: what they give without HTTP, wire and encoders. */
@@ -22,7 +22,7 @@ const voiceId = "alan";
 export async function openEnginesAlone(): Promise<EnginesAlone> {
   const quiet = { info: () => undefined, warn: () => undefined };
   const engines = await Engines.open({ processes: availableParallelism(), log: quiet });
-  await warmUp(engines, new AbortController().signal);
+  await warmUpEngines(engines, new AbortController().signal);
   return {
     firstChunkMs: (text) => firstChunkMs(engines, text),
     throughput: (texts, streams, seconds) => throughput(engines, texts, streams, seconds),

@@ -5,7 +5,7 @@ import type { RunningServer } from "./running-server.ts";
 export interface Measurement {
   /** Its heading. */
   readonly name: string;
-  measure(workbench: Workbench): Promise<Finding>;
+  measure(workbench: Workbench): Promise<TargetResult>;
 }
 
 /** What measurements share, started when one first asks for it; whatever else one needs it starts and stops itself. */
@@ -15,7 +15,7 @@ export interface Workbench {
   engines(): Promise<EnginesAlone>;
 }
 
-export interface Finding {
+export interface TargetResult {
   readonly targets: readonly TargetRow[];
   /** Markdown below the heading. */
   readonly text: string;

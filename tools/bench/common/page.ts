@@ -1,4 +1,4 @@
-import type { Finding, TargetRow } from "./measurement.ts";
+import type { TargetResult, TargetRow } from "./measurement.ts";
 
 export interface Machine {
   readonly processor: string;
@@ -15,7 +15,7 @@ const calmLoad = 0.5;
 
 export interface Chapter {
   readonly name: string;
-  readonly finding: Finding;
+  readonly finding: TargetResult;
 }
 
 /** `docs/benchmarks.md`, whole. */
@@ -63,7 +63,7 @@ on a processor.
 `;
 
 export function targetsTable(rows: readonly TargetRow[]): string {
-  return table(
+  return markdownTable(
     ["what", "target", "measured", "met"],
     rows.map(({ what, target, measured, met }) => [what, target, measured, met ? "yes" : "no"]),
   );
@@ -88,7 +88,7 @@ export function machineSentence({
   return `This run: ${cores} cores (${processor}), ${memory}, Linux ${kernel}, Node ${node}, ${others}.`;
 }
 
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   return [head, head.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
 }
 

@@ -1,9 +1,9 @@
 /** `make bench-load-balancing`: how several API processes share replicas, simulated with the product's own chooser. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { table } from "../common/page.ts";
+import { markdownTable } from "../common/page.ts";
 import { plotShares } from "./plot.ts";
-import { type Outcome, policies, simulate } from "./simulation.ts";
+import { policies, type SimulationResult, simulate } from "./simulation.ts";
 
 const docs = join(import.meta.dirname, "../../../docs");
 const requests = Number(process.env.REQUESTS || 20_000);
@@ -32,11 +32,12 @@ const chapters = fleets.map((fleet) => {
 const name = ({ replicas, capacity }: (typeof fleets)[number]) =>
   `${replicas} replicas of ${capacity} streams`;
 const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
-const cells = (outcomes: readonly Outcome[], show: (outcome: Outcome) => string) => outcomes.map(show);
+const cells = (outcomes: readonly SimulationResult[], show: (outcome: SimulationResult) => string) =>
+  outcomes.map(show);
 
 const text = chapters.map((chapter) => {
   const head = ["API processes", "load", ...policies];
-  const rowsOf = (show: (outcome: Outcome) => string) =>
+  const rowsOf = (show: (outcome: SimulationResult) => string) =>
     chapter.rows.map(({ processes, load, outcomes }) => [
       String(processes),
       percent(load),
@@ -45,17 +46,17 @@ const text = chapters.map((chapter) => {
   return [
     `## ${name(chapter)}`,
     "Requests that waited at a full replica while another had capacity:",
-    table(
+    markdownTable(
       head,
       rowsOf(({ misplaced }) => percent(misplaced)),
     ),
     "First audio, p99, milliseconds (100 without any wait):",
-    table(
+    markdownTable(
       head,
       rowsOf(({ firstAudioP99Ms }) => firstAudioP99Ms.toFixed(0)),
     ),
     "Replicas tried for each request, on average:",
-    table(
+    markdownTable(
       head,
       rowsOf(({ asked }) => asked.toFixed(2)),
     ),

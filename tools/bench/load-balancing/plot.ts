@@ -4,7 +4,7 @@ export interface Curve {
   readonly shares: readonly number[];
 }
 
-export interface Panel {
+export interface LatencyPanel {
   readonly title: string;
   readonly curves: readonly Curve[];
 }
@@ -38,7 +38,7 @@ const style = [
 ].join("\n");
 
 /** An SVG of shares by load, a panel for each number of API processes. */
-export function plotShares(title: string, loads: readonly number[], panels: readonly Panel[]): string {
+export function plotShares(title: string, loads: readonly number[], panels: readonly LatencyPanel[]): string {
   const highest = Math.max(0.01, ...panels.flatMap(({ curves }) => curves.flatMap(({ shares }) => shares)));
   const top = Math.ceil(highest * 20) / 20;
   const curves = panels[0]?.curves ?? [];
@@ -55,7 +55,12 @@ export function plotShares(title: string, loads: readonly number[], panels: read
   ].join("\n");
 }
 
-function panelOf({ title, curves }: Panel, loads: readonly number[], top: number, left: number): string[] {
+function panelOf(
+  { title, curves }: LatencyPanel,
+  loads: readonly number[],
+  top: number,
+  left: number,
+): string[] {
   const bottom = plotTop + plotHeight;
   const x = (place: number) => left + (panelWidth * place) / (loads.length - 1);
   const y = (share: number) => bottom - (plotHeight * share) / top;

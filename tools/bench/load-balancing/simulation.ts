@@ -1,17 +1,17 @@
 import type { Route } from "../../../config/contract/routing.ts";
 import {
-  createReplicaChooser,
-  type Directory,
-  type ReplicaChooser,
+  createReplicaSelector,
+  type ReplicaDirectory,
+  type ReplicaSelector,
 } from "../../../server/api/upstream/replicas.ts";
 import { pseudoRandom } from "../../../test/support/seed.ts";
 
 /** How an API process finds a replica; `own streams` is what it did before replicas told their load. */
 export const policies = ["own streams", "two choices", "reports", "reports, room first"] as const;
-export type Policy = (typeof policies)[number];
+export type ChooserPolicy = (typeof policies)[number];
 
 export interface Scenario {
-  readonly policy: Policy;
+  readonly policy: ChooserPolicy;
   readonly apiProcesses: number;
   readonly replicas: number;
   /** Streams that a replica speaks at once. */
@@ -22,7 +22,7 @@ export interface Scenario {
   readonly seed: number;
 }
 
-export interface Outcome {
+export interface SimulationResult {
   /** Share of requests that waited at a full replica while another had a place. */
   readonly misplaced: number;
   readonly firstAudioP99Ms: number;
@@ -43,7 +43,7 @@ interface Replica {
 
 interface Request {
   readonly atMs: number;
-  readonly chooser: ReplicaChooser;
+  readonly chooser: ReplicaSelector;
   readonly replica: Replica;
   readonly leave: () => void;
 }
@@ -51,7 +51,7 @@ interface Request {
 const route: Route = { pool: "voice", service: "http://voice", weight: 100, idle: false };
 
 /** Callers come at random (Poisson) to random API processes, on virtual time; the chooser is the product's own. */
-export function simulate(scenario: Scenario): Outcome {
+export function simulate(scenario: Scenario): SimulationResult {
   const { policy, capacity, requests, load } = scenario;
   const random = pseudoRandom(scenario.seed);
   const exponential = (mean: number) => -mean * Math.log(1 - random());
@@ -61,7 +61,7 @@ export function simulate(scenario: Scenario): Outcome {
     (_, i): Replica => ({ url: `http://${i}`, speaking: 0, queue: [] }),
   );
   const choosers = Array.from({ length: scenario.apiProcesses }, () =>
-    createReplicaChooser(directoryOf(replicas), random, () => nowMs),
+    createReplicaSelector(directoryOf(replicas), random, () => nowMs),
   );
   const events: { readonly atMs: number; readonly happen: () => void }[] = [];
   const after = (delayMs: number, happen: () => void) => events.push({ atMs: nowMs + delayMs, happen });
@@ -86,19 +86,19 @@ export function simulate(scenario: Scenario): Outcome {
       if (next) speak(next);
     });
   };
-  const send = (atMs: number, chooser: ReplicaChooser, replica: Replica) => {
+  const send = (atMs: number, chooser: ReplicaSelector, replica: Replica) => {
     asked++;
     const request = { atMs, chooser, replica, leave: chooser.occupy(replicaOf(replica)) };
     if (replica.speaking < capacity) return speak(request);
     if (replicas.some(({ speaking }) => speaking < capacity)) misplaced++;
     replica.queue.push(request);
   };
-  const find = (chooser: ReplicaChooser, tried: ReadonlySet<string>): Replica | undefined => {
+  const find = (chooser: ReplicaSelector, tried: ReadonlySet<string>): Replica | undefined => {
     const chosen =
       policy === "two choices" ? twoChoices(chooser, replicas, random) : chooser.choose("mist", tried);
     return replicas.find(({ url }) => url === chosen?.url);
   };
-  const place = (atMs: number, chooser: ReplicaChooser, full: ReadonlySet<string> = new Set()) => {
+  const place = (atMs: number, chooser: ReplicaSelector, full: ReadonlySet<string> = new Set()) => {
     const replica = find(chooser, full);
     const target = replica ?? find(chooser, new Set());
     if (!target) throw new Error("there is no replica");
@@ -138,7 +138,7 @@ function takeFirst<Event extends { readonly atMs: number }>(events: Event[]): Ev
 }
 
 /** The one with fewer of this process's streams, of two drawn at random (Mitzenmacher). */
-function twoChoices(chooser: ReplicaChooser, replicas: readonly Replica[], random: () => number) {
+function twoChoices(chooser: ReplicaSelector, replicas: readonly Replica[], random: () => number) {
   const draw = () => replicas[Math.floor(random() * replicas.length)]?.url;
   const drawn = new Set([draw(), draw()]);
   return chooser.choose("mist", new Set(replicas.map(({ url }) => url).filter((url) => !drawn.has(url))));
@@ -148,7 +148,7 @@ function replicaOf({ url }: Replica) {
   return { url, pool: route.pool };
 }
 
-function directoryOf(replicas: readonly Replica[]): Directory {
+function directoryOf(replicas: readonly Replica[]): ReplicaDirectory {
   const urls = replicas.map(({ url }) => url);
   return {
     table: () => ({ version: 1, profile: "self-hosted", models: { mist: [route] } }),

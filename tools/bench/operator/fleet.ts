@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { api, children } from "../../../config/contract/names.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { Issuer } from "../../../test/support/server/licenses.ts";
 import { inParallel } from "./parallel.ts";
 
@@ -74,7 +74,7 @@ export class Fleet {
     await this.#admin.apply(ttsDeployment(this.namespace, name, version), { manager: "kubectl" });
   }
 
-  #read(name: string): Promise<Manifest | undefined> {
+  #read(name: string): Promise<KubernetesObject | undefined> {
     const { apiVersion } = api;
     return this.#admin.get({ apiVersion, kind: "TtsDeployment", namespace: this.namespace, name });
   }
@@ -97,13 +97,13 @@ interface Status {
   readonly conditions?: readonly { readonly type: string; readonly status: string }[];
 }
 
-function isReady(found: Manifest | undefined): boolean {
+function isReady(found: KubernetesObject | undefined): boolean {
   const { observedGeneration, conditions } = (found?.status ?? {}) as Status;
   const ready = conditions?.find(({ type }) => type === "Ready");
   return observedGeneration === found?.metadata.generation && ready?.status === "True";
 }
 
-function ttsDeployment(namespace: string, name: string, version: number): Manifest {
+function ttsDeployment(namespace: string, name: string, version: number): KubernetesObject {
   const image = `registry.example/svc-tts/server:0.1.${version}`;
   return {
     apiVersion: api.apiVersion,

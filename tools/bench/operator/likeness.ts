@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { labels } from "../../../config/contract/names.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { namespaces } from "./field.ts";
 
 const kinds = [
@@ -44,7 +44,7 @@ async function childrenIn(
 }
 
 /** Without what is one's own: ids, times, addresses, random tokens, and hashes of settings, which each may make as it likes. */
-function likeAny({ status: _status, ...child }: Manifest, namespace: string): unknown {
+function likeAny({ status: _status, ...child }: KubernetesObject, namespace: string): unknown {
   const { labels: marks, annotations = {}, ownerReferences } = child.metadata;
   const own =
     /^(tts\.svc\.dev\/(revision|spec-hash|pod-template|token-changed-at)|deployment\.kubernetes\.io\/)/;

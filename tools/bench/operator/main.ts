@@ -7,7 +7,7 @@ import { describeMachine } from "../common/machine.ts";
 import { targetsTable } from "../common/page.ts";
 import { namespaces, openField, openPlot } from "./field.ts";
 import { fullSizes, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
-import type { Plan } from "./plan.ts";
+import type { BenchmarkPlan } from "./plan.ts";
 import { type Result, ResultsFile, readResults } from "./results.ts";
 import { type Contender, measureOperators } from "./run.ts";
 
@@ -20,7 +20,7 @@ const startedMs = performance.now();
 if (process.env.FROM) show(readResults(process.env.FROM), true);
 else await measure(planned());
 
-function planned(): Plan {
+function planned(): BenchmarkPlan {
   const sizes = process.env.SIZES
     ? process.env.SIZES.split(",").map((text) => wholeNumber("SIZES", text))
     : fullSizes;
@@ -34,7 +34,7 @@ function planned(): Plan {
 }
 
 /** Every finding is kept as it comes; however the run ends, what it found until then is shown. */
-async function measure(plan: Plan): Promise<void> {
+async function measure(plan: BenchmarkPlan): Promise<void> {
   const results = new ResultsFile(join(root, ".run/bench-operator.jsonl"));
   results.add({ kind: "run", machine: describeMachine(), plan });
   say(`what is measured is kept in ${results.path}`);
@@ -53,7 +53,7 @@ async function measure(plan: Plan): Promise<void> {
   show(results.result, process.env.PAGE === "1" || plan.sizes.join() === fullSizes.join());
 }
 
-async function run(plan: Plan, results: ResultsFile): Promise<void> {
+async function run(plan: BenchmarkPlan, results: ResultsFile): Promise<void> {
   const twin = execFileSync(join(root, "tools/bench/operator-twin/build.sh"), { encoding: "utf8" }).trim();
   const largest = Math.max(...plan.sizes);
   const nodes = nodesFor(largest);

@@ -1,8 +1,8 @@
 import { ascending, quantile } from "../../../server/bench/quantiles.ts";
 import type { TargetRow } from "../common/measurement.ts";
-import { calmSentence, machineSentence, table, targetsTable } from "../common/page.ts";
+import { calmSentence, machineSentence, markdownTable, targetsTable } from "../common/page.ts";
 import { linesPlot } from "./plot.ts";
-import type { Figures, Result, SizeFigures } from "./results.ts";
+import type { OperatorFigures, Result, SizeFigures } from "./results.ts";
 import { changePauseMs, mebibytes } from "./run.ts";
 
 /** TtsDeployments of the full run, and those on the way to them. */
@@ -30,7 +30,7 @@ const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 const mib = (bytes: number) => `${mebibytes(bytes)} MiB`;
 
 /** Milliseconds; undefined where no change was measured. */
-function p(figures: Figures, share: number): number | undefined {
+function p(figures: OperatorFigures, share: number): number | undefined {
   const { latenciesMs } = figures;
   return latenciesMs.length === 0 ? undefined : quantile(ascending(latenciesMs), share);
 }
@@ -51,7 +51,13 @@ function row<T>(
   return { what, target, measured: told(figure), met: isMet(figure) };
 }
 
-const nobody: Figures = { name: "", sizes: [], latenciesMs: [], rest: undefined, failoverMs: undefined };
+const nobody: OperatorFigures = {
+  name: "",
+  sizes: [],
+  latenciesMs: [],
+  rest: undefined,
+  failoverMs: undefined,
+};
 
 /** Of contenders ours is the first, and the twin after it. */
 export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
@@ -112,7 +118,7 @@ export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
 }
 
 /** Undefined below three sizes. */
-function growthOf({ sizes }: Figures): number | undefined {
+function growthOf({ sizes }: OperatorFigures): number | undefined {
   const [first, middle, last] = [sizes[0], sizes.at(-2), sizes.at(-1)];
   if (first === undefined || middle === undefined || last === undefined || first === middle) return undefined;
   return slope(middle, last) / slope(first, middle);
@@ -205,21 +211,25 @@ function limits(rows: readonly TargetRow[]): string {
   return `\nKnown limits, as of this run:\n\n${sentences.join("\n")}\n`;
 }
 
-function sideBySide(contenders: readonly Figures[]): string {
-  const line = <T>(what: string, of: (figures: Figures) => T | undefined, told: (figure: T) => string) => [
+function sideBySide(contenders: readonly OperatorFigures[]): string {
+  const line = <T>(
+    what: string,
+    of: (figures: OperatorFigures) => T | undefined,
+    told: (figure: T) => string,
+  ) => [
     what,
     ...contenders.map((one) => {
       const figure = of(one);
       return figure === undefined ? notMeasured : told(figure);
     }),
   ];
-  const last = ({ sizes }: Figures) => sizes.at(-1);
-  const rest = (figures: Figures) => figures.rest?.rest;
-  const quantiles = (one: Figures) => {
+  const last = ({ sizes }: OperatorFigures) => sizes.at(-1);
+  const rest = (figures: OperatorFigures) => figures.rest?.rest;
+  const quantiles = (one: OperatorFigures) => {
     const found = [0.5, 0.95, 0.99].map((share) => p(one, share)).filter((ms) => ms !== undefined);
     return found.length === 0 ? undefined : found;
   };
-  return table(
+  return markdownTable(
     ["", ...contenders.map(({ name }) => name)],
     [
       line("spec change → children applied p50 / p95 / p99", quantiles, (found) =>
@@ -248,9 +258,9 @@ function told(count: number, what: readonly string[]): string {
   return count === 0 ? "0" : `${count} (${what.join(", ")})`;
 }
 
-function bySize(contenders: readonly Figures[]): string {
+function bySize(contenders: readonly OperatorFigures[]): string {
   const sizes = contenders[0]?.sizes ?? [];
-  return table(
+  return markdownTable(
     ["TtsDeployments", ...contenders.map(({ name }) => `${name}: in sync; processor; memory`)],
     sizes.map(({ size }, i) => [
       String(size),
@@ -263,8 +273,8 @@ function bySize(contenders: readonly Figures[]): string {
   );
 }
 
-export function scalePlot(contenders: readonly Figures[]): string {
-  const lines = (y: (at: Figures["sizes"][number]) => number) =>
+export function scalePlot(contenders: readonly OperatorFigures[]): string {
+  const lines = (y: (at: OperatorFigures["sizes"][number]) => number) =>
     contenders.map(({ name, sizes }) => ({ name, points: sizes.map((at) => ({ x: at.size, y: y(at) })) }));
   return linesPlot("A fresh start, by size of the fleet", "TtsDeployments", [
     { title: "seconds until in sync", lines: lines(({ syncMs }) => syncMs / 1000) },

@@ -1,5 +1,5 @@
 /** What a run is asked for. */
-export interface Plan {
+export interface BenchmarkPlan {
   /** TtsDeployments, ascending; the last is where everything else is measured. */
   readonly sizes: readonly number[];
   /** Changes of a spec for each operator. */

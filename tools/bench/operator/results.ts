@@ -3,7 +3,7 @@ import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname } from "node:path";
 import type { Machine } from "../common/page.ts";
 import type { Likeness } from "./likeness.ts";
-import type { Plan } from "./plan.ts";
+import type { BenchmarkPlan } from "./plan.ts";
 import type { Rest } from "./rest.ts";
 
 export interface SizeFigures {
@@ -21,8 +21,8 @@ export interface RestFigures {
 }
 
 /** In the order in which they come. `name` is the operator's. */
-export type Finding =
-  | { readonly kind: "run"; readonly machine: Machine; readonly plan: Plan }
+export type OperatorMeasurement =
+  | { readonly kind: "run"; readonly machine: Machine; readonly plan: BenchmarkPlan }
   | ({ readonly kind: "size"; readonly name: string } & SizeFigures)
   | { readonly kind: "likeness"; readonly likeness: Likeness }
   | { readonly kind: "change"; readonly name: string; readonly latencyMs: number }
@@ -31,7 +31,7 @@ export type Finding =
   | { readonly kind: "failover"; readonly name: string; readonly failoverMs: number };
 
 /** Of one operator; what is missing was not measured. */
-export interface Figures {
+export interface OperatorFigures {
   readonly name: string;
   readonly sizes: readonly SizeFigures[];
   readonly latenciesMs: readonly number[];
@@ -41,8 +41,8 @@ export interface Figures {
 
 export interface Result {
   readonly machine: Machine;
-  readonly plan: Plan;
-  readonly contenders: readonly Figures[];
+  readonly plan: BenchmarkPlan;
+  readonly contenders: readonly OperatorFigures[];
   readonly likeness: Likeness | undefined;
   /** Of both operators together. */
   readonly changesPerSecond: number | undefined;
@@ -50,7 +50,7 @@ export interface Result {
 
 export class ResultsFile {
   readonly path: string;
-  readonly #findings: Finding[] = [];
+  readonly #findings: OperatorMeasurement[] = [];
 
   /** Begins anew: what an earlier run left there goes. */
   constructor(path: string) {
@@ -59,7 +59,7 @@ export class ResultsFile {
     writeFileSync(path, "");
   }
 
-  readonly add = (finding: Finding): void => {
+  readonly add = (finding: OperatorMeasurement): void => {
     this.#findings.push(finding);
     appendFileSync(this.path, `${JSON.stringify(finding)}\n`);
   };
@@ -73,10 +73,10 @@ export class ResultsFile {
 export function readResults(path: string): Result {
   const lines = readFileSync(path, "utf8").split("\n");
   // what follows the last newline was being written when the run ended
-  return resultOf(lines.slice(0, -1).map((line) => JSON.parse(line) as Finding));
+  return resultOf(lines.slice(0, -1).map((line) => JSON.parse(line) as OperatorMeasurement));
 }
 
-function resultOf(findings: readonly Finding[]): Result {
+function resultOf(findings: readonly OperatorMeasurement[]): Result {
   const run = only("run", findings)[0];
   if (run === undefined) throw new Error("these results tell of no run");
   const named = findings.flatMap((finding) => ("name" in finding ? [finding.name] : []));
@@ -89,7 +89,7 @@ function resultOf(findings: readonly Finding[]): Result {
   };
 }
 
-function figuresOf(name: string, findings: readonly Finding[]): Figures {
+function figuresOf(name: string, findings: readonly OperatorMeasurement[]): OperatorFigures {
   const own = findings.filter((finding) => "name" in finding && finding.name === name);
   return {
     name,
@@ -100,9 +100,11 @@ function figuresOf(name: string, findings: readonly Finding[]): Figures {
   };
 }
 
-function only<K extends Finding["kind"]>(
+function only<K extends OperatorMeasurement["kind"]>(
   kind: K,
-  findings: readonly Finding[],
-): Extract<Finding, { kind: K }>[] {
-  return findings.filter((finding): finding is Extract<Finding, { kind: K }> => finding.kind === kind);
+  findings: readonly OperatorMeasurement[],
+): Extract<OperatorMeasurement, { kind: K }>[] {
+  return findings.filter(
+    (finding): finding is Extract<OperatorMeasurement, { kind: K }> => finding.kind === kind,
+  );
 }

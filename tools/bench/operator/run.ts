@@ -5,9 +5,9 @@ import type { Field, Plot } from "./field.ts";
 import { Fleet } from "./fleet.ts";
 import { Stopwatch } from "./latency.ts";
 import { compareChildren } from "./likeness.ts";
-import type { Plan } from "./plan.ts";
+import type { BenchmarkPlan } from "./plan.ts";
 import { countRequests } from "./rest.ts";
-import type { Finding } from "./results.ts";
+import type { OperatorMeasurement } from "./results.ts";
 import { type Program, Subject } from "./subject.ts";
 
 export interface Contender {
@@ -19,8 +19,8 @@ export interface Contender {
 export interface Course {
   readonly field: Field;
   readonly issuer: Issuer;
-  readonly plan: Plan;
-  readonly tell: (finding: Finding) => void;
+  readonly plan: BenchmarkPlan;
+  readonly tell: (finding: OperatorMeasurement) => void;
   readonly say: (line: string) => void;
 }
 

@@ -3,13 +3,13 @@ import { routingKey } from "../../../../config/contract/names.ts";
 import type { Route, RoutingTable } from "../../../../config/contract/routing.ts";
 import type { Clock } from "../../../../lib/clock.ts";
 import type { Log } from "../../../../lib/log.ts";
-import type { Directory } from "../replicas.ts";
+import type { ReplicaDirectory } from "../replicas.ts";
 import { parseRoutingTable } from "../routing-table.ts";
 import type { ClusterAccess } from "./connection.ts";
 import { type EndpointSlice, replicaUrls, serviceNameLabel } from "./endpoints.ts";
-import { type FollowTiming, follow, type Item } from "./follow.ts";
+import { type FollowTiming, follow, type KubernetesItem } from "./follow.ts";
 
-interface ConfigMap extends Item {
+interface ConfigMap extends KubernetesItem {
   readonly data?: Readonly<Record<string, string>>;
 }
 
@@ -25,11 +25,11 @@ export interface ClusterDirectoryOptions {
 }
 
 /** The routing table and its services' endpoints, watched through the API server; changes arrive at once. */
-export function createClusterDirectory(options: ClusterDirectoryOptions): Directory {
+export function createClusterDirectory(options: ClusterDirectoryOptions): ReplicaDirectory {
   return new ClusterDirectory(options);
 }
 
-class ClusterDirectory implements Directory {
+class ClusterDirectory implements ReplicaDirectory {
   readonly #options: ClusterDirectoryOptions;
   readonly #listeners = new Set<() => void>();
   readonly #stopTable: () => void;
@@ -67,7 +67,7 @@ class ClusterDirectory implements Directory {
     this.#stopSlices();
   }
 
-  #follow<Kind extends Item>(
+  #follow<Kind extends KubernetesItem>(
     query: { path: string; fieldSelector?: string; labelSelector?: string },
     onItems: (items: readonly Kind[]) => void,
   ): () => void {

@@ -1,8 +1,8 @@
-import type { Item } from "./follow.ts";
+import type { KubernetesItem } from "./follow.ts";
 
 /** As much of `discovery.k8s.io/v1` EndpointSlice as choosing a replica needs. */
-export interface EndpointSlice extends Item {
-  readonly metadata: Item["metadata"] & { readonly labels?: Readonly<Record<string, string>> };
+export interface EndpointSlice extends KubernetesItem {
+  readonly metadata: KubernetesItem["metadata"] & { readonly labels?: Readonly<Record<string, string>> };
   readonly endpoints?: readonly Endpoint[] | null;
   readonly ports?: readonly { readonly name?: string; readonly port?: number }[] | null;
 }

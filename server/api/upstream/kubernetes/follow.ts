@@ -10,20 +10,20 @@ import {
 } from "./connection.ts";
 
 /** As much of a Kubernetes object as following it needs. */
-export interface Item {
+export interface KubernetesItem {
   readonly metadata: { readonly name: string; readonly resourceVersion?: string };
 }
 
-export interface Query {
+export interface ObjectQuery {
   /** As `/api/v1/namespaces/speech/configmaps`. */
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
 }
 
-export interface FollowOptions<Kind extends Item> {
+export interface FollowOptions<Kind extends KubernetesItem> {
   readonly access: ClusterAccess;
-  readonly query: Query;
+  readonly query: ObjectQuery;
   readonly log: Log;
   /** Told the whole state after every change; never told less because the API server is away. */
   readonly onItems: (items: readonly Kind[]) => void;
@@ -52,14 +52,14 @@ const maxLineBytes = 8 * 1024 * 1024;
  * error status) ends in another list after a jittered, growing wait; the last state holds meanwhile.
  * @returns a function that stops following.
  */
-export function follow<Kind extends Item>(options: FollowOptions<Kind>): () => void {
+export function follow<Kind extends KubernetesItem>(options: FollowOptions<Kind>): () => void {
   const stop = new AbortController();
   const follower = new Follower(options, stop.signal);
   void follower.run();
   return () => stop.abort();
 }
 
-class Follower<Kind extends Item> {
+class Follower<Kind extends KubernetesItem> {
   readonly #options: FollowOptions<Kind>;
   readonly #timing: FollowTiming;
   readonly #signal: AbortSignal;

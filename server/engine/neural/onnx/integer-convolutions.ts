@@ -1,13 +1,13 @@
 import protobuf from "protobufjs/minimal.js";
 import type { WeightType } from "./model-spec.ts";
 import {
-  type Field,
   fieldHead,
   fieldsOf,
   type GraphNode,
   graphFields,
   integers,
   modelFields,
+  type ProtobufField,
   readNode,
   whileReading,
 } from "./onnx-graph.ts";
@@ -78,13 +78,13 @@ interface Convolution {
 }
 
 class Rewriting {
-  readonly #graph: readonly Field[];
+  readonly #graph: readonly ProtobufField[];
   readonly #weights: WeightType;
-  readonly #tensors: ReadonlyMap<string, Field>;
+  readonly #tensors: ReadonlyMap<string, ProtobufField>;
   readonly #constants = new Map<string, NewTensor>();
   convolutions = 0;
 
-  constructor(graph: readonly Field[], weights: WeightType) {
+  constructor(graph: readonly ProtobufField[], weights: WeightType) {
     this.#graph = graph;
     this.#weights = weights;
     this.#tensors = new Map(
@@ -97,8 +97,8 @@ class Rewriting {
   /** The fields of the rewritten graph. */
   fields(): Buffer[] {
     const used = new Set<string>();
-    const kept: Field[] = [];
-    const replaced = new Map<Field, readonly NewNode[]>();
+    const kept: ProtobufField[] = [];
+    const replaced = new Map<ProtobufField, readonly NewNode[]>();
     for (const field of this.#graph) {
       const node = field.number === graphFields.node ? readNode(field.bytes) : undefined;
       const convolution = node && this.#convolutionOf(node);
@@ -117,8 +117,8 @@ class Rewriting {
   }
 
   /** Old weights that nothing needs any more. */
-  #weightsWithoutUse(nodes: Iterable<Field>, used: ReadonlySet<string>): Set<Field> {
-    const gone = new Set<Field>();
+  #weightsWithoutUse(nodes: Iterable<ProtobufField>, used: ReadonlySet<string>): Set<ProtobufField> {
+    const gone = new Set<ProtobufField>();
     for (const { bytes } of nodes) {
       const [, weights = "", , zero = ""] = readNode(bytes).inputs;
       for (const name of [weights, zero]) {
@@ -278,7 +278,7 @@ function readTensor(tensor: Buffer): Tensor {
 const opsetFields = { domain: 1, version: 2 } as const;
 
 /** The version of the default operators. */
-function opsetOf(parts: readonly Field[]): number {
+function opsetOf(parts: readonly ProtobufField[]): number {
   for (const { number, bytes } of parts) {
     if (number !== modelFields.opset) continue;
     const reader = Reader.create(bytes);

@@ -1,7 +1,7 @@
 import type { InferenceSession } from "onnxruntime-node";
 
 /** What an engine process is told of the model that it runs; given to it as JSON. */
-export type ModelSpec = PiperSpec | KokoroSpec;
+export type NeuralModelSpec = PiperSpec | KokoroSpec;
 
 interface CommonSpec {
   /** The ONNX file. */

@@ -21,7 +21,7 @@ export interface GraphOutline {
 }
 
 /** One field of a message, with its tag and length. */
-export interface Field {
+export interface ProtobufField {
   readonly number: number;
   readonly raw: Buffer;
   /** What the field holds; empty for fields that are no bytes. */
@@ -100,9 +100,9 @@ function integer(reader: MessageReader): number {
 }
 
 /** The fields of a message in their order, without a copy. @throws Error when the bytes are no protocol buffer. */
-export function fieldsOf(message: Buffer): Field[] {
+export function fieldsOf(message: Buffer): ProtobufField[] {
   const reader = Reader.create(message);
-  const found: Field[] = [];
+  const found: ProtobufField[] = [];
   let from = 0;
   whileReading(reader, (number, wireType) => {
     const isBytes = wireType === lengthDelimited;
@@ -133,7 +133,7 @@ export function whileReading(reader: MessageReader, take: (number: number, wireT
   }
 }
 
-function texts(fields: readonly Field[], wanted: number): string[] {
+function texts(fields: readonly ProtobufField[], wanted: number): string[] {
   return fields.filter(({ number }) => number === wanted).map(({ bytes }) => bytes.toString());
 }
 

@@ -1,5 +1,5 @@
 import type { CodecManifest } from "../model/manifest.ts";
-import type { Frame } from "./frame-reader.ts";
+import type { CodecFrame } from "./frame-reader.ts";
 
 /** What a codec process is told when it is started, as JSON in its first argument. */
 export interface CodecSpec {
@@ -18,7 +18,7 @@ export interface SampleRange {
 
 /** A window of frames to decode, and the samples that are wanted of it: the context is not worth its way. */
 export interface WindowJob {
-  readonly frames: readonly Frame[];
+  readonly frames: readonly CodecFrame[];
   readonly wanted: SampleRange;
 }
 

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { smallNursery } from "../../../../lib/child-processes.ts";
-import { Backoff } from "../../../../lib/restart-backoff.ts";
+import { smallSemiSpace } from "../../../../lib/child-processes.ts";
+import { RestartBackoff } from "../../../../lib/restart-backoff.ts";
 import type { EngineLog } from "../../runtime/engine.ts";
-import { PhraseQueue, type WaitingPhrase } from "../../runtime/utterance-queue.ts";
+import { type QueuedUtterance, UtteranceQueue } from "../../runtime/utterance-queue.ts";
 import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
@@ -16,14 +16,14 @@ const backoff = { firstMs: 100, mostMs: 10_000, provenAfterMs: 10_000 };
 /** Decoding knows no state, so a window that a dying process did not answer may go to another. */
 const mostTries = 3;
 
-export interface CodecPoolOptions extends CodecSpec {
+export interface CodecProcessPoolOptions extends CodecSpec {
   readonly processes: number;
   /** Windows that one process decodes at once: above 1 only where that is cheaper, as on a GPU. */
   readonly batch: number;
   readonly log: EngineLog;
 }
 
-interface Waiting extends WaitingPhrase {
+interface Waiting extends QueuedUtterance {
   readonly window: WindowJob;
   readonly resolve: (audio: Int16Array) => void;
   readonly reject: (error: Error) => void;
@@ -31,24 +31,24 @@ interface Waiting extends WaitingPhrase {
 }
 
 /** Processes that turn codes into sound, each with a decoder of its own; the dead are replaced. */
-export class CodecPool {
-  readonly #options: CodecPoolOptions;
+export class CodecProcessPool {
+  readonly #options: CodecProcessPoolOptions;
   readonly #processes = new Set<CodecProcess>();
-  readonly #waiting: PhraseQueue<Waiting>;
+  readonly #waiting: UtteranceQueue<Waiting>;
   readonly #starting = new Set<Promise<void>>();
   readonly #closing = new AbortController();
   #cost = Number.POSITIVE_INFINITY;
   #restarts = 0;
-  readonly #backoff = new Backoff(backoff);
+  readonly #backoff = new RestartBackoff(backoff);
 
-  private constructor(options: CodecPoolOptions) {
+  private constructor(options: CodecProcessPoolOptions) {
     this.#options = options;
-    this.#waiting = new PhraseQueue(options.processes);
+    this.#waiting = new UtteranceQueue(options.processes);
   }
 
   /** @throws Error that says why the decoder cannot be loaded. */
-  static async open(options: CodecPoolOptions): Promise<CodecPool> {
-    const pool = new CodecPool(options);
+  static async open(options: CodecProcessPoolOptions): Promise<CodecProcessPool> {
+    const pool = new CodecProcessPool(options);
     try {
       await Promise.all(Array.from({ length: options.processes }, () => pool.#start()));
     } catch (error) {
@@ -76,7 +76,7 @@ export class CodecPool {
    * The wanted samples of one window.
    * @throws Error when the decoder failed.
    */
-  decode(window: WindowJob, { dueAtMs, isFirst }: WaitingPhrase): Promise<Int16Array> {
+  decode(window: WindowJob, { dueAtMs, isFirst }: QueuedUtterance): Promise<Int16Array> {
     return new Promise((resolve, reject) => {
       this.#waiting.add({ window, dueAtMs, isFirst, resolve, reject, tries: 0 });
       this.#handOut();
@@ -170,7 +170,7 @@ class CodecProcess {
   private constructor(spec: CodecSpec) {
     const { file: onnx, codec, providers } = spec;
     this.#child = fork(file, [JSON.stringify({ file: onnx, codec, providers } satisfies CodecSpec)], {
-      execArgv: ["--max-old-space-size=256", smallNursery],
+      execArgv: ["--max-old-space-size=256", smallSemiSpace],
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       env: {},

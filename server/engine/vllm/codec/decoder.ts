@@ -2,7 +2,7 @@ import { InferenceSession, Tensor } from "onnxruntime-node";
 import { sessionOptions } from "../../neural/onnx/model-spec.ts";
 import type { CodecManifest } from "../model/manifest.ts";
 import type { CodecSpec } from "./codec-job.ts";
-import type { Frame } from "./frame-reader.ts";
+import type { CodecFrame } from "./frame-reader.ts";
 
 /** A codec's decoder: a tensor of codes for each codebook in, [batch, 1, samples] out. */
 export class Decoder {
@@ -31,7 +31,7 @@ export class Decoder {
    * @param windows of the same number of frames.
    * @returns the samples of each, -1 to 1.
    */
-  async decode(windows: readonly (readonly Frame[])[]): Promise<Float32Array[]> {
+  async decode(windows: readonly (readonly CodecFrame[])[]): Promise<Float32Array[]> {
     const { inputs, output, frameSamples } = this.#codec;
     const feeds = inputs.map((name, input) => [name, this.#codes(windows, input)] as const);
     const results = await this.#session.run(Object.fromEntries(feeds), [output]);
@@ -44,7 +44,7 @@ export class Decoder {
     return windows.map((_, i) => audio.slice(i * samples, (i + 1) * samples));
   }
 
-  #codes(windows: readonly (readonly Frame[])[], input: number): Tensor {
+  #codes(windows: readonly (readonly CodecFrame[])[], input: number): Tensor {
     const places = this.#codec.slots.flatMap((slot, place) => (slot === input ? [place] : []));
     const length = (windows[0]?.length ?? 0) * places.length;
     const codes = new BigInt64Array(windows.length * length);

@@ -1,7 +1,7 @@
 import type { CodecManifest } from "../model/manifest.ts";
 
 /** Codes of one frame, a place for each slot. */
-export type Frame = readonly number[];
+export type CodecFrame = readonly number[];
 
 /**
  * Puts tokens together to frames of the codec: token `base + slot * codebook + code`, slot after slot. What does not fit is dropped up to
@@ -22,11 +22,11 @@ export class FrameReader {
   }
 
   /** @returns the frames that these tokens complete. */
-  push(tokens: readonly number[]): Frame[] {
+  push(tokens: readonly number[]): CodecFrame[] {
     return tokens.flatMap((token) => this.#take(token));
   }
 
-  #take(token: number): Frame[] {
+  #take(token: number): CodecFrame[] {
     const { base, codebook, slots } = this.#codec;
     const slot = Math.floor((token - base) / codebook);
     if (slot !== this.#open.length) {

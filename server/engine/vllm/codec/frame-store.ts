@@ -1,8 +1,8 @@
-import type { Frame } from "./frame-reader.ts";
+import type { CodecFrame } from "./frame-reader.ts";
 
 /** The frames of one speech: written by one, taken by another as they come. */
 export class FrameStore {
-  readonly #frames: Frame[] = [];
+  readonly #frames: CodecFrame[] = [];
   #isWhole = false;
   #error: Error | undefined;
   #changed = Promise.withResolvers<void>();
@@ -15,11 +15,11 @@ export class FrameStore {
     return this.#isWhole;
   }
 
-  slice(from: number, to: number): readonly Frame[] {
+  slice(from: number, to: number): readonly CodecFrame[] {
     return this.#frames.slice(from, to);
   }
 
-  push(frames: readonly Frame[]): void {
+  push(frames: readonly CodecFrame[]): void {
     if (frames.length === 0) return;
     this.#frames.push(...frames);
     this.#wake();

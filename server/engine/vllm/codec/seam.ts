@@ -1,5 +1,5 @@
 import type { SampleRange } from "./codec-job.ts";
-import type { Window } from "./windows.ts";
+import type { CodecWindow } from "./windows.ts";
 
 const crossfadeSeconds = 0.005;
 
@@ -16,7 +16,7 @@ export class Seam {
   }
 
   /** What `join` needs of a decoded window: all that is heard, and what leads into the next one. */
-  needs({ from, begin, end }: Window): SampleRange {
+  needs({ from, begin, end }: CodecWindow): SampleRange {
     const last = (end - from) * this.#frameSamples;
     return { first: (begin - from) * this.#frameSamples, end: last + this.#fadeSamples };
   }
@@ -25,7 +25,7 @@ export class Seam {
    * @param decoded the samples that it needs, as far as there are any; they are changed.
    * @returns what is heard, a part of them.
    */
-  join(decoded: Int16Array, { begin, end }: Window): Int16Array {
+  join(decoded: Int16Array, { begin, end }: CodecWindow): Int16Array {
     const heardSamples = (end - begin) * this.#frameSamples;
     const heard = decoded.subarray(0, heardSamples);
     const faded = Math.min(this.#expected.length, heard.length);

@@ -1,7 +1,7 @@
 import type { CodecManifest } from "../model/manifest.ts";
 
 /** Frames to be decoded together, and which of them are heard: those around them are context. */
-export interface Window {
+export interface CodecWindow {
   /** First frame that goes into the decoder, and the one after the last. */
   readonly from: number;
   readonly to: number;
@@ -37,7 +37,7 @@ export class WindowPlan {
    * The next window, as large as the frames that are there allow and at most a hop; undefined where there is nothing to hear yet.
    * @param isWhole nothing more comes: the last frames have no context after them, as in the whole speech.
    */
-  next(frames: number, isWhole: boolean): Window | undefined {
+  next(frames: number, isWhole: boolean): CodecWindow | undefined {
     const { left, right } = this.#codec;
     const heard = Math.min(this.#hop, frames - (isWhole ? 0 : right) - this.#begin);
     if (heard <= 0) return undefined;

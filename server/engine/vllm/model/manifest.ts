@@ -58,7 +58,7 @@ const schemas = {
 
 export type TokensManifest = Static<typeof schemas.tokens>;
 export type AudioManifest = Static<typeof schemas.audio>;
-export type Manifest = TokensManifest | AudioManifest;
+export type ArcanaManifest = TokensManifest | AudioManifest;
 export type CodecManifest = TokensManifest["codec"];
 
 export const manifestName = "manifest.json";
@@ -67,7 +67,7 @@ const validators = { tokens: Compile(schemas.tokens), audio: Compile(schemas.aud
 const kinds = Object.keys(schemas);
 
 /** @throws Error that names the field, what it is and what it must be. */
-export function readManifest(json: string): Manifest {
+export function readArcanaManifest(json: string): ArcanaManifest {
   const value = parse(json);
   const { kind } = value;
   if (kind !== "tokens" && kind !== "audio") {
@@ -77,7 +77,7 @@ export function readManifest(json: string): Manifest {
   const error = validators[kind].Errors(value)[0];
   if (error)
     throw wrong(error.instancePath, `${error.message}; it is ${shown(at(value, error.instancePath))}`);
-  const manifest = value as unknown as Manifest;
+  const manifest = value as unknown as ArcanaManifest;
   if (manifest.vllm) requireArguments(manifest.vllm);
   requireVoices(manifest.voices);
   if (manifest.kind === "tokens") requireTokens(manifest);

@@ -3,10 +3,10 @@ import { createReadStream } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import {
+  type ArcanaManifest,
   type AudioManifest,
-  type Manifest,
   manifestName,
-  readManifest,
+  readArcanaManifest,
   type TokensManifest,
 } from "./manifest.ts";
 import { createTokenize, type Tokenize } from "./prompt.ts";
@@ -21,7 +21,7 @@ const tokenizerName = "tokenizer.json";
 /** @throws Error that names the folder, and the file and field that is missing or wrong. */
 export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   try {
-    const manifest = readManifest((await readNamed(folder, manifestName)).toString());
+    const manifest = readArcanaManifest((await readNamed(folder, manifestName)).toString());
     const read = manifest.kind === "audio" ? [] : [tokenizerName, manifest.codec.onnx];
     for (const name of [...read, ...(await filesOf(folder))]) requireChecked(manifest, name);
     for (const [name, sha256] of Object.entries(manifest.sha256)) await check(folder, name, sha256);
@@ -34,7 +34,7 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
 }
 
 /** vLLM decides by itself which files of the folder it loads, so the manifest vouches for each. */
-function requireChecked({ sha256 }: Manifest, name: string): void {
+function requireChecked({ sha256 }: ArcanaManifest, name: string): void {
   if (sha256[name] === undefined)
     throw new Error(
       `${manifestName}: /sha256 must have ${name}: every file of the model has its digest there`,

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { pause } from "../../../../lib/abortable-sleep.ts";
-import { Backoff } from "../../../../lib/restart-backoff.ts";
+import { abortableSleep } from "../../../../lib/abortable-sleep.ts";
+import { RestartBackoff } from "../../../../lib/restart-backoff.ts";
 import type { EngineLog } from "../../runtime/engine.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
 import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
@@ -20,7 +20,7 @@ export interface GeneratorServer {
 /** Whether it writes: a token, not only a word that all is well. */
 export type Proof = (address: ServerAddress, signal: AbortSignal) => Promise<boolean>;
 
-export interface WatchOptions {
+export interface HealthCheckOptions {
   readonly proof: Proof;
   readonly log: EngineLog;
   /** Between two looks, ms. */
@@ -38,7 +38,7 @@ const mostFirstStarts = 3;
 /** Nobody else reaches it: its key guards only some of its paths. */
 const loopback = "127.0.0.1";
 
-export interface SupervisedOptions extends WatchOptions {
+export interface SupervisedOptions extends HealthCheckOptions {
   readonly program: string;
   /** What is said of the model; where it listens is added. */
   readonly args: readonly string[];
@@ -60,7 +60,7 @@ export class SupervisedServer implements GeneratorServer {
   #address: ServerAddress | undefined;
   #running: Promise<void> = Promise.resolve();
   #starts = 0;
-  readonly #backoff = new Backoff(backoff);
+  readonly #backoff = new RestartBackoff(backoff);
   #heardAt = 0;
   #awaySince: number | undefined;
 
@@ -126,7 +126,7 @@ export class SupervisedServer implements GeneratorServer {
       if (this.#backoff.inARow >= mostFirstStarts) {
         this.#first.reject(new Error(`vLLM does not start: ${reason}. What it says is in the log.`));
       }
-      await pause(waitMs, this.#closing.signal);
+      await abortableSleep(waitMs, this.#closing.signal);
     }
   }
 
@@ -162,14 +162,14 @@ export class SupervisedServer implements GeneratorServer {
       if (signal.aborted) return "it was left";
       if (performance.now() - startedAt > startMs)
         return `it was not ready after ${Math.round(startMs / 1000)} s`;
-      await pause(Math.min(250, lookMs), signal);
+      await abortableSleep(Math.min(250, lookMs), signal);
     }
     log.info({ url: address.url, afterMs: Math.round(performance.now() - startedAt) }, "vLLM writes");
     this.#address = address;
     this.#awaySince = undefined;
     this.#first.resolve();
     while (!signal.aborted) {
-      await pause(lookMs, signal);
+      await abortableSleep(lookMs, signal);
       const isHeard = performance.now() - this.#heardAt < lookMs;
       if (!isHeard && !signal.aborted && !(await this.#proves(address, signal)) && !signal.aborted) {
         return "it hangs: it wrote no token when asked for one";
@@ -197,13 +197,13 @@ export class SupervisedServer implements GeneratorServer {
 export class ConnectedServer implements GeneratorServer {
   readonly restarts = 0;
   readonly #known: ServerAddress;
-  readonly #options: WatchOptions;
+  readonly #options: HealthCheckOptions;
   readonly #closing = new AbortController();
   #watching: Promise<void> = Promise.resolve();
   #isUp = true;
   #heardAt = 0;
 
-  private constructor(known: ServerAddress, options: WatchOptions) {
+  private constructor(known: ServerAddress, options: HealthCheckOptions) {
     this.#known = known;
     this.#options = options;
   }
@@ -212,12 +212,12 @@ export class ConnectedServer implements GeneratorServer {
    * Resolves once it writes.
    * @throws Error when it does not within `startMs`.
    */
-  static async open(known: ServerAddress, options: WatchOptions): Promise<ConnectedServer> {
+  static async open(known: ServerAddress, options: HealthCheckOptions): Promise<ConnectedServer> {
     const server = new ConnectedServer(known, options);
     const endsAt = performance.now() + options.startMs;
     while (!(await server.#proves())) {
       if (performance.now() > endsAt) throw new Error(`The vLLM at ${known.url} writes no token.`);
-      await pause(250, server.#closing.signal);
+      await abortableSleep(250, server.#closing.signal);
     }
     server.#watching = server.#watch();
     return server;
@@ -245,7 +245,7 @@ export class ConnectedServer implements GeneratorServer {
     const { lookMs, log } = this.#options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await pause(lookMs, signal);
+      await abortableSleep(lookMs, signal);
       if (performance.now() - this.#heardAt < lookMs || signal.aborted) continue;
       const isUp = await this.#proves();
       if (isUp !== this.#isUp && !signal.aborted) {

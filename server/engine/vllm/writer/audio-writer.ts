@@ -1,8 +1,8 @@
-import { GeneratorTrouble } from "../../runtime/generator-error.ts";
+import { GeneratorError } from "../../runtime/generator-error.ts";
 import type { AudioManifest } from "../model/manifest.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
-import { answerBody } from "./response-body.ts";
-import type { SpeechWriter, WriteAsk } from "./speech-writer.ts";
+import { readResponseBody } from "./response-body.ts";
+import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
 const measuredText = "This sentence is as long as most of those that people say.";
 
@@ -35,7 +35,7 @@ export class AudioWriter implements SpeechWriter {
     seed,
     signal,
     onWritten,
-  }: WriteAsk): AsyncGenerator<Int16Array, void, void> {
+  }: WriteRequest): AsyncGenerator<Int16Array, void, void> {
     const body = JSON.stringify({
       model: servedName,
       input: text,
@@ -49,7 +49,7 @@ export class AudioWriter implements SpeechWriter {
       ...(seed !== undefined && { seed }),
     });
     const { silenceMs, heard } = this.#options;
-    const bytes = answerBody({ server, path: "/v1/audio/speech", body, silenceMs, signal });
+    const bytes = readResponseBody({ server, path: "/v1/audio/speech", body, silenceMs, signal });
     let samples = 0;
     for await (const piece of wholeSamples(bytes)) {
       heard();
@@ -57,7 +57,7 @@ export class AudioWriter implements SpeechWriter {
       yield piece;
     }
     if (signal.aborted) return;
-    if (samples === 0) throw new GeneratorTrouble("nonsense", "the generator spoke nothing");
+    if (samples === 0) throw new GeneratorError("nonsense", "the generator spoke nothing");
     onWritten(true); // where it was cut nobody tells
   }
 

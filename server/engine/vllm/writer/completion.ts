@@ -1,10 +1,10 @@
 import type { Sampling } from "../../../contract/speech.ts";
-import { GeneratorTrouble } from "../../runtime/generator-error.ts";
+import { GeneratorError } from "../../runtime/generator-error.ts";
 import type { TokensManifest } from "../model/manifest.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
-import { answerBody } from "./response-body.ts";
+import { readResponseBody } from "./response-body.ts";
 
-export interface CompletionAsk {
+export interface CompletionRequest {
   readonly prompt: readonly number[];
   readonly sampling: Sampling;
   /** The same says the same, at any temperature. */
@@ -32,16 +32,16 @@ export class Completions {
    */
   async *write(
     server: ServerAddress,
-    ask: CompletionAsk,
+    ask: CompletionRequest,
     silenceMs: number,
     signal: AbortSignal,
   ): AsyncGenerator<readonly number[], void, void> {
     const body = this.#body(ask);
-    const pieces = answerBody({ server, path: "/v1/completions", body, silenceMs, signal });
+    const pieces = readResponseBody({ server, path: "/v1/completions", body, silenceMs, signal });
     let isOver = false;
     for await (const event of events(pieces)) {
       if (event.error)
-        throw new GeneratorTrouble(
+        throw new GeneratorError(
           "away",
           `the generator failed: ${event.error.message ?? "it does not say why"}`,
         );
@@ -50,15 +50,15 @@ export class Completions {
       if (tokens.length > 0) yield tokens;
       if (choice?.finish_reason === "stop" || choice?.finish_reason === "length") isOver = true;
     }
-    if (!isOver && !signal.aborted) throw new GeneratorTrouble("away", "the generator broke off");
+    if (!isOver && !signal.aborted) throw new GeneratorError("away", "the generator broke off");
   }
 
   /** Tokens that may be written at most: who has written them all was cut. */
-  mostTokens({ prompt, sampling }: Pick<CompletionAsk, "prompt" | "sampling">): number {
+  mostTokens({ prompt, sampling }: Pick<CompletionRequest, "prompt" | "sampling">): number {
     return Math.max(1, Math.min(sampling.maxTokens, this.#manifest.context - prompt.length));
   }
 
-  #body({ prompt, sampling, seed, withoutEnd = false }: CompletionAsk): string {
+  #body({ prompt, sampling, seed, withoutEnd = false }: CompletionRequest): string {
     const { stop } = this.#manifest;
     const body = JSON.stringify({
       model: servedName,
@@ -112,6 +112,6 @@ function eventOf(line: string): CompletionEvent | undefined {
   try {
     return JSON.parse(data) as CompletionEvent;
   } catch (cause) {
-    throw new GeneratorTrouble("away", "the generator wrote what is no JSON", { cause });
+    throw new GeneratorError("away", "the generator wrote what is no JSON", { cause });
   }
 }

@@ -1,8 +1,8 @@
 import { type Clock, systemClock } from "../../../../lib/clock.ts";
-import { GeneratorTrouble } from "../../runtime/generator-error.ts";
+import { GeneratorError } from "../../runtime/generator-error.ts";
 import { headersFor, type ServerAddress } from "../server/server-address.ts";
 
-export interface Ask {
+export interface PostRequest {
   readonly server: ServerAddress;
   readonly path: string;
   readonly body: string;
@@ -16,14 +16,14 @@ export interface Ask {
  * Posts, and gives the pieces of the answer's body as they come. Ends early, with the request taken back, when the signal aborts.
  * @throws GeneratorTrouble
  */
-export async function* answerBody({
+export async function* readResponseBody({
   server,
   path,
   body,
   silenceMs,
   signal,
   clock = systemClock,
-}: Ask): AsyncGenerator<Uint8Array, void, void> {
+}: PostRequest): AsyncGenerator<Uint8Array, void, void> {
   const silence = new AbortController();
   const listen = () => clock.after(silenceMs, () => silence.abort());
   let stopListening = listen();
@@ -36,7 +36,7 @@ export async function* answerBody({
       signal: leave,
     });
     if (!response.ok) throw await refusal(response);
-    if (!response.body) throw new GeneratorTrouble("away", "the generator answered without a body");
+    if (!response.body) throw new GeneratorError("away", "the generator answered without a body");
     for await (const piece of response.body) {
       stopListening(); // whoever takes its time with a piece is not the generator's silence
       yield piece;
@@ -44,10 +44,10 @@ export async function* answerBody({
     }
   } catch (error) {
     if (signal.aborted) return;
-    if (error instanceof GeneratorTrouble) throw error;
+    if (error instanceof GeneratorError) throw error;
     if (silence.signal.aborted)
-      throw new GeneratorTrouble("away", `the generator said nothing for ${silenceMs} ms`);
-    throw new GeneratorTrouble("away", `the generator broke off: ${(error as Error).message}`, {
+      throw new GeneratorError("away", `the generator said nothing for ${silenceMs} ms`);
+    throw new GeneratorError("away", `the generator broke off: ${(error as Error).message}`, {
       cause: error,
     });
   } finally {
@@ -60,5 +60,5 @@ export async function* answerBody({
 async function refusal(response: Response): Promise<Error> {
   await response.body?.cancel();
   const message = `the generator answered ${response.status}`;
-  return new GeneratorTrouble(response.status < 500 ? "refused" : "away", message);
+  return new GeneratorError(response.status < 500 ? "refused" : "away", message);
 }

@@ -2,7 +2,7 @@ import type { Sampling } from "../../../contract/speech.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 
 /** One phrase to be spoken by a model. */
-export interface WriteAsk {
+export interface WriteRequest {
   readonly server: ServerAddress;
   readonly text: string;
   /** As the model names it. */
@@ -31,7 +31,7 @@ export interface SpeechWriter {
    * Ends early when the signal aborts.
    * @throws GeneratorTrouble
    */
-  write(ask: WriteAsk): AsyncGenerator<Int16Array, void, void>;
+  write(ask: WriteRequest): AsyncGenerator<Int16Array, void, void>;
   /** Whether the server writes anything. @throws GeneratorTrouble */
   proves(server: ServerAddress, signal: AbortSignal): Promise<boolean>;
   /** Seconds of sound a second that the slowest of so many streams at once gets from vLLM. @throws GeneratorTrouble */

@@ -1,6 +1,6 @@
 import type { GeneratorCounts } from "../../runtime/generator-counts.ts";
-import { GeneratorTrouble } from "../../runtime/generator-error.ts";
-import type { CodecPool } from "../codec/codec-pool.ts";
+import { GeneratorError } from "../../runtime/generator-error.ts";
+import type { CodecProcessPool } from "../codec/codec-pool.ts";
 import { FrameReader } from "../codec/frame-reader.ts";
 import { FrameStore } from "../codec/frame-store.ts";
 import { Seam } from "../codec/seam.ts";
@@ -9,7 +9,7 @@ import type { CodecManifest, TokensManifest } from "../model/manifest.ts";
 import type { Tokenize } from "../model/prompt.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 import { Completions } from "./completion.ts";
-import type { SpeechWriter, WriteAsk } from "./speech-writer.ts";
+import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
 /** A listener with less than this left to hear gets what is there, though it is less than a hop. */
 const marginMs = 150;
@@ -21,7 +21,7 @@ const measuredSeconds = 1;
 interface TokensWriterOptions {
   readonly manifest: TokensManifest;
   readonly tokenize: Tokenize;
-  readonly codec: CodecPool;
+  readonly codec: CodecProcessPool;
   readonly counts: GeneratorCounts;
   /** Longest time without a token, ms. */
   readonly silenceMs: number;
@@ -54,7 +54,7 @@ export class TokensWriter implements SpeechWriter {
     return this.#options.codec.restarts;
   }
 
-  async *write(ask: WriteAsk): AsyncGenerator<Int16Array, void, void> {
+  async *write(ask: WriteRequest): AsyncGenerator<Int16Array, void, void> {
     const leave = new AbortController();
     const signal = AbortSignal.any([ask.signal, leave.signal]);
     const store = new FrameStore();
@@ -95,7 +95,7 @@ export class TokensWriter implements SpeechWriter {
   }
 
   /** Never rejects: what goes wrong is with whoever takes the frames. */
-  async #fill(store: FrameStore, ask: WriteAsk): Promise<void> {
+  async #fill(store: FrameStore, ask: WriteRequest): Promise<void> {
     try {
       const reader = new FrameReader(this.#codec);
       const { tokenize, counts, heard, silenceMs } = this.#options;
@@ -112,7 +112,7 @@ export class TokensWriter implements SpeechWriter {
         this.#requireSpeech(dropped, store);
       }
       if (store.length === 0 && !ask.signal.aborted)
-        throw new GeneratorTrouble("nonsense", "the generator wrote no speech");
+        throw new GeneratorError("nonsense", "the generator wrote no speech");
       store.end();
       if (!ask.signal.aborted) ask.onWritten(written < this.#completions.mostTokens(completion));
     } catch (error) {
@@ -123,12 +123,12 @@ export class TokensWriter implements SpeechWriter {
   #requireSpeech(dropped: number, store: FrameStore): void {
     const droppedFrames = dropped / this.#codec.slots.length;
     if (droppedFrames < mostDroppedFrames || droppedFrames < store.length) return;
-    throw new GeneratorTrouble("nonsense", `the generator wrote ${dropped} tokens that are no speech`);
+    throw new GeneratorError("nonsense", `the generator wrote ${dropped} tokens that are no speech`);
   }
 
   async *#decoded(
     store: FrameStore,
-    { dueAtMs, isFirst, signal }: WriteAsk,
+    { dueAtMs, isFirst, signal }: WriteRequest,
   ): AsyncGenerator<Int16Array, void, void> {
     const { rate, frameSamples } = this.#codec;
     const plan = new WindowPlan(this.#codec);

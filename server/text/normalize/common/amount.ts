@@ -1,4 +1,4 @@
-import type { Gender, Language } from "./language.ts";
+import type { Gender, LanguageRules } from "./language.ts";
 import { phrase } from "./window.ts";
 import type { Amount } from "./written.ts";
 
@@ -12,7 +12,10 @@ const decimal = /^(?<whole>\d+)(?<mark>[.,])(?<fraction>\d+)$/u;
 type Digits = Omit<Amount, "sign">;
 
 /** Reads "1,234.50" or "1.234,50" as the language writes them, and as another does where it can only be that. */
-export function readAmount(text: string, { decimal: own }: Pick<Language, "decimal">): Amount | undefined {
+export function readAmount(
+  text: string,
+  { decimal: own }: Pick<LanguageRules, "decimal">,
+): Amount | undefined {
   const sign = /^[-−+]/u.exec(text)?.[0] ?? "";
   const body = text.slice(sign.length);
   const digits = readPlain(body, own) ?? readGrouped(body, own) ?? readDecimal(body);
@@ -38,7 +41,7 @@ function readDecimal(body: string): Digits | undefined {
   return { whole, fraction, mark: mark === "." ? "." : ",", grouped: false };
 }
 
-export function sayAmount(amount: Amount, language: Language, gender?: Gender): string {
+export function sayAmount(amount: Amount, language: LanguageRules, gender?: Gender): string {
   const { whole, fraction, mark, grouped } = amount;
   const sign = saySign(amount, language);
   if (fraction === "") return phrase(sign, sayWhole(whole, language, gender));
@@ -46,13 +49,13 @@ export function sayAmount(amount: Amount, language: Language, gender?: Gender): 
   return phrase(sign, before, language.decimalMark(mark, grouped), sayFraction(fraction, language));
 }
 
-export function sayWhole(digits: string, language: Language, gender?: Gender): string {
+export function sayWhole(digits: string, language: LanguageRules, gender?: Gender): string {
   const plain = digits.length === 1 || !digits.startsWith("0");
   if (!plain || digits.length > maxCardinalDigits) return sayDigits(digits, language);
   return language.cardinal(digits, gender);
 }
 
-export function sayDigits(text: string, { digitNames }: Pick<Language, "digitNames">): string {
+export function sayDigits(text: string, { digitNames }: Pick<LanguageRules, "digitNames">): string {
   return phrase(
     ...text
       .replace(/\D/gu, "")
@@ -61,13 +64,13 @@ export function sayDigits(text: string, { digitNames }: Pick<Language, "digitNam
   );
 }
 
-function sayFraction(fraction: string, language: Language): string {
+function sayFraction(fraction: string, language: LanguageRules): string {
   if (!language.fractionAsNumber || fraction.length > 2) return sayDigits(fraction, language);
   const zeros = /^0*(?=\d)/u.exec(fraction)?.[0] ?? "";
   return phrase(sayDigits(zeros, language), language.cardinal(fraction.slice(zeros.length), undefined));
 }
 
-function saySign({ sign }: Amount, { minus, plus }: Language): string {
+function saySign({ sign }: Amount, { minus, plus }: LanguageRules): string {
   if (sign === "") return "";
   return sign === "-" ? minus : plus;
 }

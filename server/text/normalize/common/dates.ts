@@ -1,12 +1,12 @@
-import type { Language } from "./language.ts";
-import { phrase, type Reading, type Window } from "./window.ts";
+import type { LanguageRules } from "./language.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "./window.ts";
 import type { CalendarDate } from "./written.ts";
 
 const iso =
   /^(?<year>\d{4})-(?<month>\d{1,2})-(?<day>\d{1,2})(?:T(?<hour>\d{2}):(?<minute>\d{2})(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/u;
 const numeric = /^(?<first>\d{1,2})(?<by>[/.-])(?<second>\d{1,2})\k<by>(?<year>\d{4}|\d{2})$/u;
 
-export function readDate(window: Window, language: Language): Reading | undefined {
+export function readDate(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   return (
     readIso(window, language) ??
     readNumeric(window, language) ??
@@ -15,7 +15,7 @@ export function readDate(window: Window, language: Language): Reading | undefine
   );
 }
 
-function readIso(window: Window, language: Language): Reading | undefined {
+function readIso(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { year = "", month, day, hour, minute } = iso.exec(window.text)?.groups ?? {};
   const date = { year, month: Number(month), day: Number(day) };
   if (!isDate(date)) return undefined;
@@ -24,7 +24,7 @@ function readIso(window: Window, language: Language): Reading | undefined {
   return { spoken: [phrase(language.date(date, window), time)] };
 }
 
-function readNumeric(window: Window, language: Language): Reading | undefined {
+function readNumeric(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { first, by = "", second, year = "" } = numeric.exec(window.text)?.groups ?? {};
   if (by === "-" && year.length === 2) return undefined;
   const [one, two] = [Number(first), Number(second)];
@@ -34,7 +34,7 @@ function readNumeric(window: Window, language: Language): Reading | undefined {
 }
 
 /** "due 12/25", "le 25/12": a day and a month without a year, after a word that dates stand behind. */
-function readDayMonth(window: Window, language: Language): Reading | undefined {
+function readDayMonth(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const {
     first = "",
     ending = "",
@@ -67,7 +67,7 @@ function isDate({ month, day }: CalendarDate): boolean {
 }
 
 /** An abbreviated month beside its number, an abbreviated weekday before a date. */
-function readName(window: Window, language: Language): Reading | undefined {
+function readName(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const dotted = window.word.after.startsWith(".");
   const month = monthOf(window, language);
   const weekday = language.weekdays[window.text.toLowerCase()];
@@ -88,18 +88,18 @@ function readName(window: Window, language: Language): Reading | undefined {
 
 /** The month that a word names, when it is written as months are. */
 export function monthOf(
-  { text }: Pick<Window, "text">,
-  { months, monthNames }: Language,
+  { text }: Pick<NormalizationWindow, "text">,
+  { months, monthNames }: LanguageRules,
 ): number | undefined {
   const capital = /^\p{Lu}/u.test(monthNames[0] ?? "");
   return capital && !/^\p{Lu}/u.test(text) ? undefined : months.get(text.toLowerCase());
 }
 
-function isShort(text: string, month: number, { monthNames }: Language): boolean {
+function isShort(text: string, month: number, { monthNames }: LanguageRules): boolean {
   return text.toLowerCase() !== monthNames[month - 1]?.toLowerCase();
 }
 
-function besideNumber(window: Window): boolean {
+function besideNumber(window: NormalizationWindow): boolean {
   return (
     /^\d/u.test(window.textAt(1)) ||
     /^\d{1,2}\.?$/u.test(window.textAt(-1)) ||
@@ -107,21 +107,21 @@ function besideNumber(window: Window): boolean {
   );
 }
 
-function beforeDate(window: Window, language: Language): boolean {
+function beforeDate(window: NormalizationWindow, language: LanguageRules): boolean {
   if (!/^[.,]*$/u.test(window.word.after)) return false;
   const next = window.from(1);
   return next !== undefined && (/^\d/u.test(next.text) || monthOf(next, language) !== undefined);
 }
 
 /** "am Sa.", "on Fri.", "le sam.": the dot shows that it is short, the word before that it is a day. */
-function isAlone(window: Window): boolean {
+function isAlone(window: NormalizationWindow): boolean {
   const lead =
     /^(?:on|every|next|last|this|am|jeden|nächsten|letzten|diesen|le|chaque|du|au|el|los|cada|del|al)$/iu;
   return window.word.after.startsWith(".") && lead.test(window.textAt(-1));
 }
 
 /** "Mo. bis Fr.", "Sat. and Sun.": another weekday stands on the other side of a joint. */
-function inSeries(window: Window, { weekdays, joints, monthNames }: Language): boolean {
+function inSeries(window: NormalizationWindow, { weekdays, joints, monthNames }: LanguageRules): boolean {
   const isCapital = /^\p{Lu}/u.test(monthNames[0] ?? "");
   const isDay = (distance: number) => {
     const text = window.textAt(distance);

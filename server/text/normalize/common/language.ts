@@ -1,7 +1,7 @@
-import type { Reading, Window } from "./window.ts";
+import type { NormalizationWindow, WordReading } from "./window.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "./written.ts";
 
-export type Rule = (window: Window, language: Language) => Reading | undefined;
+export type Rule = (window: NormalizationWindow, language: LanguageRules) => WordReading | undefined;
 
 /** How a number agrees with what it counts; undefined where it counts nothing. */
 export type Gender = "masculine" | "feminine" | undefined;
@@ -18,7 +18,7 @@ export interface Currency extends Unit {
 }
 
 /** The vocabulary of a language: tables, without any rule. */
-export interface Words {
+export interface LanguageWords {
   readonly decimal: "." | ",";
   /** "1 234" is one number. */
   readonly spacedThousands: boolean;
@@ -77,7 +77,7 @@ export interface Words {
 }
 
 /** Everything that a language knows. The classifier recognises what stands there, and asks it for the words. */
-export interface Language extends Words {
+export interface LanguageRules extends LanguageWords {
   /** Rules of this language alone, which come before all others. */
   readonly special: readonly Rule[];
 
@@ -86,10 +86,10 @@ export interface Language extends Words {
   decimalMark(mark: "." | ",", grouped: boolean): string;
   year(digits: string): string;
   /** Four digits by themselves are a year here. */
-  isYear(window: Window): boolean;
+  isYear(window: NormalizationWindow): boolean;
   genderOf(noun: string): Gender;
   isOne(amount: Amount): boolean;
-  date(date: CalendarDate, window: Window): string;
+  date(date: CalendarDate, window: NormalizationWindow): string;
   /** Which of two numbers is the month. */
   monthFirst(separator: string): boolean;
   clock(time: ClockTime): string;

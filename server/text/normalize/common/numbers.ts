@@ -1,8 +1,8 @@
 import { sayWhole } from "./amount.ts";
-import type { Language } from "./language.ts";
+import type { LanguageRules } from "./language.ts";
 import { sayVersion } from "./pieces.ts";
 import { readRoman } from "./roman.ts";
-import { phrase, type Reading, spread, type Window } from "./window.ts";
+import { type NormalizationWindow, phrase, spreadOverWords, type WordReading } from "./window.ts";
 
 const vulgar: Readonly<Record<string, readonly [number, number]>> = {
   "½": [1, 2],
@@ -24,7 +24,7 @@ const vulgar: Readonly<Record<string, readonly [number, number]>> = {
 const mostParts = 100;
 
 /** "3/4", "½", "2½", "2 1/2" */
-export function readFraction(window: Window, language: Language): Reading | undefined {
+export function readFraction(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { text } = window;
   const alone = fractionIn(text);
   if (alone) return { spoken: [language.fraction({ ...alone, noun: window.textAt(1) })] };
@@ -48,7 +48,7 @@ function fractionIn(text: string): { whole: string; over: number; under: number 
 }
 
 /** "v2.1.3", "24.4.1", "192.168.0.1" */
-export function readVersion({ text }: Window, language: Language): Reading | undefined {
+export function readVersion({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { v = "", digits } = /^(?<v>v)?(?<digits>\d{1,6}(?:\.\d{1,6}){0,7})$/iu.exec(text)?.groups ?? {};
   if (digits === undefined) return undefined;
   const said = sayVersion(digits, language);
@@ -58,13 +58,13 @@ export function readVersion({ text }: Window, language: Language): Reading | und
 }
 
 /** "2:1" */
-export function readScore({ text }: Window, language: Language): Reading | undefined {
+export function readScore({ text }: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const { home, away } = /^(?<home>\d{1,3}):(?<away>\d{1,3})$/u.exec(text)?.groups ?? {};
   if (home === undefined || away === undefined) return undefined;
   return { spoken: [phrase(sayWhole(home, language), language.score, sayWhole(away, language))] };
 }
 
-export function readYear(window: Window, language: Language): Reading | undefined {
+export function readYear(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   if (!/^[12]\d{3}$/u.test(window.text) || !language.isYear(window)) return undefined;
   return { spoken: [language.year(window.text)] };
 }
@@ -74,9 +74,9 @@ const number = /^(?:\D{0,1}[1-9]\d{0,2})$/u;
 
 /** "1 234 567 €" as one word, with how many there were; undefined where the number stands in one word. */
 export function gluedThousands(
-  window: Window,
-  language: Language,
-): { window: Window; words: number } | undefined {
+  window: NormalizationWindow,
+  language: LanguageRules,
+): { window: NormalizationWindow; words: number } | undefined {
   if (!language.spacedThousands || !number.test(window.text)) return undefined;
   let text = window.text;
   let words = 1;
@@ -92,7 +92,12 @@ export function gluedThousands(
 }
 
 /** Each written group gets its own words: "mille | deux cent trente-quatre". */
-export function spreadThousands(spoken: string, window: Window, words: number, language: Language): string[] {
+export function spreadThousands(
+  spoken: string,
+  window: NormalizationWindow,
+  words: number,
+  language: LanguageRules,
+): string[] {
   const counts: number[] = [];
   for (let at = 0; at < words - 1; at++) {
     const digits = window
@@ -104,13 +109,13 @@ export function spreadThousands(spoken: string, window: Window, words: number, l
   }
   const all = spoken.split(" ");
   const lead = counts.reduce((sum, count) => sum + count, 0);
-  if (lead >= all.length || counts.includes(0)) return spread(spoken, words);
+  if (lead >= all.length || counts.includes(0)) return spreadOverWords(spoken, words);
   const ends = counts.map((_, at) => counts.slice(0, at + 1).reduce((sum, count) => sum + count, 0));
   return [0, ...ends].map((from, at) => all.slice(from, ends[at]).join(" "));
 }
 
 /** A numeral after the name of what it numbers: "Chapter IV". */
-export function romanAfter(window: Window, heads: ReadonlySet<string>): number | undefined {
+export function romanAfter(window: NormalizationWindow, heads: ReadonlySet<string>): number | undefined {
   const value = readRoman(window.text);
   return value !== undefined && heads.has(window.textAt(-1).toLowerCase()) ? value : undefined;
 }

@@ -1,5 +1,5 @@
 import { readAmount, sayAmount, sayWhole } from "./amount.ts";
-import type { Language } from "./language.ts";
+import type { LanguageRules } from "./language.ts";
 import { phrase } from "./window.ts";
 
 /** A text in pieces: powers, offsets of a time zone, numbers, words, and single signs. */
@@ -15,7 +15,7 @@ interface Piece {
  * What no other rule reads: numbers as numbers, versions or digits, capitals letter by letter, signs by name. No group
  * of digits and no sign between numbers is left out.
  */
-export function sayPieces(text: string, language: Language): string {
+export function sayPieces(text: string, language: LanguageRules): string {
   const all = Array.from(text.matchAll(pieces), ({ groups = {} }): Piece => {
     const [kind, found] = Object.entries(groups).find(([, value]) => value !== undefined) ?? ["sign", ""];
     return { kind: kind as Piece["kind"], text: found ?? "" };
@@ -23,7 +23,7 @@ export function sayPieces(text: string, language: Language): string {
   return phrase(...all.map((piece, at) => sayPiece(piece, all, at, language)));
 }
 
-function sayPiece({ kind, text }: Piece, all: readonly Piece[], at: number, language: Language): string {
+function sayPiece({ kind, text }: Piece, all: readonly Piece[], at: number, language: LanguageRules): string {
   switch (kind) {
     case "power":
       return sayPower(text, all[at - 1], language);
@@ -41,7 +41,7 @@ function sayPiece({ kind, text }: Piece, all: readonly Piece[], at: number, lang
 const plainDigits = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
 /** After a number or the name of a variable a power, after a word the number of a note. */
-function sayPower(text: string, before: Piece | undefined, language: Language): string {
+function sayPower(text: string, before: Piece | undefined, language: LanguageRules): string {
   const digits = Array.from(text.replace(/[⁺⁻]/u, ""), (digit) => plainDigits.indexOf(digit)).join("");
   const isPower = before?.kind !== "word" || before.text.length <= 3;
   if (!isPower || !before) return sayWhole(digits, language);
@@ -50,14 +50,14 @@ function sayPower(text: string, before: Piece | undefined, language: Language): 
 }
 
 /** "UTC-5", "UTC+05:30" */
-function sayOffset(text: string, language: Language): string {
+function sayOffset(text: string, language: LanguageRules): string {
   const [hours = "", minutes = ""] = text.slice(1).split(/(?=\d\d$)(?<=\d\d|:)|:/u);
   const sign = text.startsWith("+") ? language.plus : language.minus;
   const plain = (digits: string) => sayWhole(String(Number(digits)), language);
   return phrase(sign, plain(hours), Number(minutes) === 0 ? "" : plain(minutes));
 }
 
-function sayNumberPiece(text: string, language: Language): string {
+function sayNumberPiece(text: string, language: LanguageRules): string {
   const version = sayVersion(text, language);
   if (version !== undefined) return version;
   const amount = readAmount(text, language);
@@ -69,7 +69,7 @@ function sayNumberPiece(text: string, language: Language): string {
 }
 
 /** "2.1.3" with the word for the dot of versions, "192.168.0.1" digit by digit; thousands are neither. */
-export function sayVersion(text: string, language: Language): string | undefined {
+export function sayVersion(text: string, language: LanguageRules): string | undefined {
   if (!/^\d{1,6}(?:\.\d{1,6}){2,7}$/u.test(text) || readAmount(text, language)) return undefined;
   const parts = text.split(".");
   const isAddress = parts.length === 4;
@@ -81,7 +81,7 @@ export function sayVersion(text: string, language: Language): string | undefined
   return (isAddress ? digits : said).join(` ${dot} `);
 }
 
-function sayWordPiece(text: string, all: readonly Piece[], language: Language): string {
+function sayWordPiece(text: string, all: readonly Piece[], language: LanguageRules): string {
   const alone = all.length === 1;
   const between = all.some(({ kind, text: sign }) => kind === "sign" && /[\p{S}&@#%/\\*]/u.test(sign));
   if (!alone && /^\p{L}$/u.test(text)) return sayLetter(text, language);
@@ -95,7 +95,7 @@ function sayWordPiece(text: string, all: readonly Piece[], language: Language): 
 }
 
 /** A lower-case letter beside digits ("2x") is that letter. */
-function sayLetter(letter: string, language: Language): string {
+function sayLetter(letter: string, language: LanguageRules): string {
   const name = language.letter(letter);
   if (letter === letter.toUpperCase()) return name;
   return name === letter.toUpperCase() ? letter : name;
@@ -111,7 +111,7 @@ export function isPronounceable(capitals: string): boolean {
   return shape.includes("v") && !/^cc|ccc|vvv|cc$/u.test(shape);
 }
 
-function saySign(sign: string, all: readonly Piece[], at: number, language: Language): string {
+function saySign(sign: string, all: readonly Piece[], at: number, language: LanguageRules): string {
   const [before, after] = [all[at - 1], all[at + 1]];
   if (/[\p{Pd}−]/u.test(sign)) return sayDash(sign, all, at, language);
   const name = language.symbols[sign] ?? language.currencies[sign]?.many;
@@ -121,7 +121,7 @@ function saySign(sign: string, all: readonly Piece[], at: number, language: Lang
 }
 
 /** A minus before a number, a dash between two, and nothing between a word and a number. */
-function sayDash(sign: string, all: readonly Piece[], at: number, language: Language): string {
+function sayDash(sign: string, all: readonly Piece[], at: number, language: LanguageRules): string {
   const [before, after] = [all[at - 1], all[at + 1]];
   if (after?.kind !== "number") return sign === "−" ? language.minus : "";
   if (!before || before.kind === "sign" || sign === "−") return language.minus;

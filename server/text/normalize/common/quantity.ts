@@ -1,6 +1,6 @@
 import { readAmount, sayAmount } from "./amount.ts";
-import type { Currency, Language, Scale, Unit } from "./language.ts";
-import { endsSentence, phrase, type Reading, type Window } from "./window.ts";
+import type { Currency, LanguageRules, Scale, Unit } from "./language.ts";
+import { endsSentence, type NormalizationWindow, phrase, type WordReading } from "./window.ts";
 import type { Amount } from "./written.ts";
 
 /** A number with what it counts: `$5 million`, `3,50 €`, `100 km/h`, `50 %`. */
@@ -24,12 +24,12 @@ type Measure =
 const shape =
   /^(?<sign>[-−+])?(?<lead>[^\d\s.,'’−+-]{1,4})?(?<inner>[-−+])?(?<number>\.?\d[\d.,'’]*)(?<tail>\D*)$/u;
 
-export function readQuantity(window: Window, language: Language): Reading | undefined {
+export function readQuantity(window: NormalizationWindow, language: LanguageRules): WordReading | undefined {
   const quantity = readParts(window, language) ?? readSymbolFirst(window, language);
   return quantity && say(quantity, window, language);
 }
 
-function readParts(window: Window, language: Language): Quantity | undefined {
+function readParts(window: NormalizationWindow, language: LanguageRules): Quantity | undefined {
   const { sign = "", lead, inner = "", number = "", tail = "" } = shape.exec(window.text)?.groups ?? {};
   const outer = /(?:^|[^\p{L}\d])[-−]$/u.test(window.word.before) ? "-" : "";
   const amount = readAmount(
@@ -50,7 +50,7 @@ function readParts(window: Window, language: Language): Quantity | undefined {
 }
 
 /** "$1,400" is a thousand in every language: who writes the dollar first writes its thousands so too. */
-function customOf(lead: string, number: string, language: Language): Pick<Language, "decimal"> {
+function customOf(lead: string, number: string, language: LanguageRules): Pick<LanguageRules, "decimal"> {
   return /[$£]$/u.test(lead) && /^\d{1,3}(?:,\d{3})+$/u.test(number) ? { decimal: "." } : language;
 }
 
@@ -61,7 +61,7 @@ function part<T>(is: T, word: number): Part<T> {
 /** What touches the number: "km", "€", "M€", "bn". */
 function readTail(
   tail: string,
-  language: Language,
+  language: LanguageRules,
   unitsToo: boolean,
 ): { readonly scale?: Scale; readonly unit?: Measure } | undefined {
   if (tail === "") return {};
@@ -76,7 +76,7 @@ function readTail(
   return undefined;
 }
 
-function readMeasure(text: string, language: Language, touches: boolean): Measure | undefined {
+function readMeasure(text: string, language: LanguageRules, touches: boolean): Measure | undefined {
   const currency = language.currencies[text];
   if (currency) return { kind: "currency", currency };
   const name = language.percent[text];
@@ -86,7 +86,11 @@ function readMeasure(text: string, language: Language, touches: boolean): Measur
 }
 
 /** Goes on in the next words: a scale, then what is counted. */
-function followed(first: Quantity, window: Window, language: Language): Quantity | undefined {
+function followed(
+  first: Quantity,
+  window: NormalizationWindow,
+  language: LanguageRules,
+): Quantity | undefined {
   const joint = first.scale || first.unit ? undefined : readJoint(first, window, language);
   if (joint) return joint;
   const scale = first.scale ?? readScale(window, language);
@@ -96,7 +100,11 @@ function followed(first: Quantity, window: Window, language: Language): Quantity
 }
 
 /** "100k users", "2M downloads": the letter is the scale where something is counted; "4K" and "5M" alone are names. */
-function countsThousands({ amount }: Quantity, window: Window, language: Language): boolean {
+function countsThousands(
+  { amount }: Quantity,
+  window: NormalizationWindow,
+  language: LanguageRules,
+): boolean {
   const next = isOpen(window, 0) ? window.textAt(1) : "";
   return language.isPlural(next) || (/k$/u.test(window.text) && amount.whole.length > 1);
 }
@@ -118,18 +126,26 @@ function wholeThousands(quantity: Quantity): Quantity {
 const nameless: Unit = { one: "", many: "", gender: undefined };
 
 /** "5 M€" */
-function readJoint({ amount }: Quantity, window: Window, language: Language): Quantity | undefined {
+function readJoint(
+  { amount }: Quantity,
+  window: NormalizationWindow,
+  language: LanguageRules,
+): Quantity | undefined {
   const { scale, unit } = (isOpen(window, 0) && readTail(window.textAt(1), language, true)) || {};
   return scale && unit ? wholeThousands({ amount, scale: part(scale, 1), unit: part(unit, 1) }) : undefined;
 }
 
-function readScale(window: Window, language: Language): Part<Scale> | undefined {
+function readScale(window: NormalizationWindow, language: LanguageRules): Part<Scale> | undefined {
   const next = window.textAt(1);
   const scale = isOpen(window, 0) ? language.scales[next] : undefined;
   return scale && !(scale.short && readMeasure(next, language, false)) ? part(scale, 1) : undefined;
 }
 
-function readUnit(window: Window, after: number, language: Language): Part<Measure> | undefined {
+function readUnit(
+  window: NormalizationWindow,
+  after: number,
+  language: LanguageRules,
+): Part<Measure> | undefined {
   const dotted = window.at(after + 1)?.after.startsWith(".") && /^[\p{Ll}\d]/u.test(window.textAt(after + 2));
   const measure = isOpen(window, after)
     ? readMeasure(window.textAt(after + 1), language, dotted === true)
@@ -138,21 +154,25 @@ function readUnit(window: Window, after: number, language: Language): Part<Measu
 }
 
 /** A unit may follow: nothing stands between, or the dot of "Mio.", or the dash of "3,–". */
-function isOpen(window: Window, at: number): boolean {
+function isOpen(window: NormalizationWindow, at: number): boolean {
   const { after = "" } = window.at(at) ?? {};
   const open = after === "" || (at > 0 && after === ".") || /^,[-–—]+$/u.test(after);
   return open && window.at(at + 1)?.before === "";
 }
 
 /** "€ 5", "USD 50" */
-function readSymbolFirst(window: Window, language: Language): Quantity | undefined {
+function readSymbolFirst(window: NormalizationWindow, language: LanguageRules): Quantity | undefined {
   const currency = language.currencies[window.text];
   const amount = window.joins() ? readAmount(window.textAt(1), language) : undefined;
   if (!currency || !amount) return undefined;
   return { amount, scale: undefined, unit: part({ kind: "currency", currency }, 1) };
 }
 
-function say(quantity: Quantity, window: Window, language: Language): Reading | undefined {
+function say(
+  quantity: Quantity,
+  window: NormalizationWindow,
+  language: LanguageRules,
+): WordReading | undefined {
   const { scale, unit, amount } = quantity;
   const words = Math.max(scale?.word ?? 0, unit?.word ?? 0) + 1;
   if (!scale && !unit) return sayNumber(amount, window, language);
@@ -168,11 +188,11 @@ function say(quantity: Quantity, window: Window, language: Language): Reading | 
 }
 
 /** "un million", but "un virgule deux millions": nobody hears the difference, and readers expect the plural. */
-function isOneOf(amount: Amount, language: Language): boolean {
+function isOneOf(amount: Amount, language: LanguageRules): boolean {
   return amount.fraction === "" && language.isOne(amount);
 }
 
-function sayNumber(amount: Amount, window: Window, language: Language): Reading {
+function sayNumber(amount: Amount, window: NormalizationWindow, language: LanguageRules): WordReading {
   const noun = window.joins() ? window.textAt(1) : "";
   const linked =
     wholeMillions(amount) && language.isPlural(noun) ? language.afterMillions?.(noun) : undefined;
@@ -185,7 +205,7 @@ function sayNumber(amount: Amount, window: Window, language: Language): Reading 
 }
 
 /** The number and the name of what it counts. */
-function sayCounted({ amount, scale, unit }: Quantity, language: Language): readonly [string, string] {
+function sayCounted({ amount, scale, unit }: Quantity, language: LanguageRules): readonly [string, string] {
   const measure = unit?.is;
   if (scale) {
     const many =
@@ -199,11 +219,11 @@ function sayCounted({ amount, scale, unit }: Quantity, language: Language): read
   return [sayAmount(amount, language, measure?.unit.gender), nameOf(measure, language.isOne(amount))];
 }
 
-function sayPercent(amount: Amount, language: Language): string {
+function sayPercent(amount: Amount, language: LanguageRules): string {
   return sayAmount(amount, language, language.percentGender);
 }
 
-function sayMoney(amount: Amount, currency: Currency, language: Language): readonly [string, string] {
+function sayMoney(amount: Amount, currency: Currency, language: LanguageRules): readonly [string, string] {
   if (amount.fraction.length > 2 || !currency.minor || amount.fraction === "") {
     const name = language.isOne(amount) ? currency.one : currency.many;
     return [
@@ -227,11 +247,11 @@ function nameOf(measure: Measure | undefined, one: boolean): string {
 }
 
 /** A sign that stood before as punctuation is said now. */
-function signless({ word }: Window, { sign }: Amount): Partial<Reading> {
+function signless({ word }: NormalizationWindow, { sign }: Amount): Partial<WordReading> {
   return sign !== "" && /[-−+]$/u.test(word.before) ? { before: word.before.slice(0, -1) } : {};
 }
 
-function dotless(window: Window, words: number, language: Language): Partial<Reading> {
+function dotless(window: NormalizationWindow, words: number, language: LanguageRules): Partial<WordReading> {
   const last = window.at(words - 1);
   if (!last?.after.startsWith(".") || words === 1) return {};
   const isScale = language.scales[last.text] !== undefined && window.at(words) !== undefined;

@@ -1,7 +1,7 @@
-import type { Currency, Gender, Language, Scale, Unit } from "./language.ts";
+import type { Currency, Gender, LanguageRules, Scale, Unit } from "./language.ts";
 
 /** A table that has its own entries only: a user may well write "constructor". */
-export function table<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
+export function ownEntries<T>(entries: Readonly<Record<string, T>>): Readonly<Record<string, T>> {
   return Object.assign(Object.create(null), entries);
 }
 
@@ -79,7 +79,7 @@ export function phraseTable(lines: string): Readonly<Record<string, string>> {
 }
 
 /** Lines of `name abbreviation…`, January first. */
-export function monthTable(lines: string): Pick<Language, "months" | "monthNames"> {
+export function monthTable(lines: string): Pick<LanguageRules, "months" | "monthNames"> {
   const rows = lines
     .trim()
     .split("\n")

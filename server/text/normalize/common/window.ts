@@ -7,7 +7,7 @@ export interface Word {
 }
 
 /** How one or several written words are read. */
-export interface Reading {
+export interface WordReading {
   /** What is said for each word taken, in order; none of them is read again. */
   readonly spoken: readonly string[];
   /** Punctuation that stays before the first word, where it changes. */
@@ -17,7 +17,7 @@ export interface Reading {
 }
 
 /** A word with those around it: a rule sees this and nothing else, so its work is bounded. */
-export class Window {
+export class NormalizationWindow {
   readonly word: Word;
   readonly #past: readonly Word[];
   readonly #ahead: readonly Word[];
@@ -45,20 +45,20 @@ export class Window {
   }
 
   /** The same place with another word there. `taken` words after it belong to that word. */
-  with(word: Partial<Word>, taken = 0): Window {
-    return new Window(this.#past, { ...this.word, ...word }, this.#ahead.slice(taken));
+  with(word: Partial<Word>, taken = 0): NormalizationWindow {
+    return new NormalizationWindow(this.#past, { ...this.word, ...word }, this.#ahead.slice(taken));
   }
 
   /** Another word after the same words, with nothing behind it. */
-  ending(text: string): Window {
-    return new Window(this.#past, { text, before: "", after: "" }, []);
+  ending(text: string): NormalizationWindow {
+    return new NormalizationWindow(this.#past, { text, before: "", after: "" }, []);
   }
 
   /** The window of a later word. */
-  from(distance: number): Window | undefined {
+  from(distance: number): NormalizationWindow | undefined {
     const word = this.at(distance);
     if (!word) return undefined;
-    return new Window(
+    return new NormalizationWindow(
       [...this.#past, this.word, ...this.#ahead.slice(0, distance - 1)],
       word,
       this.#ahead.slice(distance),
@@ -76,13 +76,13 @@ export function isCapitalized(text: string): boolean {
 }
 
 /** The dot after an abbreviation also ends the sentence: nothing follows, or a capital letter does. */
-export function endsSentence(window: Window, distance: number): boolean {
+export function endsSentence(window: NormalizationWindow, distance: number): boolean {
   const next = window.at(distance + 1);
   return !next || isCapitalized(next.text);
 }
 
 /** Shares words out over written words, in order and as evenly as they go. */
-export function spread(words: string, count: number): string[] {
+export function spreadOverWords(words: string, count: number): string[] {
   const all = words.split(" ").filter((word) => word !== "");
   const step = Math.max(1, all.length / count);
   return Array.from({ length: count }, (_, i) =>

@@ -1,9 +1,9 @@
-import type { Words } from "../common/language.ts";
+import type { LanguageWords } from "../common/language.ts";
 import {
   currencyTable,
   monthTable,
+  ownEntries,
   phraseTable,
-  table,
   unitTable,
   wordSet,
   wordTable,
@@ -111,7 +111,7 @@ const currencies = currencyTable(`
 
 const scale = (one: string, short = false) => ({ one, many: one, gender: undefined, short });
 
-export const englishWords: Words = {
+export const englishWords: LanguageWords = {
   decimal: ".",
   spacedThousands: false,
   fractionAsNumber: false,
@@ -188,7 +188,7 @@ export const englishWords: Words = {
     ¥ = yen
     ¢ = cents
     µ = micro`),
-  superscripts: table({ "²": "squared", "³": "cubed" }),
+  superscripts: ownEntries({ "²": "squared", "³": "cubed" }),
   operators: wordTable(`
     ^ = to the power of
     + = plus
@@ -240,9 +240,9 @@ export const englishWords: Words = {
     ),
     unlessFraction: wordSet("by before after from to between and of the date expires born"),
   },
-  percent: table({ "%": "percent", "‰": "per thousand" }),
+  percent: ownEntries({ "%": "percent", "‰": "per thousand" }),
   percentGender: undefined,
-  scales: table({
+  scales: ownEntries({
     thousand: scale("thousand"),
     million: scale("million"),
     billion: scale("billion"),
@@ -331,7 +331,7 @@ export const englishWords: Words = {
       fl = fluid
       oz = ounces
       misc = miscellaneous`),
-    bare: table({ PhD: "P H D", vs: "versus" }),
+    bare: ownEntries({ PhD: "P H D", vs: "versus" }),
     numbered: wordTable(`
       No no Nr = number
       Nos nos = numbers
@@ -355,6 +355,6 @@ export const englishWords: Words = {
     spelled: wordSet(
       "FBI CIA USA UK UN EU US BBC CNN IBM ATM CEO CFO CTO ASAP FAQ URL USB AI TV OK PC ID IQ UFO AOL MIT UCLA IEEE IOS EULA DIY HIV SOS",
     ),
-    special: table({ JPEG: "J peg", MPEG: "M peg", PhD: "P H D", PhDs: "P H D's" }),
+    special: ownEntries({ JPEG: "J peg", MPEG: "M peg", PhD: "P H D", PhDs: "P H D's" }),
   },
 };

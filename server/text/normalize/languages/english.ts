@@ -1,10 +1,10 @@
 import { toCardinal, toOrdinal } from "n2words/en-US";
 import { hundredths, sayDigits } from "../common/amount.ts";
 import { monthOf } from "../common/dates.ts";
-import type { Language } from "../common/language.ts";
+import type { LanguageRules } from "../common/language.ts";
 import { readRoman } from "../common/roman.ts";
-import { table, wordSet } from "../common/tables.ts";
-import { isCapitalized, phrase, type Reading, type Window } from "../common/window.ts";
+import { ownEntries, wordSet } from "../common/tables.ts";
+import { isCapitalized, type NormalizationWindow, phrase, type WordReading } from "../common/window.ts";
 import type { CalendarDate, ClockTime, Fraction } from "../common/written.ts";
 import { englishWords } from "./english-words.ts";
 
@@ -46,7 +46,7 @@ function year(digits: string): string {
   return `${cardinal(String(century))} ${tail}`;
 }
 
-function isYear(window: Window): boolean {
+function isYear(window: NormalizationWindow): boolean {
   const previous = window.textAt(-1).toLowerCase();
   if (/\($/u.test(window.word.before) && /^\)/u.test(window.word.after)) return true;
   if (countsSomething(window)) return false;
@@ -58,7 +58,7 @@ function isYear(window: Window): boolean {
 }
 
 /** "It was 1984.", "1984 was", "1990 to 1995", "Orwell's 1984" */
-function namesYear(window: Window, previous: string): boolean {
+function namesYear(window: NormalizationWindow, previous: string): boolean {
   const next = window.textAt(1);
   const isEnd = window.word.after !== "" || next === "";
   if (beforeAnyNumber.has(previous) && isEnd) return true;
@@ -68,7 +68,7 @@ function namesYear(window: Window, previous: string): boolean {
 }
 
 /** "1500 people", "1500 cases": a noun in the plural, or a unit. */
-function countsSomething(window: Window): boolean {
+function countsSomething(window: NormalizationWindow): boolean {
   if (window.word.after !== "") return false;
   const next = window.textAt(1);
   if (units[next] || currencies[next] || next === "%") return true;
@@ -102,7 +102,7 @@ function fraction({ whole, over, under }: Fraction): string {
 }
 
 /** "November 5", "5 November", "July 4th" */
-function readDay(window: Window): Reading | undefined {
+function readDay(window: NormalizationWindow): WordReading | undefined {
   if (!/^\d{1,2}$/u.test(window.text) || Number(window.text) < 1 || Number(window.text) > 31)
     return undefined;
   const monthBefore =
@@ -115,7 +115,7 @@ function readDay(window: Window): Reading | undefined {
 }
 
 /** "May 5–7", "5–7 May" */
-function readDays(window: Window): Reading | undefined {
+function readDays(window: NormalizationWindow): WordReading | undefined {
   const { from, to } = /^(?<from>\d{1,2})[–—-](?<to>\d{1,2})$/u.exec(window.text)?.groups ?? {};
   if (
     from === undefined ||
@@ -132,7 +132,7 @@ function readDays(window: Window): Reading | undefined {
 }
 
 /** "21st", "3rd-quarter" */
-function readOrdinal({ text }: Window): Reading | undefined {
+function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   const { digits, rest = "" } =
     /^(?<digits>\d[\d,]{0,15})(?:st|nd|rd|th)(?<rest>-\p{L}[\p{L}-]*)?$/iu.exec(text)?.groups ?? {};
   const number = digits?.replaceAll(",", "") ?? "";
@@ -142,13 +142,13 @@ function readOrdinal({ text }: Window): Reading | undefined {
 }
 
 /** "the 49ers" */
-function readTeam({ text }: Window): Reading | undefined {
+function readTeam({ text }: NormalizationWindow): WordReading | undefined {
   const digits = /^(?<digits>\d{1,2})ers$/u.exec(text)?.groups?.digits;
   return digits === undefined ? undefined : { spoken: [`${cardinal(digits).replace(/e$/u, "")}ers`] };
 }
 
 /** "1990s", "'90s", "mid-1920's", "1960s-era" */
-function readDecade({ text, word }: Window): Reading | undefined {
+function readDecade({ text, word }: NormalizationWindow): WordReading | undefined {
   const {
     lead = "",
     digits,
@@ -163,7 +163,7 @@ function readDecade({ text, word }: Window): Reading | undefined {
 }
 
 /** "Charles III's", "XIX century", "the XIXth", "World War II" */
-function readNumeral(window: Window): Reading | undefined {
+function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const { numeral = "", tail = "" } =
     /^(?<numeral>[IVXLCDM]+)(?<tail>['’]s|th|st|nd|rd)?$/u.exec(window.text)?.groups ?? {};
   const value = readRoman(numeral);
@@ -180,7 +180,7 @@ function readNumeral(window: Window): Reading | undefined {
 }
 
 /** "Charles I": but "Charles I know". */
-function isRuler(window: Window, numeral: string): boolean {
+function isRuler(window: NormalizationWindow, numeral: string): boolean {
   if (!rulers.has(window.textAt(-1).toLowerCase()) || window.at(-1)?.after !== "") return false;
   return (
     numeral !== "I" ||
@@ -192,9 +192,9 @@ function isRuler(window: Window, numeral: string): boolean {
 }
 
 /** "Dr." and "St." before a name and after one. */
-function readTitleOrStreet(window: Window): Reading | undefined {
+function readTitleOrStreet(window: NormalizationWindow): WordReading | undefined {
   const [title, street] =
-    table({ dr: ["doctor", "drive"], st: ["saint", "street"] })[window.text.toLowerCase()] ?? [];
+    ownEntries({ dr: ["doctor", "drive"], st: ["saint", "street"] })[window.text.toLowerCase()] ?? [];
   const { after } = window.word;
   if (!title || !street || !after.startsWith(".") || !isCapitalized(window.text)) return undefined;
   const previous = window.at(-1);
@@ -204,7 +204,7 @@ function readTitleOrStreet(window: Window): Reading | undefined {
 }
 
 /** "123 Main St. Apt. 4" */
-function readStreet(window: Window, street: string): Reading | undefined {
+function readStreet(window: NormalizationWindow, street: string): WordReading | undefined {
   const { after } = window.word;
   const next = window.textAt(1);
   const part = addressParts.has(next.toLowerCase());
@@ -214,14 +214,14 @@ function readStreet(window: Window, street: string): Reading | undefined {
 }
 
 /** "Then Dr. Jones": a name follows that begins no sentence. */
-function readTitle(window: Window, title: string): Reading | undefined {
+function readTitle(window: NormalizationWindow, title: string): WordReading | undefined {
   const next = window.textAt(1);
   const isName = isCapitalized(next) && window.word.after === "." && !sentenceStarts.has(next);
   return isName ? { spoken: [title], after: window.word.after.slice(1) } : undefined;
 }
 
 /** Keeps the dot that ends the sentence too. */
-function endOf(window: Window): string {
+function endOf(window: NormalizationWindow): string {
   const { after } = window.word;
   const ends = after === "." && (!window.at(1) || isCapitalized(window.textAt(1)));
   return ends ? after : after.slice(1);
@@ -233,7 +233,7 @@ const addressParts = wordSet(
 );
 
 /** 5'10" and 6' */
-function readFeet({ text, word }: Window): Reading | undefined {
+function readFeet({ text, word }: NormalizationWindow): WordReading | undefined {
   const { feet, inches } = /^(?<feet>\d)['′](?<inches>\d{1,2})$/u.exec(text)?.groups ?? {};
   if (feet !== undefined && inches !== undefined) {
     return {
@@ -245,7 +245,7 @@ function readFeet({ text, word }: Window): Reading | undefined {
   return { spoken: [`${cardinal(text)} ${text === "1" ? "foot" : "feet"}`], after: word.after.slice(1) };
 }
 
-function readPower({ text }: Window): Reading | undefined {
+function readPower({ text }: NormalizationWindow): WordReading | undefined {
   const { base, power } = /^(?<base>\d{1,6})\^(?<power>\d{1,3})$/u.exec(text)?.groups ?? {};
   if (base === undefined || power === undefined) return undefined;
   return { spoken: [phrase(cardinal(base), sayPower(power, false))] };
@@ -256,12 +256,12 @@ function sayPower(exponent: string, negative: boolean): string {
 }
 
 /** "Boeing 747": by its digit and its pair. */
-function readModel(window: Window): Reading | undefined {
+function readModel(window: NormalizationWindow): WordReading | undefined {
   if (window.textAt(-1) !== "Boeing" || !/^7\d7$/u.test(window.text)) return undefined;
   return { spoken: [`seven ${cardinal(String(Number(window.text.slice(1))))}`] };
 }
 
-export const english: Language = {
+export const english: LanguageRules = {
   ...englishWords,
   special: [
     readTeam,

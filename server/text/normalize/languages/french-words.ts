@@ -1,10 +1,10 @@
-import type { Words } from "../common/language.ts";
+import type { LanguageWords } from "../common/language.ts";
 import {
   currencyTable,
   monthTable,
+  ownEntries,
   phraseTable,
   scalesOf,
-  table,
   unitTable,
   wordSet,
   wordTable,
@@ -93,7 +93,7 @@ const scale = scalesOf(undefined);
 const million = scale("million", "millions");
 const milliard = scale("milliard", "milliards");
 
-export const frenchWords: Words = {
+export const frenchWords: LanguageWords = {
   decimal: ",",
   spacedThousands: true,
   fractionAsNumber: true,
@@ -169,7 +169,7 @@ export const frenchWords: Words = {
     ¬ = non
     ¥ = yens
     ¢ = cents`),
-  superscripts: table({ "²": "au carré", "³": "au cube" }),
+  superscripts: ownEntries({ "²": "au carré", "³": "au cube" }),
   operators: wordTable(`
     + = plus
     - = moins
@@ -212,9 +212,9 @@ export const frenchWords: Words = {
     always: wordSet(""),
     unlessFraction: wordSet("le du au dès avant après lundi mardi mercredi jeudi vendredi samedi dimanche"),
   },
-  percent: table({ "%": "pour cent", "‰": "pour mille" }),
+  percent: ownEntries({ "%": "pour cent", "‰": "pour mille" }),
   percentGender: undefined,
-  scales: table({
+  scales: ownEntries({
     mille: scale("mille", "mille"),
     million,
     millions: million,
@@ -302,6 +302,6 @@ export const frenchWords: Words = {
       "OTAN ONU NASA UNESCO UNICEF SIDA FIFA OPEP CAPES SMIC INSEE CNIL PIN SIM LE LA LES UN UNE DE DU DES ET OU EN AU AUX EST NON OUI PAS QUE QUI CE SA SES SON TU IL ELLE NE SE SUR PAR",
     ),
     spelled: wordSet("RATP FBI USA UE TGV PDG ADN SNCF BNP EDF RER SMS URL USB IA TV OK PC HLM TVA UV"),
-    special: table({}),
+    special: ownEntries({}),
   },
 };

@@ -1,11 +1,11 @@
 import { toCardinal, toOrdinal } from "n2words/fr-FR";
 import { hundredths, sayDigits } from "../common/amount.ts";
 import { monthOf } from "../common/dates.ts";
-import type { Currency, Gender, Language } from "../common/language.ts";
+import type { Currency, Gender, LanguageRules } from "../common/language.ts";
 import { romanAfter } from "../common/numbers.ts";
 import { readRoman } from "../common/roman.ts";
-import { table, wordSet } from "../common/tables.ts";
-import { isCapitalized, phrase, type Reading, type Window } from "../common/window.ts";
+import { ownEntries, wordSet } from "../common/tables.ts";
+import { isCapitalized, type NormalizationWindow, phrase, type WordReading } from "../common/window.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "../common/written.ts";
 import { frenchWords } from "./french-words.ts";
 
@@ -43,7 +43,7 @@ function year(digits: string): string {
   return cardinal(digits, undefined).replace(/(?<=quatre-vingt|cent)s$/u, "");
 }
 
-function isYear(window: Window): boolean {
+function isYear(window: NormalizationWindow): boolean {
   return (
     beforeYear.has(window.textAt(-1).toLowerCase()) ||
     monthOf({ text: window.textAt(-1) }, french) !== undefined
@@ -82,7 +82,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
     return `${cardinal(whole, undefined)} et ${rest}`;
   }
   if (under === 2) return `${cardinal("1", genderOf(noun))} demi`;
-  const name = table({ 3: "tiers", 4: "quart" })[under] ?? ordinal(String(under));
+  const name = ownEntries({ 3: "tiers", 4: "quart" })[under] ?? ordinal(String(under));
   return `${cardinal(String(over), undefined)} ${over > 1 && !name.endsWith("s") ? `${name}s` : name}`;
 }
 
@@ -90,7 +90,7 @@ const ordinalForm =
   /^(?<number>\d{1,15}|[IVX]{1,10})(?<ending>er|re|ère|e|ème|eme|nd|nde|ers|res|es|èmes|de|des|nds|ndes|d)$/u;
 
 /** "1er", "2nde", "XIVe" */
-function readOrdinal({ text }: Window): Reading | undefined {
+function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   const { number = "", ending = "" } = ordinalForm.exec(text)?.groups ?? {};
   const value = /^\d/u.test(number) ? number : readRoman(number);
   if (value === undefined || number === "") return undefined;
@@ -105,7 +105,7 @@ function readOrdinal({ text }: Window): Reading | undefined {
 }
 
 /** "1 mai" */
-function readFirst(window: Window): Reading | undefined {
+function readFirst(window: NormalizationWindow): WordReading | undefined {
   const isDay =
     /^0?1$/u.test(window.text) &&
     window.word.after === "" &&
@@ -113,7 +113,7 @@ function readFirst(window: Window): Reading | undefined {
   return isDay ? { spoken: ["premier"] } : undefined;
 }
 
-function readNumeral(window: Window): Reading | undefined {
+function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const value = readRoman(window.text);
   if (value === undefined) return undefined;
   if (window.word.after.startsWith(".") && /^\d/u.test(window.textAt(1))) return undefined; // "article L. 121-1"
@@ -126,15 +126,15 @@ function readNumeral(window: Window): Reading | undefined {
 }
 
 /** "les années 90", "en 1980" by two digits */
-function readDecade(window: Window): Reading | undefined {
+function readDecade(window: NormalizationWindow): WordReading | undefined {
   return /^[2-9]0$/u.test(window.text) && /^années?$/iu.test(window.textAt(-1))
     ? { spoken: [year(window.text)] }
     : undefined;
 }
 
 /** "av. J.-C." */
-function readBeforeChrist(window: Window): Reading | undefined {
-  const when = table({ av: "avant", apr: "après" })[window.text.toLowerCase()];
+function readBeforeChrist(window: NormalizationWindow): WordReading | undefined {
+  const when = ownEntries({ av: "avant", apr: "après" })[window.text.toLowerCase()];
   if (!when || !/^J\.?-C\.?$/u.test(window.textAt(1))) return undefined;
   const { after = "" } = window.at(1) ?? {};
   const goesOn = window.at(2) !== undefined && !isCapitalized(window.textAt(2));
@@ -142,7 +142,7 @@ function readBeforeChrist(window: Window): Reading | undefined {
 }
 
 /** "24h/24", "7j/7", "24 h/24" */
-function readAround(window: Window): Reading | undefined {
+function readAround(window: NormalizationWindow): WordReading | undefined {
   const { count = "", unit = "" } =
     /^(?<count>\d{1,2})(?<unit>[hj])\/\k<count>$/iu.exec(window.text)?.groups ?? {};
   if (count !== "") return { spoken: [sayAround(count, unit)] };
@@ -157,7 +157,7 @@ function sayAround(count: string, unit: string): string {
   return `${number} ${/h/iu.test(unit) ? "heures" : "jours"} sur ${number}`;
 }
 
-export const french: Language = {
+export const french: LanguageRules = {
   ...frenchWords,
   special: [readOrdinal, readFirst, readDecade, readNumeral, readBeforeChrist, readAround],
   cardinal,

@@ -1,10 +1,10 @@
-import type { Words } from "../common/language.ts";
+import type { LanguageWords } from "../common/language.ts";
 import {
   currencyTable,
   monthTable,
+  ownEntries,
   phraseTable,
   scalesOf,
-  table,
   unitTable,
   wordSet,
   wordTable,
@@ -91,7 +91,7 @@ const scale = scalesOf("feminine");
 const million = scale("Million", "Millionen");
 const milliard = scale("Milliarde", "Milliarden");
 
-export const germanWords: Words = {
+export const germanWords: LanguageWords = {
   decimal: ",",
   spacedThousands: true,
   fractionAsNumber: false,
@@ -167,7 +167,7 @@ export const germanWords: Words = {
     ¬ = nicht
     ¥ = Yen
     ¢ = Cent`),
-  superscripts: table({ "²": "Quadrat", "³": "hoch drei" }),
+  superscripts: ownEntries({ "²": "Quadrat", "³": "hoch drei" }),
   operators: wordTable(`
     + = plus
     - = minus
@@ -206,9 +206,9 @@ export const germanWords: Words = {
     und/oder = und oder`),
   joints: wordSet("bis und oder - – — & +"),
   dateLeads: { always: wordSet(""), unlessFraction: wordSet("") },
-  percent: table({ "%": "Prozent", "‰": "Promille" }),
+  percent: ownEntries({ "%": "Prozent", "‰": "Promille" }),
   percentGender: "masculine",
-  scales: table({
+  scales: ownEntries({
     Million: million,
     Millionen: million,
     Mio: million,
@@ -279,7 +279,7 @@ export const germanWords: Words = {
       gegr = gegründet
       std = Stunden
       hbf = Hauptbahnhof`),
-    bare: table({}),
+    bare: ownEntries({}),
     numbered: wordTable(`
       S = Seite
       Nr = Nummer
@@ -320,6 +320,6 @@ export const germanWords: Words = {
     spelled: wordSet(
       "ADAC FBI EU USA CDU CSU SPD FDP ARD ZDF BMW AOK DHL LKW PKW EDV IBAN USB URL KI TV PC VW DVD",
     ),
-    special: table({ GmbH: "G M B H", AG: "A G", KfZ: "K F Z", Kfz: "K F Z", IBAN: "IBAN" }),
+    special: ownEntries({ GmbH: "G M B H", AG: "A G", KfZ: "K F Z", Kfz: "K F Z", IBAN: "IBAN" }),
   },
 };

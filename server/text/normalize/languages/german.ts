@@ -1,12 +1,12 @@
 import { toCardinal, toOrdinal } from "n2words/de-DE";
 import { hundredths, readAmount, sayAmount, sayDigits } from "../common/amount.ts";
 import { monthOf } from "../common/dates.ts";
-import type { Currency, Gender, Language } from "../common/language.ts";
+import type { Currency, Gender, LanguageRules } from "../common/language.ts";
 import { romanAfter } from "../common/numbers.ts";
 import { readQuantity } from "../common/quantity.ts";
 import { readRoman } from "../common/roman.ts";
 import { wordSet, wordTable } from "../common/tables.ts";
-import { phrase, type Reading, type Window } from "../common/window.ts";
+import { type NormalizationWindow, phrase, type WordReading } from "../common/window.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "../common/written.ts";
 import { germanWords } from "./german-words.ts";
 
@@ -44,7 +44,7 @@ function year(digits: string): string {
   return `${cardinal(String(century), undefined)}hundert${rest === 0 ? "" : cardinal(String(rest), undefined)}`;
 }
 
-function isYear(window: Window): boolean {
+function isYear(window: NormalizationWindow): boolean {
   const next = window.textAt(1);
   if (window.word.after === "" && (currencies[next] || units[next] || next === "%")) return false;
   const previous = window.textAt(-1);
@@ -56,7 +56,7 @@ function isYear(window: Window): boolean {
 }
 
 /** "Er wurde 1984 geboren.", "Es war 1984.": a noun would follow what is counted. */
-function standsAsYear(window: Window, previous: string, next: string): boolean {
+function standsAsYear(window: NormalizationWindow, previous: string, next: string): boolean {
   if (/00$/u.test(window.text) || !/^(?:1[1-9]|20)/u.test(window.text)) return false;
   const follows = previous !== "" && /^\p{Ll}/u.test(previous) && !beforeAmount.has(previous);
   const opens = (!window.at(-1) || /[.!?]$/u.test(window.at(-1)?.after ?? "")) && next !== "";
@@ -88,7 +88,7 @@ const bareBefore = wordSet("bis seit ab nach vor");
 const joints = wordSet("und oder bis");
 
 /** The ending that the words before call for: am dritten, der dritte, dritter. */
-function ending(window: Window, from = -1): string {
+function ending(window: NormalizationWindow, from = -1): string {
   const previous = window.textAt(from).toLowerCase();
   const isList =
     joints.has(previous) && /^\d{1,3}$/u.test(window.textAt(from - 1)) && window.at(from - 1)?.after === ".";
@@ -100,7 +100,7 @@ function ending(window: Window, from = -1): string {
 
 const weekdayNames = wordSet("montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag");
 
-function date({ day, month, year: digits }: CalendarDate, window: Window): string {
+function date({ day, month, year: digits }: CalendarDate, window: NormalizationWindow): string {
   return phrase(
     ordinalStem(String(day)) + ending(window),
     german.monthNames[month - 1] ?? "",
@@ -128,7 +128,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
 }
 
 /** "am 3. Mai", "II. Weltkrieg", "Heinrich VIII." */
-function readOrdinal(window: Window): Reading | undefined {
+function readOrdinal(window: NormalizationWindow): WordReading | undefined {
   const { text, after } = window.word;
   const value = /^\d{1,3}$/u.test(text) ? Number(text) : readRoman(text);
   if (value === undefined || value === 0 || !after.startsWith(".")) return undefined;
@@ -147,7 +147,7 @@ function sayRuler(name: string, stem: string): string | undefined {
   return rulers.has(base) ? `${queens.has(base) ? "der" : "des"} ${stem}en` : undefined;
 }
 
-function precedesNoun(window: Window): boolean {
+function precedesNoun(window: NormalizationWindow): boolean {
   const next = window.textAt(1);
   const previous = window.textAt(-1).toLowerCase();
   if (next === "" || window.word.after !== ".") return false;
@@ -160,12 +160,12 @@ function precedesNoun(window: Window): boolean {
   return list || ((opens || begunList) && /^\p{L}/u.test(next));
 }
 
-function isDotted(window: Window, distance: number): boolean {
+function isDotted(window: NormalizationWindow, distance: number): boolean {
   return /^\d{1,3}$/u.test(window.textAt(distance)) && window.at(distance)?.after === ".";
 }
 
 /** "am 3.5." */
-function readDayMonth(window: Window): Reading | undefined {
+function readDayMonth(window: NormalizationWindow): WordReading | undefined {
   const { day = "", month = "" } = /^(?<day>\d{1,2})\.(?<month>\d{1,2})$/u.exec(window.text)?.groups ?? {};
   const { after } = window.word;
   if (!isDayMonth(day, month) || !after.startsWith(".") || !isOpened(window)) return undefined;
@@ -176,7 +176,7 @@ function readDayMonth(window: Window): Reading | undefined {
 }
 
 /** "am 6. 5.", "6. 5. 2023" */
-function readSpacedDate(window: Window): Reading | undefined {
+function readSpacedDate(window: NormalizationWindow): WordReading | undefined {
   const [day, month] = [window.text, window.textAt(1)];
   const last = window.at(1);
   const isDotted = window.word.after === "." && last?.after.startsWith(".");
@@ -197,17 +197,17 @@ function isDayMonth(day: string, month: string): boolean {
   return Number(day) >= 1 && Number(day) <= 31 && Number(month) >= 1 && Number(month) <= 12;
 }
 
-function isOpened(window: Window): boolean {
+function isOpened(window: NormalizationWindow): boolean {
   return articles[window.textAt(-1).toLowerCase()] !== undefined;
 }
 
-function sayDayMonth(day: string, month: string, window: Window): string[] {
+function sayDayMonth(day: string, month: string, window: NormalizationWindow): string[] {
   const end = ending(window);
   return [day, month].map((number) => ordinalStem(String(Number(number))) + end);
 }
 
 /** "am 10./11. Mai", "vom 1.–3. Mai", "3./4. Klasse" */
-function readOrdinals(window: Window): Reading | undefined {
+function readOrdinals(window: NormalizationWindow): WordReading | undefined {
   const { from, sign, to } =
     /^(?<from>\d{1,3})\.(?<sign>[/–—-])(?<to>\d{1,3})$/u.exec(window.text)?.groups ?? {};
   if (
@@ -223,7 +223,7 @@ function readOrdinals(window: Window): Reading | undefined {
 }
 
 /** "in 1 Minute", "vor 1 h": the dative. "kostet 1 €": the accusative. */
-function readDeclinedOne(window: Window): Reading | undefined {
+function readDeclinedOne(window: NormalizationWindow): WordReading | undefined {
   const previous = window.textAt(-1).toLowerCase();
   const isDative = dative.has(previous);
   if (window.text !== "1" || window.word.after !== "" || !(isDative || accusative.has(previous)))
@@ -240,13 +240,13 @@ function readDeclinedOne(window: Window): Reading | undefined {
 const accusative = wordSet("kostet kosteten kosten kostete für um ohne zahlt zahlte");
 const dative = wordSet("in vor nach mit seit bei von aus zu ab binnen innerhalb unter");
 
-function readNumeral(window: Window): Reading | undefined {
+function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const value = romanAfter(window, numbered);
   return value === undefined ? undefined : { spoken: [cardinal(String(value), undefined)] };
 }
 
 /** "die 90er", "1990er", "50er-Jahre" */
-function readDecade({ text }: Window): Reading | undefined {
+function readDecade({ text }: NormalizationWindow): WordReading | undefined {
   const { digits, rest = "" } =
     /^(?<digits>[12]\d\d0|[1-9]0)er(?:-(?<rest>\p{L}[\p{L}-]*))?$/u.exec(text)?.groups ?? {};
   if (digits === undefined) return undefined;
@@ -262,7 +262,7 @@ const compound = new RegExp(
 );
 
 /** "20-jährig", "2fach" and "100%ig" are one word. */
-function readCompound({ text }: Window): Reading | undefined {
+function readCompound({ text }: NormalizationWindow): WordReading | undefined {
   const { number = "", percent, rest } = compound.exec(text)?.groups ?? {};
   const amount = readAmount(number, german);
   if (!amount || rest === undefined || (percent === undefined && /^ig/u.test(rest))) return undefined;
@@ -270,19 +270,19 @@ function readCompound({ text }: Window): Reading | undefined {
 }
 
 /** "Goethestr." */
-function readStreet(window: Window): Reading | undefined {
+function readStreet(window: NormalizationWindow): WordReading | undefined {
   const { text, after } = window.word;
   if (!/^\p{Lu}?\p{Ll}*str$/iu.test(text) || !after.startsWith(".")) return undefined;
   return { spoken: [text.replace(/tr$/u, "traße")], after: after.slice(1) };
 }
 
 /** "19. Jh." */
-function readCentury(window: Window): Reading | undefined {
+function readCentury(window: NormalizationWindow): WordReading | undefined {
   if (window.text !== "Jh" || !window.word.after.startsWith(".")) return undefined;
   return { spoken: ["Jahrhundert"], after: window.at(1) ? window.word.after.slice(1) : window.word.after };
 }
 
-export const german: Language = {
+export const german: LanguageRules = {
   ...germanWords,
   special: [
     readStreet,

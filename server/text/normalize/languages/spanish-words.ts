@@ -1,10 +1,10 @@
-import type { Words } from "../common/language.ts";
+import type { LanguageWords } from "../common/language.ts";
 import {
   currencyTable,
   monthTable,
+  ownEntries,
   phraseTable,
   scalesOf,
-  table,
   unitTable,
   wordSet,
   wordTable,
@@ -94,7 +94,7 @@ const currencies = currencyTable(`
 const scale = scalesOf("masculine");
 const million = scale("millón", "millones");
 
-export const spanishWords: Words = {
+export const spanishWords: LanguageWords = {
   decimal: ",",
   spacedThousands: true,
   fractionAsNumber: true,
@@ -170,7 +170,7 @@ export const spanishWords: Words = {
     ¬ = no
     ¥ = yenes
     ¢ = centavos`),
-  superscripts: table({ "²": "al cuadrado", "³": "al cubo" }),
+  superscripts: ownEntries({ "²": "al cuadrado", "³": "al cubo" }),
   operators: wordTable(`
     + = más
     - = menos
@@ -210,9 +210,9 @@ export const spanishWords: Words = {
     always: wordSet(""),
     unlessFraction: wordSet("el del al desde hasta lunes martes miércoles jueves viernes sábado domingo"),
   },
-  percent: table({ "%": "por ciento", "‰": "por mil" }),
+  percent: ownEntries({ "%": "por ciento", "‰": "por mil" }),
   percentGender: undefined,
-  scales: table({
+  scales: ownEntries({
     mil: scale("mil", "mil"),
     millón: million,
     millones: million,
@@ -272,7 +272,7 @@ export const spanishWords: Words = {
       dpto depto = departamento
       ed = edición
       hab = habitantes`),
-    bare: table({}),
+    bare: ownEntries({}),
     numbered: wordTable(`
       p pág Pág = página
       s = siglo
@@ -297,6 +297,6 @@ export const spanishWords: Words = {
       "ONU OTAN NASA UNESCO UNICEF PIB IVA ONG OVNI SIDA FIFA UEFA OPEP RENFE PIN SIM LED EL LA LOS LAS UN UNA DE DEL EN CON POR NO SÍ SI QUE YO TÚ ES SU MI SE LO LE AL",
     ),
     spelled: wordSet("FBI ADN UE BBVA HTML DVD USB URL TV IA PC"),
-    special: table({ EEUU: "Estados Unidos", RRHH: "recursos humanos", ONG: "o ene ge" }),
+    special: ownEntries({ EEUU: "Estados Unidos", RRHH: "recursos humanos", ONG: "o ene ge" }),
   },
 };

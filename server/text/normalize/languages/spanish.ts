@@ -1,9 +1,9 @@
 import { hundredths, sayDigits } from "../common/amount.ts";
-import type { Currency, Gender, Language } from "../common/language.ts";
+import type { Currency, Gender, LanguageRules } from "../common/language.ts";
 import { romanAfter } from "../common/numbers.ts";
 import { readRoman } from "../common/roman.ts";
-import { table, wordSet } from "../common/tables.ts";
-import { isCapitalized, phrase, type Reading, type Window } from "../common/window.ts";
+import { ownEntries, wordSet } from "../common/tables.ts";
+import { isCapitalized, type NormalizationWindow, phrase, type WordReading } from "../common/window.ts";
 import type { Amount, CalendarDate, ClockTime, Fraction } from "../common/written.ts";
 import { spanishWords } from "./spanish-words.ts";
 
@@ -85,7 +85,7 @@ const ordinalHundreds =
 /** Up to 999; beyond, people say the cardinal. */
 function ordinal(value: number, feminine: boolean): string {
   if (value < 1 || value > 999) return cardinal(String(value), undefined);
-  const special = table({ 11: "undécimo", 12: "duodécimo" })[value % 100];
+  const special = ownEntries({ 11: "undécimo", 12: "duodécimo" })[value % 100];
   const words = phrase(
     value < 100 ? "" : (ordinalHundreds[Math.floor(value / 100)] ?? ""),
     special ?? (value % 100 < 10 ? "" : (ordinalTens[Math.floor((value % 100) / 10)] ?? "")),
@@ -175,7 +175,7 @@ function fraction({ whole, over, under, noun }: Fraction): string {
 }
 
 /** "1.º", "2.ª", "3.er", "1er" */
-function readOrdinal({ text }: Window): Reading | undefined {
+function readOrdinal({ text }: NormalizationWindow): WordReading | undefined {
   const { digits = "", ending } =
     /^(?<digits>\d{1,3})\.?(?<ending>º|ª|er|ro|ra|do|da|to|ta|mo|ma|vo|va|no|na|°)$/u.exec(text)?.groups ??
     {};
@@ -184,7 +184,7 @@ function readOrdinal({ text }: Window): Reading | undefined {
   return { spoken: [ending === "er" ? words.replace(/(?<=primer|tercer)o$/u, "") : words] };
 }
 
-function readNumeral(window: Window): Reading | undefined {
+function readNumeral(window: NormalizationWindow): WordReading | undefined {
   const value = readRoman(window.text);
   if (value === undefined) return undefined;
   const previous = window.textAt(-1).toLowerCase();
@@ -205,7 +205,7 @@ function sayRuler(name: string, value: number): string {
   return value <= 10 ? ordinal(value, queens.has(name)) : cardinal(String(value), undefined);
 }
 
-const letterNames: Readonly<Record<string, string>> = table({
+const letterNames: Readonly<Record<string, string>> = ownEntries({
   a: "a",
   b: "be",
   c: "ce",
@@ -242,7 +242,7 @@ const letterNames: Readonly<Record<string, string>> = table({
   ç: "ce cedilla",
 });
 
-export const spanish: Language = {
+export const spanish: LanguageRules = {
   ...spanishWords,
   special: [readOrdinal, readNumeral],
   cardinal,

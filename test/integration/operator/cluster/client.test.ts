@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, t
 import { ApiError } from "../../../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../../../operator/cluster/client.ts";
 import { connect } from "../../../../operator/cluster/connect.ts";
-import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
 import { selfSigned } from "../../../support/certificate.ts";
 import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
 import { eventually } from "../../../support/eventually.ts";
@@ -41,7 +41,7 @@ afterEach(async () => {
   await proxy[Symbol.asyncDispose]();
 });
 
-const configMap = (name: string, data: Record<string, string> = {}): Manifest => ({
+const configMap = (name: string, data: Record<string, string> = {}): KubernetesObject => ({
   apiVersion: "v1",
   kind: "ConfigMap",
   metadata: { name, namespace },
@@ -89,16 +89,16 @@ describe("reading and writing", () => {
 
   test("an apply keeps what others set, prunes what we no longer name, and leaves out null and undefined", async () => {
     await client.apply(configMap("shared", { ours: "1", dropped: "1" }));
-    const live = (await client.get(refTo("shared"))) as Manifest;
+    const live = (await client.get(refTo("shared"))) as KubernetesObject;
     await client.replace({ ...live, data: { ...(live.data as object), theirs: "1" } });
     await client.apply({ ...configMap("shared", { ours: "2" }), immutable: null, binaryData: undefined });
-    const after = (await client.get(refTo("shared"))) as Manifest;
+    const after = (await client.get(refTo("shared"))) as KubernetesObject;
     expect(after.data).toEqual({ ours: "2", theirs: "1" });
     expect(after).not.toHaveProperty("immutable");
   });
 
   test("an apply of a status changes the status alone", async () => {
-    const budget: Manifest = {
+    const budget: KubernetesObject = {
       apiVersion: "policy/v1",
       kind: "PodDisruptionBudget",
       metadata: { name: "status", namespace },
@@ -270,7 +270,7 @@ describe("no answer", () => {
 test("a service account's token is read again after a 401", async () => {
   const { server, caPem } = inject("controlPlane");
   const folder = await mkdtemp(join(tmpdir(), "svc-tts-account-"));
-  const account: Manifest = {
+  const account: KubernetesObject = {
     apiVersion: "v1",
     kind: "ServiceAccount",
     metadata: { name: "reader", namespace },

@@ -1,9 +1,9 @@
 /** The election and the event recorder on a real API server, which refuses malformed times and events. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { ClusterClient } from "../../../../operator/cluster/client.ts";
-import { EventRecorder, type Happening } from "../../../../operator/cluster/events.ts";
+import { type EventDetails, EventRecorder } from "../../../../operator/cluster/events.ts";
 import { LeaderElection } from "../../../../operator/cluster/lease.ts";
-import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
 import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { FaultProxy } from "../../../support/operator/fault-proxy.ts";
@@ -129,7 +129,7 @@ describe("two operators on one lease", () => {
 });
 
 describe("an event", () => {
-  let regarding: Manifest;
+  let regarding: KubernetesObject;
   let clock: FakeClock;
   let dropped: unknown[];
 
@@ -147,7 +147,7 @@ describe("an event", () => {
       instance: "operator-0",
       onDropped: (_happening, reason) => dropped.push(reason),
     });
-  const happening = (rest: Partial<Happening> = {}): Happening => ({
+  const happening = (rest: Partial<EventDetails> = {}): EventDetails => ({
     regarding,
     type: "Warning",
     reason: "LicenseExpired",

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { Applier } from "../../../../operator/apply/applier.ts";
 import { isApplied } from "../../../../operator/apply/owned-fields.ts";
 import type { ClusterClient } from "../../../../operator/cluster/client.ts";
-import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
 import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
 
 let client: ClusterClient;
@@ -24,7 +24,7 @@ afterAll(() => client.close());
 
 type Json = Record<string, unknown>;
 
-function manifest(apiVersion: string, kind: string, name: string, rest: Json): Manifest {
+function manifest(apiVersion: string, kind: string, name: string, rest: Json): KubernetesObject {
   return { apiVersion, kind, metadata: { name, namespace, labels: { app: "tts" } }, ...rest };
 }
 
@@ -35,7 +35,7 @@ function container(rest: Json = {}): Json {
   return { name: "model", image: "example.test/server:1", ...rest };
 }
 
-function deployment(name: string, pod: Json = {}, spec: Json = {}): Manifest {
+function deployment(name: string, pod: Json = {}, spec: Json = {}): KubernetesObject {
   const template = { metadata: { labels: { app: "tts" } }, spec: { containers: [container()], ...pod } };
   return manifest("apps/v1", "Deployment", name, { spec: { selector, template, ...spec } });
 }
@@ -88,7 +88,7 @@ const fullPod: Json = {
 };
 
 describe("what was just applied is seen as applied", () => {
-  const kinds: [string, () => Manifest][] = [
+  const kinds: [string, () => KubernetesObject][] = [
     [
       "a Deployment with everything",
       () => deployment("full", fullPod, { replicas: 0, strategy: { type: "Recreate" } }),
@@ -196,11 +196,13 @@ describe("what was just applied is seen as applied", () => {
 });
 
 describe("what we want differently is not applied, and is after an apply", () => {
-  const from = (): Manifest => deployment("change", fullPod, { replicas: 2 });
-  const withPod = (pod: Json): Manifest => deployment("change", { ...fullPod, ...pod }, { replicas: 2 });
-  const withContainer = (rest: Json): Manifest => withPod({ containers: [{ ...fullContainer, ...rest }] });
+  const from = (): KubernetesObject => deployment("change", fullPod, { replicas: 2 });
+  const withPod = (pod: Json): KubernetesObject =>
+    deployment("change", { ...fullPod, ...pod }, { replicas: 2 });
+  const withContainer = (rest: Json): KubernetesObject =>
+    withPod({ containers: [{ ...fullContainer, ...rest }] });
   const env = fullContainer.env as Json[];
-  const changes: [string, () => Manifest][] = [
+  const changes: [string, () => KubernetesObject][] = [
     ["a scalar", () => deployment("change", fullPod, { replicas: 3 })],
     ["a field that we no longer name", () => deployment("change", fullPod)],
     [
@@ -264,11 +266,11 @@ describe("what others do", () => {
   const podOf = (object: Json) => (object.spec as { template: { spec: Json } }).template.spec;
   const containerOf = (object: Json) => (podOf(object).containers as Json[])[0] as Json;
 
-  async function edited(desired: Manifest, edit: Edit): Promise<Manifest> {
+  async function edited(desired: KubernetesObject, edit: Edit): Promise<KubernetesObject> {
     const live = structuredClone(await client.apply(desired));
     edit(live);
     const { managedFields, ...metadata } = live.metadata;
-    return client.replace({ ...live, metadata: metadata as Manifest["metadata"] });
+    return client.replace({ ...live, metadata: metadata as KubernetesObject["metadata"] });
   }
 
   // what drifts elsewhere: drift.test.ts
@@ -297,7 +299,7 @@ describe("what others do", () => {
   const additions: [string, Edit][] = [
     [
       "an annotation",
-      (object) => Object.assign((object as Manifest).metadata, { annotations: { theirs: "1" } }),
+      (object) => Object.assign((object as KubernetesObject).metadata, { annotations: { theirs: "1" } }),
     ],
     [
       "a field that we leave open",
@@ -355,7 +357,7 @@ describe("what others do", () => {
 test("where an apply does not bring what we want, it is tried once and not again until something changes", async () => {
   let writes = 0;
   const stubborn = {
-    apply: async (desired: Manifest) => {
+    apply: async (desired: KubernetesObject) => {
       writes += 1;
       const live = await client.apply(desired);
       // As a webhook would that puts its own value in the place of ours.

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../../../../operator/facts/observed.ts";
 import { History } from "../../../support/operator/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../../support/operator/operator-house.ts";
@@ -76,7 +76,7 @@ it("removes nothing by a copy of the TtsDeployment that is older than what anoth
   house.abandonOperators();
 });
 
-function demoIn(namespace: string): Manifest {
+function demoIn(namespace: string): KubernetesObject {
   const spec = { license: { secretRef: { name: "license" } }, models: [{ name: "mist", kind: "mist" }] };
   return {
     apiVersion: "tts.svc.dev/v1alpha1",

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, t
 import { ApiError } from "../../../../operator/cluster/api-error.ts";
 import { ClusterClient } from "../../../../operator/cluster/client.ts";
 import { Reflector, type ReflectorOptions, watchOne } from "../../../../operator/cluster/reflector.ts";
-import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
 import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
 import { eventually, eventuallyPasses } from "../../../support/eventually.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
@@ -15,7 +15,7 @@ let proxy: FaultProxy;
 let client: ClusterClient;
 let reflector: Reflector;
 /** What the listener was told last of each key, and how often it was told anything. */
-let told: Map<string, Manifest | undefined>;
+let told: Map<string, KubernetesObject | undefined>;
 let tellings: number;
 
 beforeAll(async () => {
@@ -56,7 +56,7 @@ function listen(): Reflector {
   return reflector.start();
 }
 
-async function put(name: string, value: string): Promise<Manifest> {
+async function put(name: string, value: string): Promise<KubernetesObject> {
   const metadata = { name, namespace, labels: { app: "tts" } };
   return admin.apply({ apiVersion: "v1", kind: "ConfigMap", metadata, data: { value } });
 }
@@ -70,11 +70,11 @@ async function inCluster(): Promise<Record<string, unknown>> {
   return valuesOf(await admin.list("ConfigMap", { namespace, labelSelector: "app=tts" }));
 }
 
-function held(): Manifest[] {
+function held(): KubernetesObject[] {
   return [...reflector.keys()].map((key) => reflector.get(key)).filter((object) => object !== undefined);
 }
 
-function valuesOf(objects: Iterable<Manifest>): Record<string, unknown> {
+function valuesOf(objects: Iterable<KubernetesObject>): Record<string, unknown> {
   return Object.fromEntries(
     [...objects].map((object) => [object.metadata.name, (object.data as { value: string }).value]),
   );

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findVoice, voicesOf } from "../../../../config/contract/voices.ts";
 import { ascending, quantile } from "../../../../server/bench/quantiles.ts";
-import type { WordTime } from "../../../../server/contract/speech.ts";
+import type { WordTimestamp } from "../../../../server/contract/speech.ts";
 import { Engines } from "../../../../server/engine/engines.ts";
 import { openEspeak } from "../../../../server/engine/espeak/engine.ts";
 import { speak } from "../../../../server/model/speak.ts";
@@ -80,7 +80,7 @@ async function speakBy(engines: Engines, text: string): Promise<Spoken> {
 }
 
 describe("word times of English", () => {
-  const heard = new Map<string, { answer: TimedAnswer; aligned: WordTime[] }[]>();
+  const heard = new Map<string, { answer: TimedAnswer; aligned: WordTimestamp[] }[]>();
   beforeAll(async () => {
     const answers: TimedAnswer[] = [];
     for (const { id: speaker } of mistVoices) {

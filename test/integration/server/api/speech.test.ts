@@ -253,7 +253,7 @@ describe("a JSON answer", () => {
 
 describe("a server that shuts down", () => {
   it("refuses what was on its way, as a representation that depends on Accept", async () => {
-    const { api } = await start(speakTone(0.1), { timing: { lastPauseMs: 20_000 } });
+    const { api } = await start(speakTone(0.1), { timing: { idleCloseMs: 20_000 } });
     const { hostname, port } = new URL(api.url);
     const request = rawSpeech(api, mist, "audio/wav");
     const socket = connect(Number(port), hostname, () => socket.write(request.slice(0, 20)));
@@ -286,7 +286,7 @@ describe("a server that shuts down", () => {
   });
 
   it("serves what comes on a kept connection for a last while, and asks the caller to come anew", async () => {
-    const { api } = await start(speakTone(0.1), { timing: { farewellMs: 300_000 } });
+    const { api } = await start(speakTone(0.1), { timing: { keepAliveGraceMs: 300_000 } });
     expect((await api.post(arcana, { accept: "audio/wav" })).headers.get("connection")).toBe("keep-alive");
     const stopped = stop(api);
     expect((await fetch(`${api.url}/ready`)).status).toBe(503);
@@ -299,7 +299,7 @@ describe("a server that shuts down", () => {
 
   it("serves who was not told to close the connection, as the stream on it had begun before", async () => {
     const release = Promise.withResolvers<void>();
-    const timing = { farewellMs: 300, lastPauseMs: 120_000 };
+    const timing = { keepAliveGraceMs: 300, idleCloseMs: 120_000 };
     const { api } = await start(speakUntil(release.promise), { timing });
     // one connection: the second request waits for the first one's end, and is sent at once
     const caller = new Client(api.url, { pipelining: 1 });

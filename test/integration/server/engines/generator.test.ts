@@ -9,7 +9,7 @@ import type { Invocation } from "../../../../server/contract/speech.ts";
 import type { WireFrame } from "../../../../server/contract/wire.ts";
 import { Engines, type MountSettings } from "../../../../server/engine/engines.ts";
 import type { EngineLog } from "../../../../server/engine/runtime/engine.ts";
-import { GeneratorEngine } from "../../../../server/engine/vllm/engine.ts";
+import { VllmEngine } from "../../../../server/engine/vllm/engine.ts";
 import type { RunningTier } from "../../../../server/model/tier.ts";
 import { eventually } from "../../../support/eventually.ts";
 import {
@@ -317,12 +317,8 @@ describe("the vLLM that is run here", () => {
     warn: (fields, message) => lines.push({ fields, message }),
   };
 
-  async function open(
-    scripted: ScriptedVllm,
-    change: object = {},
-    host = "127.0.0.1",
-  ): Promise<GeneratorEngine> {
-    return GeneratorEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host, log });
+  async function open(scripted: ScriptedVllm, change: object = {}, host = "127.0.0.1"): Promise<VllmEngine> {
+    return VllmEngine.open({ ...scripted.settings, ...change, maxStreams: 4, host, log });
   }
 
   test("logs as we do, shows the network its metrics alone, is told to end, and leaves nothing behind", async () => {

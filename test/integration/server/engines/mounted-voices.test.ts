@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { EngineFrame, Token, TokenTime } from "../../../../server/contract/speech.ts";
+import type { EngineFrame, Token, TokenTimestamp } from "../../../../server/contract/speech.ts";
 import { openEspeak } from "../../../../server/engine/espeak/engine.ts";
 import { NeuralEngine } from "../../../../server/engine/neural/engine.ts";
 import { type MountedSpeaker, MountedVoices } from "../../../../server/engine/neural/mounted-voices.ts";
@@ -78,13 +78,13 @@ function tokens(text: string): Token[] {
 
 interface Heard {
   readonly rate: number;
-  readonly times: readonly TokenTime[];
+  readonly times: readonly TokenTimestamp[];
   readonly audio: Int16Array;
 }
 
 async function gather(frames: AsyncIterable<EngineFrame>): Promise<Heard> {
   const audio: number[] = [];
-  const times: TokenTime[] = [];
+  const times: TokenTimestamp[] = [];
   let rate = 0;
   for await (const frame of frames) {
     audio.push(...frame.samples);

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from "vitest";
-import { readFigures } from "../../../../operator/rollout/canary-metrics.ts";
+import { readCanaryMetrics } from "../../../../operator/rollout/canary-metrics.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
@@ -43,8 +43,8 @@ it("failures of a canary are counted for it, while every caller is answered by t
   const failed = bad.calls.length;
   expect(failed).toBeGreaterThan(5);
   await eventually("the counts", async () => {
-    const canary = readFigures([await metrics()], { pool: "voice-canary", revision: "r1" });
-    const stable = readFigures([await metrics()], { pool: "voice", revision: "" });
+    const canary = readCanaryMetrics([await metrics()], { pool: "voice-canary", revision: "r1" });
+    const stable = readCanaryMetrics([await metrics()], { pool: "voice", revision: "" });
     return (
       canary.streams === failed && canary.failed === failed && stable.streams === 40 && stable.failed === 0
     );
@@ -65,7 +65,7 @@ it("first audio and real-time factor are those of the replica, and hang-ups and 
   expect((await speak()).status).toBe(200);
   await eventually("the counts", async () => (await metrics()).includes('outcome="ok"} 1'));
   const text = await metrics();
-  const figures = readFigures([text], { pool: "voice", revision: "r2" });
+  const figures = readCanaryMetrics([text], { pool: "voice", revision: "r2" });
   expect(figures).toMatchObject({ streams: 1, failed: 0 });
   expect(text).toContain('svc_tts_pool_spoken_total{pool="voice",revision="r2",outcome="refused"} 1');
   expect(figures.realTimeFactor.get(0.2)).toBe(0);

@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { keysCommands } from "../../../../server/cli/keys.ts";
 import { openDatabase } from "../../../../server/store/database/database.ts";
 import { createKey, type Scope } from "../../../../server/store/keys/key.ts";
-import type { KeyBook } from "../../../../server/store/keys/key-manager.ts";
+import type { KeyManager } from "../../../../server/store/keys/key-manager.ts";
 import { openKeyTableBook } from "../../../../server/store/keys/key-table.ts";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
 import { folderOfTests } from "../../../support/folder.ts";
@@ -54,7 +54,7 @@ async function keys(...words: string[]): Promise<string> {
 }
 
 /** Changes without a command line. */
-function change<T>(act: (book: KeyBook) => Promise<T>): Promise<T> {
+function change<T>(act: (book: KeyManager) => Promise<T>): Promise<T> {
   const opened = openDatabase(database);
   return act(openKeyTableBook(opened, () => clock.nowMs())).finally(() => opened.close());
 }

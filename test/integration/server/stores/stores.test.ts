@@ -10,13 +10,13 @@ import { limitAudit } from "../../../../server/store/audit-retention.ts";
 import { migrations, type Tables } from "../../../../server/store/backend/schema.ts";
 import { type Database, isPostgresUrl, openDatabase } from "../../../../server/store/database/database.ts";
 import { createKey, digestKey, type KeyFacts } from "../../../../server/store/keys/key.ts";
-import type { Maker } from "../../../../server/store/keys/key-creators.ts";
+import type { KeyCreator } from "../../../../server/store/keys/key-creators.ts";
 import { openKeyFileBook } from "../../../../server/store/keys/key-file.ts";
-import type { KeyBook } from "../../../../server/store/keys/key-manager.ts";
+import type { KeyManager } from "../../../../server/store/keys/key-manager.ts";
 import { KeyIndex } from "../../../../server/store/keys/key-store.ts";
 import { createKeyTable, openKeyTableBook } from "../../../../server/store/keys/key-table.ts";
 import { createLexiconTable, LexiconError } from "../../../../server/store/lexicon.ts";
-import { createOovStore, type MetWord } from "../../../../server/store/oov-store.ts";
+import { createOovStore, type ObservedOov } from "../../../../server/store/oov-store.ts";
 import { postgresBackend } from "../../../../server/store/postgres/backend.ts";
 import { sqliteBackend } from "../../../../server/store/sqlite/backend.ts";
 import { createSentenceSetting } from "../../../../server/store/team-settings.ts";
@@ -56,8 +56,8 @@ const kinds: readonly [string, () => Promise<string>][] = [
   ["PostgreSQL", () => postgres.newDatabase()],
 ];
 
-const books: readonly [string, () => Promise<KeyBook>][] = [
-  ...kinds.map(([kind, newPlace]): [string, () => Promise<KeyBook>] => [
+const books: readonly [string, () => Promise<KeyManager>][] = [
+  ...kinds.map(([kind, newPlace]): [string, () => Promise<KeyManager>] => [
     `of ${kind}`,
     async () => openKeyTableBook(opened(await newPlace()), () => now),
   ]),
@@ -160,7 +160,7 @@ describe.each(kinds)("%s", (_, newPlace) => {
   });
 
   describe("out-of-vocabulary words", () => {
-    const met = (word: string, more: Partial<MetWord> = {}): MetWord => ({
+    const met = (word: string, more: Partial<ObservedOov> = {}): ObservedOov => ({
       keyId: "k1",
       team: undefined,
       language: "eng",
@@ -255,7 +255,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
   it("leave keys behind that are revoked with them on demand: those they made or rotated, and what those made", async () => {
     const database = opened(await newPlace());
     const accounts = createAccounts(database, () => now);
-    const books = (maker?: Maker) =>
+    const books = (maker?: KeyCreator) =>
       openKeyTableBook(database, () => now, { actor: "x", ...(maker && { maker }) });
     await accounts.setUp("ada", "kept");
     const eve = await accounts.join(await accounts.add("ada", { name: "eve", role: "owner" }), "kept");

@@ -3,10 +3,10 @@ import type { Route } from "../../../../config/contract/routing.ts";
 import { systemClock } from "../../../../lib/clock.ts";
 import type { ClusterClient } from "../../../../operator/cluster/client.ts";
 import { apiRole } from "../../../../operator/desired/role.ts";
-import type { Manifest } from "../../../../operator/facts/kubernetes-object.ts";
+import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
 import type { ClusterAccess } from "../../../../server/api/upstream/kubernetes/connection.ts";
 import { createClusterDirectory } from "../../../../server/api/upstream/kubernetes/directory.ts";
-import type { Directory } from "../../../../server/api/upstream/replicas.ts";
+import type { ReplicaDirectory } from "../../../../server/api/upstream/replicas.ts";
 import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
 import { clusterRequestOrThrow } from "../../../support/cluster/cluster-request.ts";
 import { type ControlPlane, controlPlane } from "../../../support/cluster/control-plane.ts";
@@ -32,7 +32,7 @@ let admin: ClusterClient;
 let namespace: string;
 let podToken: string;
 let proxy: FaultProxy;
-let directory: Directory;
+let directory: ReplicaDirectory;
 let warnings: string[];
 
 beforeAll(async () => {
@@ -58,7 +58,7 @@ afterEach(async () => {
   await proxy[Symbol.asyncDispose]();
 });
 
-function follow(access: ClusterAccess, watchSeconds = 60): Directory {
+function follow(access: ClusterAccess, watchSeconds = 60): ReplicaDirectory {
   const log = (_facts: object, message: string) => void warnings.push(message);
   return createClusterDirectory({
     clock: systemClock,
@@ -92,7 +92,7 @@ async function tokenOfApiPods(): Promise<string> {
   return status.token;
 }
 
-async function put(manifest: Manifest): Promise<void> {
+async function put(manifest: KubernetesObject): Promise<void> {
   await admin.apply(manifest, { manager: "test" });
 }
 

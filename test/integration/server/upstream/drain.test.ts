@@ -28,10 +28,10 @@ async function start() {
   app.get("/short", () => "short");
   await app.listen({ host: "127.0.0.1", port: 0 });
   const { port } = app.addresses()[0] as { port: number };
-  const stop = (lastPauseMs: number) => {
+  const stop = (idleCloseMs: number) => {
     const drained = drain(app, createLifecycle(), {
-      farewellMs: 0,
-      lastPauseMs,
+      keepAliveGraceMs: 0,
+      idleCloseMs,
       drainMs: 500_000,
       connections,
       cut: () => app.server.closeAllConnections(),

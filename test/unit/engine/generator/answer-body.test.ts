@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { answerBody } from "../../../../server/engine/vllm/writer/response-body.ts";
+import { readResponseBody } from "../../../../server/engine/vllm/writer/response-body.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeClock } from "../../../support/fake-clock.ts";
 
@@ -29,7 +29,7 @@ function ask() {
   const { port } = server.address() as AddressInfo;
   const address = { url: `http://127.0.0.1:${port}`, apiKey: undefined };
   const signal = new AbortController().signal;
-  return answerBody({ server: address, path: "/", body: "{}", silenceMs: 1000, signal, clock });
+  return readResponseBody({ server: address, path: "/", body: "{}", silenceMs: 1000, signal, clock });
 }
 
 const textOf = (piece: IteratorResult<Uint8Array, void>) =>

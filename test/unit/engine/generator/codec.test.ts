@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { toInt16 } from "../../../../server/engine/neural/int16.ts";
 import { Decoder } from "../../../../server/engine/vllm/codec/decoder.ts";
-import { type Frame, FrameReader } from "../../../../server/engine/vllm/codec/frame-reader.ts";
+import { type CodecFrame, FrameReader } from "../../../../server/engine/vllm/codec/frame-reader.ts";
 import { Seam } from "../../../../server/engine/vllm/codec/seam.ts";
 import { WindowPlan } from "../../../../server/engine/vllm/codec/windows.ts";
 import { folderOfTests } from "../../../support/folder.ts";
@@ -13,13 +13,13 @@ import { tinyCodec, tinyDecoder } from "../../../support/generator/tiny-model.ts
 const { base, codebook, slots } = tinyCodec;
 
 /** Frames that look random, the same each time. */
-function someFrames(count: number): Frame[] {
+function someFrames(count: number): CodecFrame[] {
   return Array.from({ length: count }, (_, f) =>
     slots.map((_, slot) => (f * 37 + slot * 11 + f * f * 5) % codebook),
   );
 }
 
-function tokensOf(frames: readonly Frame[]): number[] {
+function tokensOf(frames: readonly CodecFrame[]): number[] {
   return frames.flatMap((frame) => frame.map((code, slot) => base + slot * codebook + code));
 }
 
@@ -59,7 +59,7 @@ describe("decoding window by window", () => {
   type Context = { readonly left: number; readonly right: number };
 
   /** Speech as a listener hears it whose generator is some frames ahead. */
-  async function streamed(frames: readonly Frame[], context: Context): Promise<Int16Array> {
+  async function streamed(frames: readonly CodecFrame[], context: Context): Promise<Int16Array> {
     const codec = { ...tinyCodec, ...context };
     const plan = new WindowPlan(codec);
     const seam = new Seam(codec);
@@ -77,7 +77,7 @@ describe("decoding window by window", () => {
   }
 
   /** Against decoding all at once. */
-  async function seamError(frames: readonly Frame[], context: Context): Promise<number> {
+  async function seamError(frames: readonly CodecFrame[], context: Context): Promise<number> {
     const [whole = new Float32Array()] = await decoder.decode([frames]);
     const heard = await streamed(frames, context);
     expect(heard.length).toBe(whole.length);

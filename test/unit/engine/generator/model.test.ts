@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { readManifest } from "../../../../server/engine/vllm/model/manifest.ts";
+import { readArcanaManifest } from "../../../../server/engine/vllm/model/manifest.ts";
 import { readModelFolder } from "../../../../server/engine/vllm/model/model-folder.ts";
 import { createTokenize } from "../../../../server/engine/vllm/model/prompt.ts";
 import { TinyModelFolder, tinyManifest } from "../../../support/generator/model-folder.ts";
@@ -70,15 +70,15 @@ describe("a manifest", () => {
     ["that leads out of its folder", { codec: { ...tinyCodec, onnx: "../decoder.onnx" } }, "/codec/onnx"],
   ])("%s is refused, by field", (_, change, says) => {
     const json = typeof change === "string" ? change : JSON.stringify({ ...tinyManifest, ...change });
-    expect(() => readManifest(json)).toThrow(says);
+    expect(() => readArcanaManifest(json)).toThrow(says);
     expect(luna).toBe("voice-luna");
   });
 
   test("of a model that speaks samples needs no codec", () => {
     const { license, sha256, voices } = tinyManifest;
-    expect(readManifest(JSON.stringify({ kind: "audio", license, sha256, voices, rate: 24_000 })).kind).toBe(
-      "audio",
-    );
+    expect(
+      readArcanaManifest(JSON.stringify({ kind: "audio", license, sha256, voices, rate: 24_000 })).kind,
+    ).toBe("audio");
   });
 });
 
@@ -139,13 +139,13 @@ describe("a model folder", () => {
     [["--dtyp", "auto"], "--dtyp"],
     [["--max_model_len", "2"], "--max_model_len"],
   ])("whose manifest gives vLLM %j is refused for %s", (args, foreign) => {
-    const read = () => readManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
+    const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     expect(read).toThrow(`manifest.json: /vllm/args may not have ${JSON.stringify(foreign)}; put it into`);
   });
 
   test("whose manifest says how vLLM computes is taken", () => {
     const args = ["--dtype", "bfloat16", "--enforce-eager", "--gpu-memory-utilization=0.9", "--seed=-1"];
-    const manifest = readManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
+    const manifest = readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
     expect(manifest.vllm?.args).toEqual(args);
   });
 

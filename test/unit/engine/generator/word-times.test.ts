@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { FliteVoice } from "../../../../config/contract/voices.ts";
-import type { TokenTime, Utterance } from "../../../../server/contract/speech.ts";
+import type { TokenTimestamp, Utterance } from "../../../../server/contract/speech.ts";
 import { openEspeak } from "../../../../server/engine/espeak/engine.ts";
 import { openFlite } from "../../../../server/engine/flite/engine.ts";
 import type { Engine } from "../../../../server/engine/runtime/engine.ts";
@@ -80,7 +80,7 @@ describe("words of real speech", () => {
 
   /** Seconds by which each word's begin and end are off what the engine that spoke knows. */
   async function errorsOf(asked: Utterance): Promise<number[]> {
-    const known: TokenTime[] = [];
+    const known: TokenTimestamp[] = [];
     const finder = new EdgeFinder(flite.rate);
     for await (const { samples, times } of flite.speak(asked, never)) {
       known.push(...times);

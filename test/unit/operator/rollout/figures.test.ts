@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { judgeFigures, quantile, readFigures, since } from "../../../../operator/rollout/canary-metrics.ts";
+import {
+  bucketQuantile,
+  evaluateCanaryMetrics,
+  readCanaryMetrics,
+  since,
+} from "../../../../operator/rollout/canary-metrics.ts";
 import { apiMetrics } from "../../../support/server/metrics.ts";
 
 const canary = { pool: "mist-canary", revision: "abc" };
@@ -34,39 +39,43 @@ describe("the figures of a canary", () => {
         { outcome: "gone", count: 5 },
       ]),
     ];
-    const figures = readFigures(pods, canary);
+    const figures = readCanaryMetrics(pods, canary);
     expect(figures).toMatchObject({ streams: 32, failed: 2 });
-    expect(quantile(figures.firstAudio, 0.95)).toBeCloseTo(0.0989, 3);
-    expect(judgeFigures(bounds, figures)).toEqual({
+    expect(bucketQuantile(figures.firstAudio, 0.95)).toBeCloseTo(0.0989, 3);
+    expect(evaluateCanaryMetrics(bounds, figures)).toEqual({
       reason: "CanaryErrors",
       message: "2 of its 32 streams failed, 6.3%; 1% is allowed",
     });
   });
 
   it("are good within their bounds, and each bound that they break is named", async () => {
-    const figures = readFigures([await metricsOf([{ outcome: "ok", count: 20 }])], canary);
-    expect(judgeFigures(bounds, figures)).toBeUndefined();
-    const slow = judgeFigures({ ...bounds, maxFirstAudioMs: 75 }, figures);
+    const figures = readCanaryMetrics([await metricsOf([{ outcome: "ok", count: 20 }])], canary);
+    expect(evaluateCanaryMetrics(bounds, figures)).toBeUndefined();
+    const slow = evaluateCanaryMetrics({ ...bounds, maxFirstAudioMs: 75 }, figures);
     expect(slow).toMatchObject({
       reason: "CanaryFirstAudio",
       message: expect.stringContaining("75 ms is allowed"),
     });
-    expect(judgeFigures({ ...bounds, maxFirstAudioMs: 100 }, figures)).toBeUndefined();
-    const heavy = judgeFigures({ ...bounds, maxRealTimeFactorPercent: 30 }, figures);
+    expect(evaluateCanaryMetrics({ ...bounds, maxFirstAudioMs: 100 }, figures)).toBeUndefined();
+    const heavy = evaluateCanaryMetrics({ ...bounds, maxRealTimeFactorPercent: 30 }, figures);
     expect(heavy).toMatchObject({ reason: "CanaryRealTimeFactor" });
-    expect(judgeFigures({ ...bounds, maxRealTimeFactorPercent: 50 }, figures)).toBeUndefined();
+    expect(evaluateCanaryMetrics({ ...bounds, maxRealTimeFactorPercent: 50 }, figures)).toBeUndefined();
   });
 
   it("break no bound while they are few", async () => {
-    const figures = readFigures([await metricsOf([{ outcome: "error", count: 19 }])], canary);
-    expect(judgeFigures(bounds, figures)).toBeUndefined();
-    expect(judgeFigures({ ...bounds, minRequests: 19 }, figures)).toMatchObject({ reason: "CanaryErrors" });
-    expect(judgeFigures({ ...bounds, minRequests: 0 }, readFigures([], canary))).toBeUndefined();
+    const figures = readCanaryMetrics([await metricsOf([{ outcome: "error", count: 19 }])], canary);
+    expect(evaluateCanaryMetrics(bounds, figures)).toBeUndefined();
+    expect(evaluateCanaryMetrics({ ...bounds, minRequests: 19 }, figures)).toMatchObject({
+      reason: "CanaryErrors",
+    });
+    expect(
+      evaluateCanaryMetrics({ ...bounds, minRequests: 0 }, readCanaryMetrics([], canary)),
+    ).toBeUndefined();
   });
 
   it("of an interval are what came in it, unless a pod that had counted is gone", async () => {
-    const early = readFigures([await metricsOf([{ outcome: "ok", count: 100 }])], canary);
-    const late = readFigures(
+    const early = readCanaryMetrics([await metricsOf([{ outcome: "ok", count: 100 }])], canary);
+    const late = readCanaryMetrics(
       [
         await metricsOf([
           { outcome: "ok", count: 100 },
@@ -82,7 +91,7 @@ describe("the figures of a canary", () => {
   it("are read past lines that are none", () => {
     const text =
       'svc_tts_pool_spoken_total{pool="mist-canary",revision="abc",outcome="ok"} x\nsvc_tts_pool_\n';
-    expect(readFigures([text], canary)).toMatchObject({ streams: 0, failed: 0 });
+    expect(readCanaryMetrics([text], canary)).toMatchObject({ streams: 0, failed: 0 });
   });
 });
 
@@ -99,7 +108,7 @@ describe("a quantile", () => {
     ["beyond the last bound", new Map([...histogram, [Number.POSITIVE_INFINITY, 200]]), 0.95, 0.2],
     ["of nothing", new Map(), 0.95, undefined],
   ] as const)("%s", (_what, from, share, expected) => {
-    const found = quantile(from, share);
+    const found = bucketQuantile(from, share);
     if (expected === undefined) expect(found).toBeUndefined();
     else expect(found).toBeCloseTo(expected, 9);
   });

@@ -4,10 +4,10 @@ import {
   changed,
   type Demand,
   decide,
-  type Facts,
   firstMemory,
-  type Memory,
-  type Plan,
+  type ScalingDecision,
+  type ScalingFacts,
+  type ScalingHistory,
 } from "../../../../operator/scaling/decide.ts";
 import { ttsModelPool } from "../../../support/operator/observed.ts";
 
@@ -44,7 +44,7 @@ class Pool {
   replicas: number;
   licensed = 100;
   readonly rule: ScalingRule;
-  #memory: Memory;
+  #memory: ScalingHistory;
 
   constructor(replicas: number, scaling: Json = {}) {
     this.rule = rule(scaling);
@@ -53,7 +53,7 @@ class Pool {
   }
 
   /** After so many seconds the load is this. */
-  after(seconds: number, demand: Demand, facts: Partial<Facts> = {}): Plan {
+  after(seconds: number, demand: Demand, facts: Partial<ScalingFacts> = {}): ScalingDecision {
     this.nowMs += 1000 * seconds;
     const { nowMs, replicas, licensed } = this;
     const plan = decide(

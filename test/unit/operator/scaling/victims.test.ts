@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Pod } from "../../../../operator/facts/observed.ts";
-import { deletionCost, marksFor } from "../../../../operator/scaling/deletion-costs.ts";
+import { deletionCost, deletionCostsFor } from "../../../../operator/scaling/deletion-costs.ts";
 
 function pod(name: string, podIP: string, cost?: string): Pod {
   const annotations = cost === undefined ? {} : { [deletionCost]: cost };
@@ -21,7 +21,7 @@ const a = pod("a", "10.0.0.1");
 const b = pod("b", "10.0.0.2");
 const c = pod("c", "fd00::3");
 const marks = (pods: Pod[], keep: number) =>
-  marksFor(pods, keep, busy).map(({ pod: { metadata }, cost }) => [metadata.name, cost]);
+  deletionCostsFor(pods, keep, busy).map(({ pod: { metadata }, cost }) => [metadata.name, cost]);
 
 describe("pods that go first", () => {
   it.each([

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { apiSettings } from "../../../../operator/desired/pods/deployment.ts";
-import type { Judgement, ObservedPool, Problem } from "../../../../operator/facts/observed.ts";
+import type { LicenseDecision, ObservedPool, ReconcileProblem } from "../../../../operator/facts/observed.ts";
 import { transitions } from "../../../../operator/status/conditions.ts";
 import { deploymentStatus, suspendedStatus } from "../../../../operator/status/deployment.ts";
 import { poolStatus } from "../../../../operator/status/pool.ts";
@@ -15,19 +15,19 @@ import {
 } from "../../../support/operator/observed.ts";
 
 const good = granting("mist");
-const expired: Judgement = {
+const expired: LicenseDecision = {
   ...good,
   verdict: { state: "expired", message: "It expired." },
   valid: false,
   reason: "Expired",
   message: "It expired.",
 };
-const grace: Judgement = {
+const grace: LicenseDecision = {
   ...expired,
   verdict: { state: "grace", message: "It expired.", graceUntil: now + 1 },
 };
 
-function pool(replicas = 1, problem?: Problem): ObservedPool {
+function pool(replicas = 1, problem?: ReconcileProblem): ObservedPool {
   const bare = { pool: ttsModelPool(), workload: { deployment: running(replicas), pods: [] } };
   bare.pool.status = poolStatus(bare, { now, grant: granted, problem });
   return bare;
@@ -35,9 +35,9 @@ function pool(replicas = 1, problem?: Problem): ObservedPool {
 
 const api = { deployment: running(1), pods: [] };
 const serving = { api, pools: [pool()] };
-const stuck: Problem = { reason: "NameTaken", message: "Service a/b is taken.", stalled: true };
+const stuck: ReconcileProblem = { reason: "NameTaken", message: "Service a/b is taken.", stalled: true };
 
-function judged(more: object, judgement = good, problem?: Problem) {
+function judged(more: object, judgement = good, problem?: ReconcileProblem) {
   const { conditions } = deploymentStatus(observed(ttsDeployment(), more), judgement, problem);
   return Object.fromEntries(conditions.map(({ type, status, reason }) => [type, `${status} ${reason}`]));
 }

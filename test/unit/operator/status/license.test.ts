@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LicenseVerdict } from "../../../../config/contract/license.ts";
-import type { Judgement } from "../../../../operator/facts/observed.ts";
+import type { LicenseDecision } from "../../../../operator/facts/observed.ts";
 import { expiryWarning, licenseFigures } from "../../../../operator/status/license.ts";
 import { now } from "../../../support/operator/observed.ts";
 
@@ -9,7 +9,10 @@ const dayMs = 86_400_000;
 function figures(daysLeft: number, verdict: Partial<LicenseVerdict> = {}, id = "l-1", lifeDays = 365) {
   const exp = (now + daysLeft * dayMs) / 1000;
   const claims = { jti: id, sub: "Example GmbH", nbf: exp - (lifeDays * dayMs) / 1000, exp };
-  return licenseFigures({ verdict: { state: "valid", message: "", claims, ...verdict } } as Judgement, now);
+  return licenseFigures(
+    { verdict: { state: "valid", message: "", claims, ...verdict } } as LicenseDecision,
+    now,
+  );
 }
 
 /** Of a license whose end comes nearer. */
