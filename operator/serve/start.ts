@@ -106,9 +106,57 @@ const defaultTokenOverlapMs = 300_000;
 
 /** Builds an operator and starts it; resolves when it knows the cluster. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
-  const { client, log, settings, clock = systemClock } = options;
+  const { client, log, clock = systemClock } = options;
   const watching = { client, namespaces: options.namespaces, observer: watchLog(log) };
-  const view = new ClusterCache({
+  const view = openView(watching, clock, log);
+  const secrets = new Secrets(watching);
+  // the queue is created from the context, parts of which add keys to it
+  const enqueue = (key: string) => queue.add(key);
+  const context = createContext(options, { view, secrets, clock, enqueue });
+  const queue: WorkQueue = new WorkQueue({
+    clock,
+    workers: options.workers ?? defaultWorkers,
+    turnOf: (key) => turnFor(view, key),
+    pass: (key, _signal, share) => ignoreDeletedOwner(passOver(context, key, share)),
+    observer: queueLog(log, options.queueObserver),
+  });
+  secrets.onChange((key, secret) => {
+    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one);
+  });
+  secrets.start();
+  const stopEarly = async (error: unknown) => {
+    await Promise.all([view.stop(), secrets.stop()]);
+    throw error;
+  };
+  await view.start().catch(stopEarly);
+  const election = lead(options, workOnce(context, queue), clock);
+  return {
+    deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
+    leading: () => election?.leading ?? true,
+    failingWatches: () => countWatches([...view.failing(), ...secrets.failing()]),
+    activity: () => ({
+      queue: queue.activity,
+      requests: client.inFlight,
+      events: context.events.waiting,
+      watches: [...view.watches(), ...secrets.watches()],
+      loads: context.scaler.loads(),
+    }),
+    async stop() {
+      await queue.stop();
+      await context.scaler.stop();
+      await context.events.flush();
+      await election?.stop();
+      await Promise.all([view.stop(), secrets.stop()]);
+    },
+  };
+}
+
+function openView(
+  watching: { client: ClusterClient; namespaces: readonly string[]; observer: ReflectorObserver },
+  clock: Clock,
+  log: OperatorLog,
+): ClusterCache {
+  return new ClusterCache({
     ...watching,
     clock,
     onForbidden: (namespace) =>
@@ -117,28 +165,38 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
         "the namespace may not be read (403) and counts as empty until it may: was it deleted? Remove it from watchNamespaces, or restore the operator's role in it",
       ),
   });
-  const secrets = new Secrets(watching);
-  // made before the queue that it wakes
-  const scaler = new Scaler({
-    clock,
-    wake: (key) => queue.add(poolKey(key)),
-    wakeDeployment: (key) => queue.add(deploymentKey(key)),
-    onTrouble: (deployment, pod, error) =>
-      log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
-  });
-  const context: ReconcileContext = {
-    scaler,
+}
+
+interface ContextParts {
+  readonly view: ClusterCache;
+  readonly secrets: Secrets;
+  readonly clock: Clock;
+  readonly enqueue: (key: string) => void;
+}
+
+function createContext(
+  { client, log, settings, ...options }: OperatorOptions,
+  { view, secrets, clock, enqueue }: ContextParts,
+): ReconcileContext {
+  return {
     client,
     clock,
     view,
     secrets,
     settings,
+    scaler: new Scaler({
+      clock,
+      wake: (key) => enqueue(poolKey(key)),
+      wakeDeployment: (key) => enqueue(deploymentKey(key)),
+      onTrouble: (deployment, pod, error) =>
+        log.warn({ deployment, pod, error: String(error) }, "an API pod does not tell its load"),
+    }),
     rivals: new OperatorConflicts(options.release, clock, (key, { names }) =>
       log.error({ key, leases: names }, "another operator serves this namespace too; the first goes on"),
     ),
     writer: new Writer(client, view, secrets, clock),
     shares: new LicenseAllocations((keys) => {
-      for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) queue.add(one);
+      for (const key of keys) for (const one of [deploymentKey(key), ...poolKeys(view, key)]) enqueue(one);
     }),
     tokens: new TokenManager({
       secrets,
@@ -159,53 +217,21 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
       onDropped: ({ reason }, why) => log.warn({ reason, error: String(why) }, "an event was dropped"),
     }),
   };
-  const queue: WorkQueue = new WorkQueue({
-    clock,
-    workers: options.workers ?? defaultWorkers,
-    turnOf: (key) => turnFor(view, key),
-    pass: (key, _signal, share) => ignoreDeletedOwner(passOver(context, key, share)),
-    observer: queueLog(log, options.queueObserver),
-  });
-  secrets.onChange((key, secret) => {
-    for (const one of keysOfSecret(view, secrets, key, secret)) queue.add(one);
-  });
-  secrets.start();
-  const stopEarly = async (error: unknown) => {
-    await Promise.all([view.stop(), secrets.stop()]);
-    throw error;
-  };
-  await view.start().catch(stopEarly);
+}
+
+/** Starts the work when called first: every key is added, and from then on those that changes concern. */
+function workOnce({ view, shares }: ReconcileContext, queue: WorkQueue): () => void {
   let isWorking = false;
-  const work = () => {
+  return () => {
     if (isWorking) return;
     isWorking = true;
-    seedShares(view, context.shares);
+    seedShares(view, shares);
     view.onChange((change) => {
       const isStatus = isStatusChange(change);
       for (const key of affectedKeys(view, change)) isStatus ? queue.addUnlessFailed(key) : queue.add(key);
     });
     for (const [key, priority] of everyKey(view)) queue.add(key, priority);
     queue.start();
-  };
-  const election = lead(options, work, clock);
-  return {
-    deployments: () => view.all("TtsDeployment") as Iterable<TtsDeployment>,
-    leading: () => election?.leading ?? true,
-    failingWatches: () => countWatches([...view.failing(), ...secrets.failing()]),
-    activity: () => ({
-      queue: queue.activity,
-      requests: client.inFlight,
-      events: context.events.waiting,
-      watches: [...view.watches(), ...secrets.watches()],
-      loads: scaler.loads(),
-    }),
-    async stop() {
-      await queue.stop();
-      await scaler.stop();
-      await context.events.flush();
-      await election?.stop();
-      await Promise.all([view.stop(), secrets.stop()]);
-    },
   };
 }
 

@@ -94,8 +94,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       take(answer);
     } catch (error) {
       failures += 1;
-      const most = Math.min(intervalMs / 4, longestRetryMs);
-      retryAt = now() + Math.min(firstRetryMs * 2 ** (failures - 1), most) * (0.5 + random() / 2);
+      retryAt = now() + retryMs(failures, intervalMs, random);
       const { message } = error as Error;
       if (message !== complaint) log.warn({ err: error }, "the license's issuer gave no good answer");
       complaint = message;
@@ -112,13 +111,10 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   };
   const dueAt = (id: string) => (known?.jti === id ? known.iat * 1000 + intervalMs * share : 0);
   let stop: (() => void) | undefined;
+  const since = () => sinceOf(kept()?.since) ?? startedAt;
 
   return {
-    facts: () => ({
-      intervalSeconds,
-      since: sinceOf(kept()?.since) ?? startedAt,
-      answers: known ? [known] : [],
-    }),
+    facts: () => ({ intervalSeconds, since: since(), answers: known ? [known] : [] }),
     answer: () => known?.text,
     async start() {
       await adopt();
@@ -131,6 +127,12 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
       await asking;
     },
   };
+}
+
+/** Doubles with each failure in a row, with jitter. */
+function retryMs(failures: number, intervalMs: number, random: () => number): number {
+  const mostMs = Math.min(intervalMs / 4, longestRetryMs);
+  return Math.min(firstRetryMs * 2 ** (failures - 1), mostMs) * (0.5 + random() / 2);
 }
 
 function sinceOf(text: string | undefined): number | undefined {

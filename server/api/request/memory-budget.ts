@@ -52,27 +52,6 @@ export function createMemoryBudget(
     serve(); // whoever stood behind it may fit
   };
 
-  const wait = (bytes: number, hold: () => void, abandoned: AbortSignal) =>
-    new Promise<void>((resolve, reject) => {
-      const end = (settle: () => void) => {
-        cancelTimer();
-        abandoned.removeEventListener("abort", giveUp);
-        settle();
-      };
-      const giveUp = () => {
-        leave(waiting);
-        end(() => reject(overloaded()));
-      };
-      const grant = () => {
-        hold();
-        end(resolve);
-      };
-      const waiting = { bytes, grant };
-      const cancelTimer = clock.after(waitMs, giveUp);
-      abandoned.addEventListener("abort", giveUp);
-      line.push(waiting);
-    });
-
   return {
     heldBytes: () => held,
     open() {
@@ -88,7 +67,7 @@ export function createMemoryBudget(
         if (over.signal.aborted || own + bytes > totalBytes) throw overloaded();
         if (line.length === 0 && held + bytes <= totalBytes) return hold();
         if (isLastToCome()) throw overloaded();
-        await wait(bytes, hold, over.signal);
+        await joinLine(line, { bytes, hold, leave, waitMs, clock, abandoned: over.signal });
       };
       const allotment: MemoryReservation = {
         async take(bytes) {
@@ -116,6 +95,40 @@ export function createMemoryBudget(
       return allotment;
     },
   };
+}
+
+interface Place {
+  readonly bytes: number;
+  /** Called when the bytes are granted. */
+  readonly hold: () => void;
+  /** Called when the wait is given up. */
+  readonly leave: (waiting: Waiting) => void;
+  readonly waitMs: number;
+  readonly clock: Clock;
+  readonly abandoned: AbortSignal;
+}
+
+/** Resolves when the bytes are granted. @throws Failure `overloaded` after the wait, or when the request is abandoned. */
+function joinLine(line: Waiting[], { bytes, hold, leave, waitMs, clock, abandoned }: Place): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (settle: () => void) => {
+      cancelTimer();
+      abandoned.removeEventListener("abort", giveUp);
+      settle();
+    };
+    const giveUp = () => {
+      leave(waiting);
+      end(() => reject(overloaded()));
+    };
+    const grant = () => {
+      hold();
+      end(resolve);
+    };
+    const waiting = { bytes, grant };
+    const cancelTimer = clock.after(waitMs, giveUp);
+    abandoned.addEventListener("abort", giveUp);
+    line.push(waiting);
+  });
 }
 
 function overloaded(): Failure {

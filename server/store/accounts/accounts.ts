@@ -1,5 +1,5 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto";
-import type { Transaction } from "kysely";
+import type { Kysely, Transaction } from "kysely";
 import { type AuditEntry, writeAudit } from "../audit.ts";
 import type { Tables } from "../backend/schema.ts";
 import type { Database } from "../database/database.ts";
@@ -97,27 +97,9 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "accounts", work);
   const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());
-  const insert = async (trx: Transaction<Tables>, person: Omit<User, "id">, password: string | null) => {
-    const { name, role, team } = person;
-    const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
-    if (taken)
-      throw new AccountError("taken", `There is somebody named ${name} already; choose another name.`);
-    const id = randomUUID();
-    await trx
-      .insertInto("users")
-      .values({ id, name, role, team_id: team ?? null, password, created_at: now() })
-      .execute();
-    return id;
-  };
-  const makeLink = async (trx: Transaction<Tables>, user_id: string) => {
-    const secret = newSecret();
-    await trx.deleteFrom("invitations").where("user_id", "=", user_id).execute();
-    await trx
-      .insertInto("invitations")
-      .values({ sha256: digestSecret(secret), user_id, expires_at: now() + invitationMs })
-      .execute();
-    return secret;
-  };
+  const insert = (trx: Transaction<Tables>, person: Omit<User, "id">, password: string | null) =>
+    insertPerson(trx, person, password, now());
+  const makeLink = (trx: Transaction<Tables>, id: string) => createInvitation(trx, id, now());
 
   return {
     isSetUp: () => database.run(isSetUp),
@@ -130,17 +112,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
         await audit(trx, { actor: name, action: "person added", subject: name, detail: "the first owner" });
         return { id, ...person };
       }),
-    list: () =>
-      database.run(async (db) => {
-        const rows = await db
-          .selectFrom("users as user")
-          .leftJoin("identities as identity", "identity.user_id", "user.id")
-          .selectAll("user")
-          .select("identity.subject")
-          .orderBy("user.name")
-          .execute();
-        return rows.map((row) => ({ ...toPerson(row), signsInBy: wayOf(row) }));
-      }),
+    list: () => database.run(listPeople),
     add: (actor, person) =>
       change(async (trx) => {
         const id = await insert(trx, person, null);
@@ -160,12 +132,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
     },
     remove: (actor, id, revokesKeys = false) =>
       change(async (trx) => {
-        const { name, role } = await require(trx, id);
-        if (role === "owner") await requireAnotherOwner(trx, id);
-        await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
-        await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
-        await trx.deleteFrom("identities").where("user_id", "=", id).execute();
-        await trx.deleteFrom("users").where("id", "=", id).execute();
+        const { name } = await removePerson(trx, id);
         await audit(trx, { actor, action: "person removed", subject: name });
         const revoked = revokesKeys ? await revokeCreatedKeys(trx, `person:${id}`, now()) : [];
         for (const key of revoked) await audit(trx, { actor, action: "key revoked", subject: key.name });
@@ -183,40 +150,14 @@ export function createAccounts(database: Database, now: () => number): Accounts 
       }),
     join: (secret, password) =>
       change(async (trx) => {
-        const sha256 = digestSecret(secret);
-        const link = await trx
-          .selectFrom("invitations")
-          .select("user_id")
-          .where("sha256", "=", sha256)
-          .where("expires_at", ">", now())
-          .executeTakeFirst();
-        if (!link)
-          throw new AccountError("dead-link", "This link was used or has ended; ask an owner for another.");
-        await trx.deleteFrom("invitations").where("sha256", "=", sha256).execute();
-        await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
-        await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
-        await trx.updateTable("users").set({ password }).where("id", "=", link.user_id).execute();
-        const person = await require(trx, link.user_id);
+        const person = await acceptInvitation(trx, secret, password, now());
         await audit(trx, { actor: person.name, action: "password chosen", subject: person.name });
         return person;
       }),
     changePassword: (id, verified, password) =>
       change(async (trx) => {
         const { name } = await require(trx, id);
-        const { numUpdatedRows } = await trx
-          .updateTable("users")
-          .set({ password })
-          .where("id", "=", id)
-          .where("password", "=", verified)
-          .executeTakeFirstOrThrow();
-        if (numUpdatedRows === 0n) {
-          throw new AccountError(
-            "other-password",
-            "Another password was chosen a moment ago; sign in by it.",
-          );
-        }
-        await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
-        await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
+        await replacePassword(trx, id, verified, password);
         await audit(trx, { actor: name, action: "password chosen", subject: name });
       }),
     find: (name) =>
@@ -226,6 +167,99 @@ export function createAccounts(database: Database, now: () => number): Accounts 
       }),
     note: (entry) => database.run((db) => writeAudit(db, entry, now())),
   };
+}
+
+/** @returns the id. @throws AccountError when the name is taken */
+async function insertPerson(
+  trx: Transaction<Tables>,
+  { name, role, team }: Omit<User, "id">,
+  password: string | null,
+  now: number,
+): Promise<string> {
+  const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
+  if (taken) throw new AccountError("taken", `There is somebody named ${name} already; choose another name.`);
+  const id = randomUUID();
+  await trx
+    .insertInto("users")
+    .values({ id, name, role, team_id: team ?? null, password, created_at: now })
+    .execute();
+  return id;
+}
+
+/** Replaces earlier invitations of the person. @returns the secret of the link */
+async function createInvitation(trx: Transaction<Tables>, user_id: string, now: number): Promise<string> {
+  const secret = newSecret();
+  await trx.deleteFrom("invitations").where("user_id", "=", user_id).execute();
+  await trx
+    .insertInto("invitations")
+    .values({ sha256: digestSecret(secret), user_id, expires_at: now + invitationMs })
+    .execute();
+  return secret;
+}
+
+async function listPeople(db: Kysely<Tables>): Promise<ListedUser[]> {
+  const rows = await db
+    .selectFrom("users as user")
+    .leftJoin("identities as identity", "identity.user_id", "user.id")
+    .selectAll("user")
+    .select("identity.subject")
+    .orderBy("user.name")
+    .execute();
+  return rows.map((row) => ({ ...toPerson(row), signsInBy: wayOf(row) }));
+}
+
+/** Removes the person with sessions, invitations and identities. @throws AccountError for the last owner */
+async function removePerson(trx: Transaction<Tables>, id: string): Promise<User> {
+  const person = await require(trx, id);
+  if (person.role === "owner") await requireAnotherOwner(trx, id);
+  await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
+  await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
+  await trx.deleteFrom("identities").where("user_id", "=", id).execute();
+  await trx.deleteFrom("users").where("id", "=", id).execute();
+  return person;
+}
+
+/** @throws AccountError when the invitation was used or has expired */
+async function acceptInvitation(
+  trx: Transaction<Tables>,
+  secret: string,
+  password: string,
+  now: number,
+): Promise<User> {
+  const sha256 = digestSecret(secret);
+  const link = await trx
+    .selectFrom("invitations")
+    .select("user_id")
+    .where("sha256", "=", sha256)
+    .where("expires_at", ">", now)
+    .executeTakeFirst();
+  if (!link)
+    throw new AccountError("dead-link", "This link was used or has ended; ask an owner for another.");
+  await trx.deleteFrom("invitations").where("sha256", "=", sha256).execute();
+  await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
+  await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
+  await trx.updateTable("users").set({ password }).where("id", "=", link.user_id).execute();
+  return require(trx, link.user_id);
+}
+
+/** Ends all sessions and links of the person. @throws AccountError when the password is not the verified one any more */
+async function replacePassword(
+  trx: Transaction<Tables>,
+  id: string,
+  verified: string,
+  password: string,
+): Promise<void> {
+  const { numUpdatedRows } = await trx
+    .updateTable("users")
+    .set({ password })
+    .where("id", "=", id)
+    .where("password", "=", verified)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) {
+    throw new AccountError("other-password", "Another password was chosen a moment ago; sign in by it.");
+  }
+  await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
+  await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
 }
 
 async function require(trx: Transaction<Tables>, id: string): Promise<User> {

@@ -1,0 +1,72 @@
+import { readFileSync } from "node:fs";
+import { createIssuerClient } from "../api/access/issuer-client.ts";
+import { type CheckOptions, createLicenseCheck, type LicenseCheck } from "../api/access/license-check.ts";
+import { createLicenseGate, type LicenseGate } from "../api/access/license-gate.ts";
+import type { ReplicaDirectory } from "../api/upstream/replicas.ts";
+import type { Files } from "./api-files.ts";
+import type { ApiSettings, LicenseCheckSettings } from "./api-settings.ts";
+
+/** Longest wait for the license's issuer. */
+const issuerWithinMs = 10_000;
+
+export interface ApiLicense {
+  readonly license: LicenseGate;
+  /** Undefined where the issuer is never asked. */
+  readonly check: LicenseCheck | undefined;
+}
+
+interface LicenseEnvironment extends Pick<CheckOptions, "clock" | "random" | "log" | "onResult"> {
+  readonly files: Files;
+  readonly directory: ReplicaDirectory;
+  readonly intervalMs: number;
+}
+
+/** Evaluates the license, and again whenever its file, its keys, the routing table or the issuer's answer changes. */
+export async function openLicense(
+  settings: ApiSettings,
+  { files, directory, intervalMs, clock, random, log, onResult }: LicenseEnvironment,
+): Promise<ApiLicense> {
+  const check = createCheck(settings.licenseCheck, {
+    licenseId: () => license.verdict().claims?.jti,
+    keys: () => files.licenseKeys?.current(),
+    kept: () => directory.table()?.licenseCheck,
+    onNews: () => evaluateAgain(),
+    onResult,
+    clock,
+    random,
+    log,
+  });
+  const license: LicenseGate = await createLicenseGate({
+    check: () => check?.facts(),
+    token: () => files.license?.current(),
+    keys: () => files.licenseKeys?.current(),
+    gracePeriodSeconds: settings.licenseGraceSeconds,
+    failedAt: () => parseTime(directory.table()?.licenseFailedAt),
+    lastLicense: () => directory.table()?.lastLicense,
+    clock,
+    intervalMs,
+    log,
+  });
+  const evaluateAgain = () => {
+    license.refresh().catch((error: unknown) => log.error({ err: error }, "the license could not be judged"));
+  };
+  for (const source of [directory, files.license, files.licenseKeys]) source?.onChange(evaluateAgain);
+  directory.onChange(() => void check?.adopt());
+  return { license, check };
+}
+
+function createCheck(
+  settings: LicenseCheckSettings | undefined,
+  options: Omit<CheckOptions, "issuer" | "intervalSeconds">,
+): LicenseCheck | undefined {
+  if (settings === undefined) return undefined;
+  const { endpoint, intervalSeconds, caFile } = settings;
+  const authority = caFile === undefined ? undefined : readFileSync(caFile, "utf8");
+  const issuer = createIssuerClient({ endpoint, authority, withinMs: issuerWithinMs, clock: options.clock });
+  return createLicenseCheck({ ...options, issuer, intervalSeconds });
+}
+
+function parseTime(text: string | undefined): number | undefined {
+  const time = Date.parse(text ?? "");
+  return Number.isNaN(time) ? undefined : time;
+}

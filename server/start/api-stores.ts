@@ -1,0 +1,132 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Metrics } from "../api/observability/metrics.ts";
+import { waitInMemory } from "../api/oovs/memory.ts";
+import { createOovRecorder, type OovRecorder } from "../api/oovs/recorder.ts";
+import { openSpool } from "../api/oovs/spool.ts";
+import { limitAudit } from "../store/audit-retention.ts";
+import { type CachedLexicon, cacheLexicon } from "../store/cached-lexicon.ts";
+import { type Database, openDatabase } from "../store/database/database.ts";
+import type { CachedKeys } from "../store/keys/cached-keys.ts";
+import type { KeyManager } from "../store/keys/key-manager.ts";
+import { type KeyTableUser, openKeyTableBook } from "../store/keys/key-table.ts";
+import { createLexiconTable, type LexiconTable } from "../store/lexicon.ts";
+import { createOovStore, type OovStore } from "../store/oov-store.ts";
+import { recordUsage, type UsageRecorder } from "../store/usage.ts";
+import { openKeys } from "./api-keys.ts";
+import type { ApiSettings } from "./api-settings.ts";
+
+/** The database and what is read from it and written to it. Without a database in the settings, words are kept in memory. */
+export interface Stores {
+  readonly database: Database;
+  readonly lexiconTable: LexiconTable;
+  readonly oovs: OovStore;
+  readonly oovRecorder: OovRecorder;
+  /** The others are undefined without a database. */
+  readonly followedKeys: CachedKeys | undefined;
+  readonly keyBook: ((user: KeyTableUser) => KeyManager) | undefined;
+  readonly usage: UsageRecorder | undefined;
+  readonly lexicon: CachedLexicon | undefined;
+  close(): Promise<void>;
+}
+
+interface StoreEnvironment {
+  readonly metrics: Pick<Metrics, "oovsDropped">;
+  readonly log: Log;
+  readonly clock: Clock;
+}
+
+export async function openStores(settings: ApiSettings, environment: StoreEnvironment): Promise<Stores> {
+  const { log, clock } = environment;
+  const now = () => clock.nowMs();
+  const database = openDatabase(settings.database ?? ":memory:", {
+    passwordFile: settings.databasePasswordFile,
+  });
+  const hasDatabase = settings.database !== undefined;
+  const followedKeys = hasDatabase ? openKeys(database, settings, log, clock) : undefined;
+  await followedKeys?.start();
+  const usage = hasDatabase ? openUsage(database, log, clock) : undefined;
+  const lexiconTable = createLexiconTable(database, now);
+  const lexicon = hasDatabase ? openLexicon(lexiconTable, log, clock) : undefined;
+  await lexicon?.refresh();
+  const oovs = createOovStore(database);
+  const keepsSentences = (team: string | undefined) => lexicon?.keepsSentences(team) ?? false;
+  const oovRecorder = await openOovRecorder(oovs, settings.spoolFolder, keepsSentences, environment);
+  const stopAuditLimit = limitAuditLog(settings.dashboard?.auditDays, database, log, clock);
+  return {
+    database,
+    lexiconTable,
+    oovs,
+    oovRecorder,
+    followedKeys,
+    keyBook: hasDatabase ? (user) => openKeyTableBook(database, now, user) : undefined,
+    usage,
+    lexicon,
+    async close() {
+      lexicon?.close();
+      await Promise.all([followedKeys?.close(), usage?.close(), oovRecorder.close(), stopAuditLimit?.()]);
+      await database.close();
+    },
+  };
+}
+
+function openUsage(database: Database, log: Log, clock: Clock): UsageRecorder {
+  return recordUsage({
+    database,
+    clock,
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "what API keys were used for cannot be written; it waits");
+      else log.info({}, "what API keys were used for is written again");
+    },
+  });
+}
+
+function openLexicon(table: LexiconTable, log: Log, clock: Clock): CachedLexicon {
+  return cacheLexicon({
+    table,
+    clock,
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "lexicons cannot be read; those read last count");
+      else log.info({}, "lexicons are read from the database");
+    },
+  });
+}
+
+async function openOovRecorder(
+  store: OovStore,
+  folder: string | undefined,
+  keepsSentences: (team: string | undefined) => boolean,
+  { metrics, log, clock }: StoreEnvironment,
+): Promise<OovRecorder> {
+  const onDropped = (words: number) => metrics.oovsDropped(words);
+  const onTrouble = (error: Error | undefined) => {
+    if (error) log.error({ err: error, folder }, "the spool of words cannot be written; they wait in memory");
+    else log.info({ folder }, "the spool of words is written again");
+  };
+  const onUnreadable = (error: Error, file: string) =>
+    log.error({ err: error, file }, "a file of the spool of words cannot be read; it is left where it is");
+  return createOovRecorder({
+    store,
+    keepsSentences,
+    waiting:
+      folder === undefined
+        ? waitInMemory({ onDropped })
+        : await openSpool({ folder, onDropped, onTrouble, onUnreadable }),
+    clock,
+    onTrouble: (error) => {
+      if (error) log.error({ err: error }, "out-of-vocabulary words cannot be written; they wait");
+      else log.info({}, "out-of-vocabulary words are written again");
+    },
+  });
+}
+
+/** Undefined where changes are kept for ever. */
+function limitAuditLog(days: number | undefined, database: Database, log: Log, clock: Clock) {
+  if (days === undefined) return undefined;
+  return limitAudit({
+    database,
+    days,
+    clock,
+    onTrouble: (err) => log.error({ err }, "old changes cannot be forgotten; they stay until the next hour"),
+  });
+}

@@ -1,0 +1,64 @@
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import { createClusterDirectory } from "../api/upstream/kubernetes/directory.ts";
+import { createLoadTracker, type LoadTracker } from "../api/upstream/load-tracker.ts";
+import { createProber, type Prober } from "../api/upstream/prober.ts";
+import type { ReplicaDirectory } from "../api/upstream/replicas.ts";
+import { defaultHoldLimits } from "../api/upstream/request-hold.ts";
+import { createFileDirectory } from "../api/upstream/routing-file.ts";
+import { createVoiceDirectory, type VoiceDirectory } from "../api/upstream/voice-directory.ts";
+import type { ApiSettings, ApiTiming, RoutingSource } from "./api-settings.ts";
+
+/** What is known of the replicas of all models. */
+export interface Upstream {
+  readonly directory: ReplicaDirectory;
+  readonly prober: Prober;
+  readonly voices: VoiceDirectory;
+  readonly load: LoadTracker;
+  close(): Promise<void>;
+}
+
+interface UpstreamEnvironment {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+export function openDirectory(source: RoutingSource, environment: UpstreamEnvironment): ReplicaDirectory {
+  return source.kind === "file"
+    ? createFileDirectory(source.path, environment.log, environment.clock)
+    : createClusterDirectory({ ...source, ...environment });
+}
+
+export function openUpstream(
+  settings: ApiSettings,
+  { probeIntervalMs, probeTimeoutMs, voicesIntervalMs }: ApiTiming,
+  directory: ReplicaDirectory,
+  clock: Clock,
+): Upstream {
+  const { longestMs } = settings.waiting ?? defaultHoldLimits;
+  const prober = createProber({
+    directory,
+    wakingMs: longestMs,
+    intervalMs: probeIntervalMs,
+    timeoutMs: probeTimeoutMs,
+    clock,
+  });
+  const voices = createVoiceDirectory({
+    own: settings.voices,
+    directory,
+    intervalMs: voicesIntervalMs,
+    timeoutMs: probeTimeoutMs,
+    clock,
+  });
+  return {
+    directory,
+    prober,
+    voices,
+    load: createLoadTracker(directory, () => clock.monotonicMs()),
+    async close() {
+      directory.close();
+      await Promise.all([prober.close(), voices.close()]);
+    },
+  };
+}
