@@ -1,5 +1,6 @@
 import { labels } from "../../config/contract/names.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { LruCache } from "../../lib/lru-cache.ts";
 import { managedSelector, podsSelector } from "../facts/child-metadata.ts";
 import { foreignKinds, optionalKinds } from "../facts/kinds.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
@@ -71,7 +72,7 @@ export class ClusterCache {
   /** Owners as they were before a write of ours that no watch has told of yet. */
   readonly #untold = new Map<string, StoredObject>();
   /** Uids, the one deleted last at the end. The answer to a write may come after the word of the deletion, and brings nothing back. */
-  readonly #gone = new Set<string>();
+  readonly #gone = new LruCache<string, true>(mostGone);
 
   constructor(options: ClusterCacheOptions) {
     this.#options = options;
@@ -243,9 +244,7 @@ export class ClusterCache {
   }
 
   #rememberGone({ metadata: { uid } }: KubernetesObject): void {
-    if (uid !== undefined) this.#gone.add(uid);
-    const [oldest] = this.#gone;
-    if (this.#gone.size > mostGone && oldest !== undefined) this.#gone.delete(oldest);
+    if (uid !== undefined) this.#gone.set(uid, true);
   }
 
   #tell(change: Parameters<ObjectListener>[0]): void {

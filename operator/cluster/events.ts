@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { fieldManager } from "../../config/contract/names.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ClusterClient } from "./client.ts";
 import { microTime } from "./micro-time.ts";
@@ -49,7 +50,7 @@ const maxNoteBytes = 1_024;
 export class EventRecorder {
   readonly #options: RecorderOptions;
   readonly #clock: Clock;
-  readonly #series = new Map<string, Series>();
+  readonly #series = new LruCache<string, Series>(maxSeries);
   readonly #budgets = new Map<string, { left: number; filledMs: number }>();
   readonly #waiting: { happening: EventDetails; event: KubernetesObject }[] = [];
   #writing: Promise<void> | undefined;
@@ -72,9 +73,7 @@ export class EventRecorder {
       return;
     }
     const event = this.#eventOf(happening, key, nowMs);
-    this.#series.delete(key);
     this.#series.set(key, { event, count: 1, lastMs: nowMs, writtenMs: nowMs });
-    dropOldest(this.#series, maxSeries);
     this.#write(happening, event);
   }
 
@@ -102,9 +101,7 @@ export class EventRecorder {
     const refills = Math.floor((nowMs - budget.filledMs) / refillMs);
     budget.left = Math.min(burst, budget.left + refills);
     budget.filledMs += refills * refillMs;
-    this.#budgets.delete(owner);
     this.#budgets.set(owner, budget);
-    dropOldest(this.#budgets, maxSeries);
     if (budget.left < 1) return false;
     budget.left -= 1;
     return true;
@@ -163,11 +160,6 @@ export class EventRecorder {
 function keyOfSeries({ regarding, type, reason, action, note }: EventDetails): string {
   const { namespace, name, uid } = regarding.metadata;
   return [regarding.kind, namespace, name, uid, type, reason, action, note].join("\n");
-}
-
-function dropOldest(map: Map<string, unknown>, limit: number): void {
-  const oldest = map.keys().next();
-  if (map.size > limit && !oldest.done) map.delete(oldest.value);
 }
 
 function cut(text: string, bytes: number): string {

@@ -1,3 +1,4 @@
+import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { StoredObject } from "./stored-object.ts";
 
@@ -8,7 +9,7 @@ const mostOpen = 256;
 export class ObjectStore {
   readonly #places = new Map<string, StoredObject>();
   readonly #members = new Map<string, Set<string>>();
-  readonly #open = new Map<string, KubernetesObject>();
+  readonly #open = new LruCache<string, KubernetesObject>(mostOpen);
 
   held(id: string): StoredObject | undefined {
     return this.#places.get(id);
@@ -17,8 +18,10 @@ export class ObjectStore {
   get(id: string): KubernetesObject | undefined {
     const held = this.#places.get(id);
     if (held === undefined) return undefined;
-    const object = this.#open.get(id) ?? held.object;
-    this.#keepOpen(id, object);
+    const open = this.#open.get(id);
+    if (open !== undefined) return open;
+    const { object } = held;
+    this.#open.set(id, object);
     return object;
   }
 
@@ -53,12 +56,5 @@ export class ObjectStore {
   /** Of all ids that begin so; read one by one, and none is kept open for it. */
   *all(prefix: string): Generator<KubernetesObject> {
     for (const [id, held] of this.#places) if (id.startsWith(prefix)) yield held.object;
-  }
-
-  #keepOpen(id: string, object: KubernetesObject): void {
-    this.#open.delete(id);
-    this.#open.set(id, object);
-    const oldest = this.#open.keys().next();
-    if (this.#open.size > mostOpen && !oldest.done) this.#open.delete(oldest.value);
   }
 }

@@ -1,3 +1,4 @@
+import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 
 /** An object that is kept for long, in whatever form. */
@@ -31,8 +32,8 @@ const mostPieces = 65_536;
  * takes about 1 kB, for some 40 microseconds a reading.
  */
 export class TemplateCompressor {
-  /** By number of pieces, the one used last at the end. */
-  readonly #forms = new Map<number, Form>();
+  /** By number of pieces. */
+  readonly #forms = new LruCache<number, Form>(mostForms);
   readonly #groupsOf: (object: KubernetesObject) => readonly string[];
 
   constructor(groupsOf: (object: KubernetesObject) => readonly string[] = () => []) {
@@ -46,10 +47,7 @@ export class TemplateCompressor {
 
   #formOf(pieces: Form): Form {
     const form = this.#forms.get(pieces.length) ?? pieces;
-    this.#forms.delete(pieces.length);
     this.#forms.set(pieces.length, form);
-    const oldest = this.#forms.keys().next();
-    if (this.#forms.size > mostForms && !oldest.done) this.#forms.delete(oldest.value);
     return pieces.length > mostPieces ? pieces : form;
   }
 }

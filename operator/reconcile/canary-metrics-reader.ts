@@ -1,6 +1,7 @@
 import { attemptLabel } from "../../config/contract/pool-metrics.ts";
 import type { CanarySpec, CanaryState } from "../../crds/tts-model-pool.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { LruCache } from "../../lib/lru-cache.ts";
 import type { Pod, TtsModelPool } from "../facts/observed.ts";
 import type { CanaryFacts } from "../rollout/canary.ts";
 import { type CanaryMetrics, readCanaryMetrics, since } from "../rollout/canary-metrics.ts";
@@ -25,7 +26,7 @@ const mostLooks = 1000;
 export class CanaryMetricsReader {
   readonly #options: CanaryMetricsReaderOptions;
   /** By namespace and name of the pool. */
-  readonly #looks = new Map<string, Look>();
+  readonly #looks = new LruCache<string, Look>(mostLooks);
 
   constructor(options: CanaryMetricsReaderOptions) {
     this.#options = options;
@@ -49,10 +50,7 @@ export class CanaryMetricsReader {
     const whole = await this.#ask(apiPods, { pool: name, revision: counted });
     const recent = whole && last?.figures && since(last.figures.whole, whole);
     const figures = whole && { whole, recent };
-    this.#looks.delete(key);
     this.#looks.set(key, { counted, atMs, figures: figures ?? last?.figures });
-    const oldest = this.#looks.keys().next();
-    if (this.#looks.size > mostLooks && !oldest.done) this.#looks.delete(oldest.value);
     return figures;
   }
 

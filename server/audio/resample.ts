@@ -1,3 +1,5 @@
+import { LruCache } from "../../lib/lru-cache.ts";
+
 /**
  * Streaming windowed-sinc resampling between any two integer rates, exact in length: n samples at rate `from` become
  * round(n * to / from) samples. Positions are kept as fractions, so nothing drifts however long the stream.
@@ -138,20 +140,15 @@ class SincResampler implements Resampler {
   }
 }
 
-/** Built tables by ratio; the oldest goes first. */
-const tables = new Map<string, Float32Array>();
+/** Built tables by ratio. */
+const tables = new LruCache<string, Float32Array>(maxTables);
 
 function filterFor(scale: number, phases: number): Filter {
   const half = Math.ceil(zeroCrossings / scale);
   if (phases * 2 * half > maxTableSize) return interpolatingFilter(scale, half, phases);
   const key = `${scale}/${phases}`;
   const table = tables.get(key) ?? buildTable(scale, half, phases);
-  tables.delete(key);
   tables.set(key, table);
-  for (const oldest of tables.keys()) {
-    if (tables.size <= maxTables) break;
-    tables.delete(oldest);
-  }
   return tableFilter(table, half);
 }
 

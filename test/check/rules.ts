@@ -87,6 +87,7 @@ const pureRooms = [
   "server/audio",
   "server/contract/speech.ts",
   "server/contract/errors.ts",
+  "lib/lru-cache.ts",
 ];
 const isPure = (path: string) => isInAny(path, pureRooms) && path !== generator;
 

@@ -3,6 +3,7 @@ import { licenseStates } from "../../../config/contract/license.ts";
 import type { PoolLoad } from "../../../config/contract/load.ts";
 import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import { poolMetrics, poolOutcomes } from "../../../config/contract/pool-metrics.ts";
+import { LruCache } from "../../../lib/lru-cache.ts";
 import type { ErrorCode } from "../../contract/errors.ts";
 import { BoundedLabel } from "../../metrics/bounded-label.ts";
 import { type Answered, HttpMetrics } from "../../metrics/http.ts";
@@ -215,17 +216,11 @@ function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
     firstAudio.remove(labels);
     realTimeFactor.remove(labels);
   };
-  const shown = new Map<string, { pool: string; revision: string }>();
+  const shown = new LruCache<string, { pool: string; revision: string }>(mostRevisions);
   return ({ pool, revision, outcome, ...figures }) => {
     const labels = { pool, revision };
-    const key = JSON.stringify(labels);
-    shown.delete(key);
-    shown.set(key, labels);
-    const [oldest] = shown;
-    if (shown.size > mostRevisions && oldest !== undefined) {
-      shown.delete(oldest[0]);
-      forget(oldest[1]);
-    }
+    const dropped = shown.set(JSON.stringify(labels), labels);
+    if (dropped) forget(dropped[1]);
     spoken.inc({ ...labels, outcome });
     if (figures.firstAudioSeconds !== undefined) firstAudio.observe(labels, figures.firstAudioSeconds);
     if (figures.realTimeFactor !== undefined) realTimeFactor.observe(labels, figures.realTimeFactor);

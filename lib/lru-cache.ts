@@ -1,0 +1,44 @@
+/** Keeps so many values, and drops the one that was used least recently for the next. */
+export class LruCache<Key, Value> {
+  readonly #limit: number;
+  /** In the order of their last use: a `Map` keeps the order of insertion. */
+  readonly #entries = new Map<Key, Value>();
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  has(key: Key): boolean {
+    return this.#entries.has(key);
+  }
+
+  /** Counts as a use. */
+  get(key: Key): Value | undefined {
+    const value = this.#entries.get(key);
+    if (value !== undefined) this.#touch(key, value);
+    return value;
+  }
+
+  /** @returns the entry that was dropped for this one */
+  set(key: Key, value: Value): readonly [Key, Value] | undefined {
+    this.#touch(key, value);
+    if (this.#entries.size <= this.#limit) return undefined;
+    const oldest = this.#entries.entries().next();
+    if (oldest.done) return undefined;
+    this.#entries.delete(oldest.value[0]);
+    return oldest.value;
+  }
+
+  delete(key: Key): void {
+    this.#entries.delete(key);
+  }
+
+  #touch(key: Key, value: Value): void {
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+  }
+}
