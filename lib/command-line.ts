@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 import { UsageError } from "./usage-error.ts";
 
-/** What a command may know and touch of the process around it; `main.ts` makes it. */
+/** The part of the process that a command may use; `main.ts` creates it. */
 export interface Shell {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborts when the process is asked to stop. */
@@ -11,14 +11,14 @@ export interface Shell {
   readonly program: readonly [runtime: string, ...rest: string[]];
   readonly print: (text: string) => void;
   readonly complain: (text: string) => void;
-  /** Lines of standard input; a command that reads none never opens it. */
+  /** Lines of standard input. Input is opened by the first command that reads it. */
   readonly readLines?: () => AsyncIterable<string>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
 export interface Option {
-  /** What stands for the value in the help, as `DAYS`; without it the option is a switch. */
+  /** Placeholder of the value in the help, as `DAYS`. An option without it is a switch. */
   readonly value?: string;
   readonly help: string;
   readonly default?: string;
@@ -26,7 +26,7 @@ export interface Option {
 }
 
 export interface Command {
-  /** As it is typed: `license issue`. */
+  /** One or two words, as `license issue`. */
   readonly name: string;
   readonly summary: string;
   readonly options: Readonly<Record<string, Option>>;

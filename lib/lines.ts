@@ -1,9 +1,9 @@
-/** A line grew beyond what we are willing to hold. */
+/** A line exceeds the limit of the reader. */
 export class LineTooLong extends Error {
   override readonly name = "LineTooLong";
 }
 
-/** The complete lines of a byte stream, as text. What follows the last newline was cut off on the way and is left out. */
+/** Yields the complete lines of a byte stream. Text after the last newline is incomplete and is left out. */
 export async function* linesOf(stream: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<string> {
   let pieces: Buffer[] = [];
   let bytes = 0;

@@ -1,4 +1,4 @@
-/** What parts of the API tier need of a logger; pino, as Fastify brings it, fits. Never given text, keys or tokens. */
+/** The part of a logger that we use; pino satisfies it. Never log spoken text, keys or tokens. */
 export interface Log {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;

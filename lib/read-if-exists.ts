@@ -1,4 +1,4 @@
-/** What is read of a file, or `undefined` where there is none; every other failure, as of a disk or of rights, is the caller's. */
+/** Resolves to `undefined` when the file does not exist (`ENOENT`). Every other error is thrown. */
 export async function readIfExists<Value>(reading: Promise<Value>): Promise<Value | undefined> {
   try {
     return await reading;

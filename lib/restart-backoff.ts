@@ -3,11 +3,11 @@ import { abortableSleep } from "./abortable-sleep.ts";
 export interface RestartPolicy {
   readonly firstMs: number;
   readonly mostMs: number;
-  /** One that lived this long was fine: its end does not lengthen the next wait. */
+  /** A process that lived this long counts as healthy: its end does not lengthen the next wait. */
   readonly provenAfterMs: number;
 }
 
-/** How long to wait before what ended is started again: twice as long with each end in a row. */
+/** The wait before a process is restarted. It doubles each time the process ends early. */
 export class RestartBackoff {
   readonly #policy: RestartPolicy;
   #inARow = 0;
@@ -16,12 +16,12 @@ export class RestartBackoff {
     this.#policy = policy;
   }
 
-  /** Ends and failed starts since the last one that was fine, and of which `nextMs` was told. */
+  /** Early ends and failed starts in a row. */
   get inARow(): number {
     return this.#inARow;
   }
 
-  /** To be told of every end. */
+  /** Call this whenever the process ends. */
   ended(livedMs: number): void {
     if (livedMs >= this.#policy.provenAfterMs) this.#inARow = 0;
   }
@@ -32,7 +32,7 @@ export class RestartBackoff {
     return Math.min(mostMs, firstMs * 2 ** Math.min(this.#inARow++, 32));
   }
 
-  /** Waits, then starts; again and again until it is started or the signal aborts. Never rejects. */
+  /** Waits and starts, until a start succeeds or the signal aborts. Never rejects. */
   async restart(
     start: () => Promise<void>,
     signal: AbortSignal,

@@ -1,4 +1,4 @@
-/** A mistake in how a command was started; told as one sentence, without a stack. */
+/** An error in the arguments of a command. It is printed as one sentence, without a stack trace. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { type Clock, every } from "./clock.ts";
 
 export interface WatchedFile<Value> {
-  /** What the file last said well; undefined while it is absent. */
+  /** The last valid value of the file; undefined while the file is absent. */
   current(): Value | undefined;
   onChange(listener: () => void): void;
   close(): void;
@@ -12,7 +12,7 @@ export interface FileWatchOptions<Value> {
   readonly path: string;
   /** @throws Error saying what is wrong with the text. */
   readonly parse: (text: string) => Value;
-  /** Told once for each new content that does not parse; the last good value stays. */
+  /** Called once for each new content that does not parse. The last valid value stays. */
   readonly onError: (error: Error) => void;
   /** `keep` holds the last value when the file goes away, `forget` makes it undefined. */
   readonly whenAbsent: "keep" | "forget";
@@ -20,13 +20,13 @@ export interface FileWatchOptions<Value> {
   readonly clock: Clock;
 }
 
-/** Larger than any file that we follow (tables, keys, licenses). */
+/** Larger than any file that we watch (routing tables, keys, licenses). */
 const maxBytes = 8 * 1024 * 1024;
 
 /**
- * Follows a small file by reading it again and again: mounted Secrets and ConfigMaps change by swapping symbolic
- * links, which file events of the operating system miss.
- * @throws Error at the start when the file is there and does not parse.
+ * Watches a small file by polling. The kubelet updates mounted Secrets and ConfigMaps by swapping symbolic links, which file
+ * events of the operating system miss.
+ * @throws Error at the start when the file exists and does not parse.
  */
 export function watchFile<Value>(options: FileWatchOptions<Value>): WatchedFile<Value> {
   const listeners = new Set<() => void>();

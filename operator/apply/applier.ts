@@ -10,7 +10,7 @@ type Client = Pick<ClusterClient, "apply" | "applyStatus" | "setManagedFields">;
 
 export type Applied = { manifest: KubernetesObject; written: boolean };
 
-/** Objects whose intent somebody else keeps from coming true; more are forgotten, at the cost of one write each. */
+/** Objects that another controller keeps changing back. Beyond this number, the oldest are forgotten at the cost of one write each. */
 const capacity = 10_000;
 
 /**
@@ -52,8 +52,8 @@ export class Applier {
   }
 
   /**
-   * What others added beside ours is left alone, with two exceptions: an item that is ours under another key, and whatever stands in
-   * the way of our apply.
+   * Fields that others added stay, with two exceptions: an item of ours under another key, and an item that conflicts with our
+   * apply.
    */
   async #repair(
     live: KubernetesObject | undefined,

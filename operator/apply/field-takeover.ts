@@ -19,7 +19,7 @@ interface Foreign {
 type Rule = (foreign: Foreign) => boolean;
 
 /**
- * Server-side apply leaves alone what others added, also where it stands in the way of ours: a port under another number keeps the
+ * Server-side apply keeps fields that others added, also where they conflict with ours: a port under another number keeps the
  * name that ours needs. This is `managedFields` with such additions counted as ours, so that the next apply, which does not name them, removes
  * them (Kubernetes, "Server-Side Apply", field management). Undefined where there is none.
  */

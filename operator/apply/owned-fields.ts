@@ -9,8 +9,8 @@ export type JsonObject = { [name: string]: unknown };
 
 /**
  * Whether applying `desired` would change nothing, judged from `live` alone: every field that `desired` names is ours
- * (`managedFields`, manager `tts-operator`, operation `Apply`) and has that value, and nothing else is ours. Whoever else changes a
- * field of ours takes it over, so drift shows as a field lost. Values that the server fills in or writes in another form
+ * (`managedFields`, manager `tts-operator`, operation `Apply`) and has that value, and nothing else is ours. Another client that changes a
+ * field of ours becomes its owner, so drift shows as a lost field. Values that the server fills in or writes in another form
  * (defaults, quantities, empty values left out) compare equal. `subresource: "status"` judges `.status` instead of the rest.
  */
 export function isApplied(
@@ -149,7 +149,7 @@ function isSameSequence(desired: unknown[], live: unknown[], name: string): bool
   );
 }
 
-/** Inside, nobody's name is on a field: what we do not name is either filled in by the server or left from an earlier apply. */
+/** Fields inside have no owner of their own: a field that we do not name was either set by the server or left by an earlier apply. */
 function isSameWhole(desired: JsonObject, live: JsonObject, name: string): boolean {
   const named = Object.entries(desired).every(([field, value]) =>
     isSameValue(value, live[field], childName(name, field)),
@@ -159,7 +159,7 @@ function isSameWhole(desired: JsonObject, live: JsonObject, name: string): boole
   );
 }
 
-/** What the API server fills in inside atomic lists and maps (Kubernetes API, types.go, "default"). */
+/** Defaults that the API server sets inside atomic lists and maps (Kubernetes API, types.go, "default"). */
 const filledIn: Record<string, readonly unknown[]> = {
   apiGroup: ["", "rbac.authorization.k8s.io"],
   apiVersion: ["v1"],
@@ -189,14 +189,14 @@ function childName(parent: string, field: string): string {
   return quantityMaps.has(parent) ? parent : field;
 }
 
-/** What an apply names without owning it: keyed lists and sets without items. */
+/** Fields that an apply names without owning them: keyed lists and sets without items. */
 function isUnrecorded(value: unknown): boolean {
   if (value === undefined) return true;
   if (Array.isArray(value)) return value.length === 0;
   return isMap(value) && Object.keys(value).length > 0 && Object.values(value).every(isUnrecorded);
 }
 
-/** What the server leaves out when it writes an object. */
+/** Fields that the server omits when it writes an object. */
 function isNothing(value: unknown): boolean {
   if (value === undefined || value === "" || value === false || value === 0) return true;
   if (Array.isArray(value)) return value.length === 0;

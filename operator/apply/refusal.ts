@@ -3,9 +3,9 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { ReconcileProblem } from "../facts/observed.ts";
 import { admissionProblem, crdMismatch, sentence } from "../workload/external-problems.ts";
 
-/** What the API server's refusal of a child means, and who can do something about it. */
+/** Explains why the API server rejected a child, and what to do about it. */
 
-/** The object itself is wrong. A field that this Kubernetes does not have is told as 500, alas (server-side apply, typed conversion). */
+/** The object itself is invalid. A field that this version of Kubernetes does not have is reported as 500 (server-side apply, typed conversion). */
 export function isRefused({ status, message }: ApiError): boolean {
   return status === 422 || (status === 500 && message.includes("failed to create typed patch object"));
 }

@@ -17,10 +17,10 @@ import { Applier } from "./applier.ts";
 import { ownedFields } from "./owned-fields.ts";
 import { isAnswered, isMissingKind, isRefused, problemOf, undeclaredFields } from "./refusal.ts";
 
-/** What pods need before they start: without one of these, or with a foreign one, no pod is started or changed. */
+/** Kinds that pods need before they start. While one is missing or has another owner, no pod is started or changed. */
 const podPrerequisites = new Set(["Secret", "ServiceAccount", "Role", "RoleBinding", "ConfigMap"]);
 
-/** What pods come from: one of them needs no other, and a change of the spec reaches them all. */
+/** Kinds that create pods. They do not depend on each other, and are applied concurrently. */
 const standAlone = new Set(["TtsModelPool", "Deployment"]);
 
 /** Kinds of which one takes the other's place. */
@@ -47,7 +47,7 @@ export interface WriteResult {
 interface EnsureOptions {
   /** The live one that this pass has read already. */
   readonly secret?: KubernetesObject | undefined;
-  /** Told each child that is as desired now. */
+  /** Called for each child that is now as desired. */
   readonly onDone?: (child: KubernetesObject) => void;
 }
 
@@ -130,8 +130,8 @@ export class Writer {
   }
 
   /**
-   * Before `replicas` leaves our applies: another manager names the live value too, so that it stays as it is, for whoever scales the
-   * pool next (Kubernetes, "Server-Side Apply", transferring ownership). A value that changed meanwhile is a conflict, and a pass anew.
+   * Keeps the number of replicas when `replicas` leaves our applies: another field manager applies the live value first (Kubernetes,
+   * "Server-Side Apply", transferring ownership). A value that changed meanwhile is a conflict, and the key is reconciled again.
    */
   async handOverReplicas({ pool }: ObservedPool): Promise<void> {
     if (ownedFields(pool, pool.apiVersion)?.["f:spec"]?.["f:replicas"] === undefined) return;
@@ -232,7 +232,7 @@ export class Writer {
       if (written) this.#view.written(manifest);
       return written;
     } catch (error) {
-      // Deleted meanwhile: there is nobody left to tell.
+      // The object was deleted meanwhile.
       if (error instanceof ApiError && error.status === 404) return false;
       throw error;
     }
@@ -377,7 +377,7 @@ function claimProblem(owner: KubernetesObject, live: KubernetesObject): Reconcil
   if (live.metadata.deletionTimestamp !== undefined || (earlier && !isOwnedBy(live, owner))) {
     return {
       reason: "ChildDeleting",
-      message: `${what} is still being deleted; it is made anew afterwards.`,
+      message: `${what} is still being deleted; it is recreated afterwards.`,
       stalled: false,
     };
   }

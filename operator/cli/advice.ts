@@ -1,6 +1,6 @@
 import type { TtsDeployment } from "../facts/observed.ts";
 
-/** What a command is about. */
+/** The subject of a command. */
 export interface AdviceContext {
   readonly deployment: TtsDeployment;
   /** The pod that the finding is about, when it is about one. */
@@ -57,7 +57,7 @@ const lookAtPools: Commands = (about) => [
 const freeDevices =
   "kubectl get nodes -o custom-columns='NODE:.metadata.name,GPUS:.status.allocatable.nvidia\\.com/gpu'";
 
-/** By a condition's reason. A reason that is missing here is told by its message alone, which always says what to do. */
+/** Advice by the reason of a condition. For other reasons only the message is printed, which always says what to do. */
 const commands: Readonly<Record<string, Commands>> = {
   Missing: replaceLicense,
   Invalid: replaceLicense,

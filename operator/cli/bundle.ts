@@ -12,20 +12,20 @@ import { Redactor } from "./redact.ts";
 import { secretReferences } from "./references.ts";
 import type { File } from "./tar.ts";
 
-/** What a support bundle is about. */
+/** The namespace or the TtsDeployment of a support bundle. */
 export interface BundleScope {
   readonly namespace: string;
   /** One TtsDeployment, or all of the namespace. */
   readonly name: string | undefined;
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
 }
 
 export interface Bundle {
   readonly files: readonly File[];
-  /** What could not be read, or was left out for its size. */
+  /** Files that could not be read, or were left out for their size. */
   readonly unseen: readonly string[];
 }
 
@@ -39,7 +39,7 @@ const mostLogBytes = 1024 * 1024;
 const mostLogBytesInAll = 48 * 1024 * 1024;
 const mostObjects = 500;
 
-/** Reads what somebody needs who was not there: objects, events, logs and what `explain` says, all without secrets. */
+/** Collects objects, events, logs and the output of `explain`, all without secrets. */
 export async function collectBundle(client: ClusterClient, subject: BundleScope): Promise<Bundle> {
   const collector = new Collector(client, subject);
   const deployments = await collector.deployments();

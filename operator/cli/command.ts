@@ -55,7 +55,7 @@ const stopWithinMs = 15_000;
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What the command gets from its process. */
+/** The part of the process that the command uses. */
 export interface Process {
   readonly environment: Environment;
   /** Resolves with the name of the signal that asks it to stop. */
@@ -132,7 +132,7 @@ function serverImage(environment: Environment): ServerImage {
   return { image, pullPolicy, fixedUserIds, ...(collectorImage && { collectorImage }) };
 }
 
-/** Development keys only where somebody switched them on by hand. */
+/** Reads the license keys. Development keys are trusted only if they were switched on explicitly. */
 async function licenseKeys(environment: Environment): Promise<JSONWebKeySet> {
   const files = [environment.TTS_LICENSE_KEYS_FILE];
   if (environment.TTS_DEVELOPMENT === "true") files.push(environment.TTS_DEVELOPMENT_KEYS_FILE);

@@ -7,7 +7,7 @@ import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { Deployment, Pod, TtsDeployment, TtsModelPool } from "../facts/observed.ts";
 import { type SecretReference, secretReferences } from "./references.ts";
 
-/** What `explain` goes by: read once, by whoever asks and with his rights alone. */
+/** The input of `explain`, read once with the rights of the user. */
 export interface Evidence {
   /** Milliseconds since the epoch. */
   readonly now: number;
@@ -17,11 +17,11 @@ export interface Evidence {
   readonly pods: readonly Pod[];
   /** Warnings about any of these, the latest first. */
   readonly warnings: readonly Warning[];
-  /** Whether a Secret that the spec names is there; `undefined`: not to be seen. Contents are never read. */
+  /** Whether a Secret that the spec names exists; `undefined` if the user may not read it. Contents are never read. */
   readonly secrets: readonly (SecretReference & { readonly exists: boolean | undefined })[];
   /** Pods of operators anywhere; `undefined`: not to be seen. */
   readonly operators: readonly Pod[] | undefined;
-  /** What could not be read, and why. */
+  /** Objects that could not be read, and why. */
   readonly unseen: readonly string[];
 }
 

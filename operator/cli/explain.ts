@@ -4,16 +4,16 @@ import { diagnosePods } from "../workload/diagnosis.ts";
 import { adviceFor } from "./advice.ts";
 import type { Evidence } from "./evidence.ts";
 
-/** What `explain` says; `-o json` prints it as it is. */
+/** The result of `explain`; `-o json` prints it unchanged. */
 export interface Explanation {
   readonly namespace: string;
   readonly name: string;
   /** `blocked`: nothing gets better before a person does something. `unwatched`: no operator has looked at this generation. */
   readonly state: "ready" | "progressing" | "blocked" | "suspended" | "deleting" | "unwatched";
   readonly summary: string;
-  /** What keeps it from being ready, worst first. */
+  /** The blockers of readiness, worst first. */
   readonly blockers: readonly Blocker[];
-  /** What keeps nothing from being ready, and is worth knowing. */
+  /** Findings that do not affect readiness. */
   readonly notes: readonly string[];
   readonly seen: {
     readonly pools: number;
@@ -21,7 +21,7 @@ export interface Explanation {
     readonly secrets: number;
     readonly warnings: number;
   };
-  /** What could not be looked at; something may be hidden there. */
+  /** Objects that could not be read. They may hide a blocker. */
   readonly unseen: readonly string[];
 }
 
@@ -29,7 +29,7 @@ export interface Blocker {
   /** `license`, `API`, `pool mist`, `Secret tts-keys`, `pod demo-api-…`, `operator` or `deletion`. */
   readonly about: string;
   readonly reason: string;
-  /** What is wrong and what to do. */
+  /** The problem, and what to do. */
   readonly message: string;
   /** RFC 3339. */
   readonly since?: string;
@@ -40,7 +40,7 @@ const mostNotes = 10;
 /** Longer ago, a warning tells of what has passed. */
 const freshMs = 30 * 60_000;
 
-/** Judges by what was read; asks nobody. */
+/** Explains the state from the evidence. It sends no requests. */
 export function explain(evidence: Evidence): Explanation {
   const { deployment, pools, pods, secrets, warnings, unseen } = evidence;
   const state = stateOf(evidence);
@@ -79,7 +79,7 @@ function summaryOf(
 ): string {
   const { summary, endpoint } = deployment.status ?? {};
   const since = ageOf(conditionOf(deployment, "Ready")?.lastTransitionTime, now);
-  const count = `${blockers.length} ${blockers.length === 1 ? "thing is" : "things are"} in the way`;
+  const count = `${blockers.length} ${blockers.length === 1 ? "problem" : "problems"}`;
   switch (state) {
     case "ready":
       return `Ready${since}: ${summary?.models} pools, up to ${summary?.streams} streams at once, at ${endpoint}.`;
@@ -169,7 +169,7 @@ function isReady({ status }: Pod): boolean {
   return status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
-/** Whose conditions say what; those that only sum others up are left out. */
+/** Conditions with a cause of their own. Those that summarize others are left out. */
 const deploymentConditions: readonly (readonly [type: string, about: string])[] = [
   ["LicenseValid", "license"],
   ["ApiReady", "API"],
@@ -248,7 +248,7 @@ function sickPods(evidence: Evidence): Blocker[] {
   });
 }
 
-/** The first to say a thing says it; a Secret or a pod that an earlier message tells of is not told of again. */
+/** Drops a message about a Secret or a pod that an earlier message already names. */
 function withoutRepeats(blockers: readonly Blocker[]): Blocker[] {
   const kept: Blocker[] = [];
   for (const blocker of blockers) {

@@ -3,7 +3,7 @@ import { env, otelEnv } from "../../config/contract/names.ts";
 /** Stands where something secret stood. */
 const redacted = "[redacted]";
 
-/** What no text of a bundle may hold, by its form. The first group, where there is one, stays. */
+/** Patterns of secrets that are removed from all texts of a bundle. The first group of a pattern, if any, stays. */
 const forms: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----/g,
   /\bsvc_[A-Za-z0-9]{16,}/g,
@@ -21,7 +21,7 @@ const forms: readonly RegExp[] = [
 const secretFlag = /^--?[\w-]*(?:pass(?:word|wd)?|secret|token|key|credentials?|authorization|auth)$/i;
 const plainFlag = /^--?(?:max|num|min)[\w-]*tokens?$|^--?tokenizer$/i;
 
-/** Variables whose values are settings, not secrets. Of any other, nobody knows. */
+/** Variables whose values are settings. The values of all others count as secrets. */
 const secretVariables: readonly string[] = [env.apiKey, env.valkeyPassword];
 const plainVariables = new Set<string>(
   [...Object.values(env), ...Object.values(otelEnv)].filter((name) => !secretVariables.includes(name)),

@@ -1,6 +1,6 @@
 /** A Secret that a spec names, and where. */
 export interface SecretReference {
-  /** As `api.keys.secretRef`. */
+  /** The path of the field, as `api.keys.secretRef`. */
   readonly path: string;
   readonly name: string;
   readonly key?: string;

@@ -6,7 +6,7 @@ import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
 import type { CommandOptions } from "./options.ts";
 
-/** What a command that a person runs gets from its process. */
+/** The part of the process that an interactive command uses. */
 export interface Terminal {
   readonly environment: Readonly<Record<string, string | undefined>>;
   print(text: string | Uint8Array): void;
@@ -15,12 +15,12 @@ export interface Terminal {
 
 export interface Access {
   readonly client: ClusterClient;
-  /** Of the API server, for people. */
+  /** The address of the API server, for messages. */
   readonly server: string;
   readonly namespace: string;
 }
 
-/** As kubectl finds its cluster: the flag, `KUBECONFIG`, the pod's service account, `~/.kube/config`. */
+/** Finds the cluster like kubectl: the flag, `KUBECONFIG`, the service account of the pod, `~/.kube/config`. */
 export async function reachCluster({ flags }: CommandOptions, { environment }: Terminal): Promise<Access> {
   const connection = await connect({
     kubeconfig: await kubeconfigOf(flags.kubeconfig, environment),

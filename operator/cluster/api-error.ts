@@ -2,7 +2,7 @@
 export type ApiCause = { reason?: string; field?: string; message?: string };
 
 /**
- * What came back instead of an answer. `status` is the HTTP status, or 0 when no answer arrived (`reason` is then
+ * The error of a request to the API server. `status` is the HTTP status, or 0 when no answer arrived (`reason` is then
  * `Unreachable`, `Timeout`, `Aborted` or `TooLarge`). `reason` is Kubernetes' own word otherwise (`NotFound`, `Conflict`, `Invalid` …).
  */
 export class ApiError extends Error {

@@ -11,7 +11,7 @@ import { OptionalKind } from "./optional-kind.ts";
 import { type ChangeListener, Reflector, type ReflectorObserver, type WatchState } from "./reflector.ts";
 import { type StoredObject, TemplateCompressor } from "./stored-object.ts";
 
-/** What a change may concern: told once per change, with the object as it is now or as it was last seen. */
+/** Receives each change once, with the object as it is now, or as it was last seen. */
 export type ObjectListener = (change: ObjectChange) => void;
 
 export interface ObjectChange {
@@ -19,7 +19,7 @@ export interface ObjectChange {
   readonly key: string;
   readonly object: KubernetesObject;
   readonly gone: boolean;
-  /** The object as it was told last, or known before that; undefined for a new one. */
+  /** The object as it was last reported, or known before that; undefined for a new one. */
   readonly before?: StoredObject | undefined;
 }
 
@@ -29,7 +29,7 @@ export interface ClusterCacheOptions {
   readonly namespaces: readonly string[];
   readonly clock: Clock;
   readonly observer: ReflectorObserver;
-  /** Told a namespace that may not be read at the start. */
+  /** Receives a namespace that may not be read at the start. */
   readonly onForbidden?: (namespace: string) => void;
 }
 
@@ -37,11 +37,11 @@ export interface ClusterCacheOptions {
 interface Scope {
   readonly namespace: string | undefined;
   readonly reflectors: Reflector[];
-  /** Not everything in it is known yet, and nobody is told of what is: a pass that sees no Deployment would make one anew. */
+  /** Not all objects are known yet, and no change is reported: a reconcile that does not see a Deployment would recreate it. */
   isIncomplete: boolean;
 }
 
-/** Of what was deleted, so many are remembered: far more than there are answers on their way at a time. */
+/** Deleted objects that are remembered: far more than there are responses in flight. */
 const mostGone = 4096;
 
 const ownerKinds = new Set(["TtsDeployment", "TtsModelPool"]);
@@ -69,7 +69,7 @@ export class ClusterCache {
   /** By `Kind/namespace/name`. */
   readonly #objects = new ObjectStore();
   readonly #packers = new Map<string, TemplateCompressor>();
-  /** Owners as they were before a write of ours that no watch has told of yet. */
+  /** Owners as they were before a write of ours that no watch has reported yet. */
   readonly #untold = new Map<string, StoredObject>();
   /** Uids, the one deleted last at the end. The answer to a write may come after the word of the deletion, and brings nothing back. */
   readonly #gone = new LruCache<string, true>(mostGone);
@@ -107,7 +107,7 @@ export class ClusterCache {
     return scope;
   }
 
-  /** Told of what changes from now on. */
+  /** Adds a listener for changes from now on. */
   onChange(listener: ObjectListener): void {
     this.#listeners.push(listener);
   }
@@ -188,12 +188,12 @@ export class ClusterCache {
     return this.#objects.group(`${kind}/${group}`);
   }
 
-  /** Of the same objects, their ids (`Kind/namespace/name`); nothing is read for it. */
+  /** The ids (`Kind/namespace/name`) of the same objects. No object is decompressed for them. */
   ids(kind: string, group: string): string[] {
     return this.#objects.ids(`${kind}/${group}`);
   }
 
-  /** What the API server answered to a write of ours. */
+  /** Stores the response of the API server to a write of ours. */
   written(object: KubernetesObject): void {
     const id = `${object.kind}/${objectKey(object)}`;
     const held = this.#packerOf(object.kind).hold(object);
@@ -230,11 +230,11 @@ export class ClusterCache {
       this.#tell({ kind, key, object: known, gone: true });
       return;
     }
-    // one that lost its label and has it again was told as deleted
+    // an object that lost its label was reported as deleted, and may get it again
     if (held.uid !== undefined) this.#gone.delete(held.uid);
     const known = this.#objects.held(id);
     if (isListed === true || isNewer(held, known) || held.uid !== known?.uid) this.#objects.put(id, held);
-    // as it is held an object takes time to read: not for nobody
+    // decompression takes time, so do it only for listeners
     if (this.#listeners.length > 0 && scope?.isIncomplete !== true)
       this.#tell({ kind, key, object: object ?? held.object, gone: false, before: told ?? known });
   }
@@ -265,7 +265,7 @@ export class ClusterCache {
 
 const groupedKinds = new Set(["Pod", "TtsModelPool", ...optionalKinds, ...foreignKinds]);
 
-/** By the TtsDeployment that they belong to, and pods by their pool too. A pool's spec names it, which nobody can change, unlike a label. */
+/** Groups objects by their TtsDeployment, and pods by their pool too. A pool is grouped by its spec, which is immutable, unlike a label. */
 function groupsOf(object: KubernetesObject): string[] {
   const { namespace, labels: found = {} } = object.metadata;
   if (!groupedKinds.has(object.kind)) return [];

@@ -10,7 +10,7 @@ import type { Connection } from "./connect.ts";
 import { pathOf, resourceOf } from "./resources.ts";
 import { type QueryParameters, Transport, type TransportCall, type TransportOptions } from "./transport.ts";
 
-/** Told of every attempt, for metrics: `status` is 0 when no answer came. Must not throw. */
+/** Called for every attempt, for metrics. `status` is 0 when no response arrived. Must not throw. */
 export type CallObserver = (call: { method: string; kind: string; status: number; tookMs: number }) => void;
 
 export type ClientOptions = TransportOptions & {
@@ -137,7 +137,7 @@ export class ClusterClient {
     return (await this.listAll(kind, { ...options, keep: (object) => object })).items;
   }
 
-  /** As {@link list}, with the resource version to watch from; `keep` makes of each object, as its page arrives, what is kept of it. */
+  /** The same as {@link list}, with the resource version to watch from. `keep` converts each object when its page arrives. */
   async listAll<T>(
     kind: string,
     options: ListOptions & { keep: (object: KubernetesObject) => T },

@@ -1,4 +1,4 @@
-/** A `Date` counts whole seconds, and an answer takes its time: smaller changes than this are not told. */
+/** The smallest change that is reported: a `Date` header has whole seconds, and responses take time. */
 const noiseMs = 10_000;
 
 /** How far a clock here is ahead of a server's, by the `Date` of its answers (RFC 9110, 6.6.1). Steady, so that a status may tell it. */

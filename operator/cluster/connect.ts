@@ -3,7 +3,7 @@ import type { Agent } from "node:https";
 import type { SecureContextOptions } from "node:tls";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 
-/** What one request needs beyond its path. Never logged. */
+/** The headers and certificates of a request. Never log them. */
 export type Credentials = {
   headers: Record<string, string>;
   tls: Pick<SecureContextOptions, "ca" | "cert" | "key" | "passphrase"> & {
@@ -14,7 +14,7 @@ export type Credentials = {
   agent?: Agent;
 };
 
-/** Where the API server is, and who we are. */
+/** The address of the API server, and our credentials. */
 export type Connection = {
   server: URL;
   /** The namespace of the service account or of the kubeconfig's context. */
@@ -24,7 +24,7 @@ export type Connection = {
   refresh(): void;
 };
 
-/** Where to look, read from the environment by `main.ts`. */
+/** The sources of the connection, which `main.ts` reads from the environment. */
 export type ConnectOptions = {
   /** Path of a kubeconfig; wins over the service account. */
   kubeconfig?: string | undefined;
@@ -37,7 +37,7 @@ export type ConnectOptions = {
 };
 
 const defaultServiceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
-/** As client-go does: the kubelet replaces a token long before its end. */
+/** The interval of client-go: the kubelet replaces a token long before it expires. */
 const rereadMs = 60_000;
 
 /** By kubeconfig when one is named, else by the pod's service account. Throws a sentence that says what is missing. */

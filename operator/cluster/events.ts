@@ -22,7 +22,7 @@ export type RecorderOptions = {
   client: Pick<ClusterClient, "apply">;
   /** This process, as in the lease. */
   instance: string;
-  /** An event could not be written, or there were too many: it is dropped, and told here. Must not throw. */
+  /** Called when an event is dropped, because it could not be written or there were too many. Must not throw. */
   onDropped: (happening: EventDetails, reason: unknown) => void;
   clock?: Clock;
 };
@@ -31,12 +31,12 @@ type Series = { event: KubernetesObject; count: number; lastMs: number; writtenM
 
 const maxSeries = 4_096;
 const maxWaiting = 1_000;
-/** The same again within this time raises the count of the event that is there. */
+/** The same event within this time raises the count of the existing one. */
 const seriesMs = 10 * 60_000;
 /** A count is written at most so often. */
 const countEveryMs = 60_000;
 /**
- * As client-go: an object may have a burst of events, then one per five minutes. Warnings have a budget of their own, so that a pool which is scaled
+ * The limits of client-go: an object may have a burst of events, then one per five minutes. Warnings have a budget of their own, so that a pool which is scaled
  * often does not lose them.
  */
 const burst = 25;

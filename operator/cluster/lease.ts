@@ -35,9 +35,9 @@ type LeaseSpec = {
 type Lease = KubernetesObject & { spec?: LeaseSpec };
 
 /**
- * Leader election by a `coordination.k8s.io/v1` Lease, with the rules of client-go: whoever holds the lease renews it every
- * `retryMs`; whoever wants it waits until it has not changed for `leaseMs` by its own clock, whatever times stand in it. Every write carries
- * the version read before, so that of two who try at once one fails.
+ * Leader election by a `coordination.k8s.io/v1` Lease, with the rules of client-go: the holder renews the lease every
+ * `retryMs`. A candidate waits until the lease has not changed for `leaseMs` by its own clock; it ignores the times in the lease. Every write
+ * carries the version that was read before, so that one of two concurrent writes fails.
  */
 export class LeaderElection {
   readonly #options: ElectionOptions;
@@ -126,7 +126,7 @@ export class LeaderElection {
       );
       if (renewed) renewedMs = startMs;
       else if (this.#holder() !== this.#options.identity)
-        return `the lease is held by ${this.#holder() || "nobody"}`;
+        return `the lease is held by ${this.#holder() || "no process"}`;
       else if (this.#clock.monotonicMs() - renewedMs >= this.#renewDeadlineMs) {
         return `the lease could not be renewed for ${this.#renewDeadlineMs} ms`;
       }

@@ -3,7 +3,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:h
 import { isIP } from "node:net";
 import { type ConnectionOptions, connect as connectTls, type SecureContextOptions } from "node:tls";
 
-/** What a server takes at least (RFC 9113, 6.5.2); the API server takes 250. */
+/** The least number of streams that a server has to accept (RFC 9113, 6.5.2). The API server accepts 250. */
 const mostStreams = 100;
 
 const connectWithinMs = 10_000;

@@ -2,10 +2,10 @@ import { LruCache } from "../../lib/lru-cache.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { StoredObject } from "./stored-object.ts";
 
-/** Objects that a pass, and the next few, read again and again. */
+/** Objects that the current reconciles read again and again. */
 const mostOpen = 256;
 
-/** Objects by id and by group, as they are held; those read last are kept open. */
+/** Compressed objects by id and by group. Those that were read last are kept decompressed. */
 export class ObjectStore {
   readonly #places = new Map<string, StoredObject>();
   readonly #members = new Map<string, Set<string>>();
@@ -48,12 +48,12 @@ export class ObjectStore {
     return this.ids(name).flatMap((id) => this.get(id) ?? []);
   }
 
-  /** Of a group's members; nothing is read for it. */
+  /** The ids of a group's members. No object is decompressed for them. */
   ids(group: string): string[] {
     return [...(this.#members.get(group) ?? [])];
   }
 
-  /** Of all ids that begin so; read one by one, and none is kept open for it. */
+  /** All objects whose id has this prefix, decompressed one by one. None of them is kept open. */
   *all(prefix: string): Generator<KubernetesObject> {
     for (const [id, held] of this.#places) if (id.startsWith(prefix)) yield held.object;
   }

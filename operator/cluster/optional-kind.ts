@@ -13,12 +13,12 @@ export interface OptionalKindOptions extends Selection {
   readonly hold: (object: KubernetesObject) => StoredObject;
 }
 
-/** How often the cluster is asked for a kind that somebody wants and that is not there. */
+/** How often the cluster is checked for a kind that a spec needs and that is not installed. */
 export const discoveryIntervalMs = 10_000;
 
 /**
  * A kind of another product, as the Prometheus operator's ServiceMonitor: followed where it is installed. Where it is not, the cluster is
- * asked again, but only while somebody wants it, so that nothing is asked at rest.
+ * checked again, but only while a spec needs it, so that there is no request at rest.
  */
 export class OptionalKind {
   readonly kind: string;
@@ -58,7 +58,7 @@ export class OptionalKind {
     await Promise.all([this.#reflector?.stop(), this.#looking]);
   }
 
-  /** A cluster that does not answer has other ways to be told of: here it is a kind that is not there yet. */
+  /** A cluster that does not respond is reported elsewhere; here the kind counts as not installed. */
   async #look(): Promise<void> {
     const { client, observer, clock: _, onChange, ...selection } = this.#options;
     try {
@@ -80,7 +80,7 @@ export class OptionalKind {
     });
     reflector.onChange(onChange);
     this.#reflector = reflector.start();
-    // What a pass wrote before the first list and somebody deleted before it, too, would never be missed.
+    // An object that was written and deleted before the first list would never be missed.
     try {
       await Promise.race([reflector.synced(), reflector.forbidden()]);
     } catch (error) {

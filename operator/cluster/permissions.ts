@@ -114,7 +114,7 @@ const permissions: readonly Permission[] = [
     apiGroup: "discovery.k8s.io",
     resources: ["endpointslices"],
     verbs: read,
-    why: "Not read by the operator: Kubernetes lets nobody grant what he does not hold, and API pods need it.",
+    why: "Not read by the operator: Kubernetes allows to grant only rights that one has, and API pods need this one.",
   },
   {
     scope: "workload",

@@ -10,7 +10,7 @@ import { type StoredObject, storeUncompressed } from "./stored-object.ts";
 import { BrokenWatch, parseWatchEvent } from "./watch-event.ts";
 
 /**
- * Told the key (`namespace/name`, or `name` of a cluster-wide kind) and what is there now, as it is held; `undefined` when it is gone.
+ * Receives the key (`namespace/name`, or `name` of a cluster-wide kind) and the stored object; `undefined` when it was deleted.
  * `object` is the same as it came, where that is at hand: to read what is held takes time. `isListed`: a list said so, which counts also where it is
  * older than what was known, as after a restore of etcd.
  */
@@ -21,7 +21,7 @@ export type ChangeListener = (
   isListed?: boolean,
 ) => void;
 
-/** Told what happens, for logs and metrics; must not throw. */
+/** Receives what happens, for logs and metrics; must not throw. */
 export type ReflectorObserver = {
   listed?(kind: string, objects: number): void;
   /** A watch ended: the server's time was up, or `error` says what went wrong. The reflector goes on by itself. */
@@ -52,8 +52,8 @@ export type ReflectorOptions = Selection & {
   /** Watch this one name, without ever listing (RBAC: `get` and `watch`). */
   name?: string;
   /**
-   * Never list (RBAC: `watch` alone): a watch from no version tells first what there is. When that is complete nobody knows, so
-   * `synced` says only that it has begun.
+   * Never list (RBAC: `watch` alone): a watch without a version reports the existing objects first. Their end is
+   * unknown, so `synced` only says that the watch has begun.
    */
   neverList?: boolean;
   /** Objects come without spec, status and data, which never leave the server. Always so for Secrets. */
@@ -82,7 +82,7 @@ const defaultPageSize = 100;
 /**
  * A copy of one kind's objects that follows the cluster: list, then watch from there, forever. Whatever ends a watch, it goes
  * on from the last version it has seen, and lists anew where the server has forgotten that version; what vanished meanwhile is then
- * reported gone. A change is never lost, though several changes of one object may be told as one.
+ * reported gone. No change is lost, but several changes of one object may be reported as one.
  */
 export class Reflector {
   readonly kind: string;
@@ -113,11 +113,11 @@ export class Reflector {
     this.#random = options.random ?? Math.random;
     this.#hold = options.hold ?? storeUncompressed;
     this.#backoff = new Backoff(options.backoff ?? defaultBackoff, this.#random);
-    // A stop before the first list rejects this, and nobody has to be waiting for it.
+    // A stop before the first list rejects this promise, which may have no handler.
     this.#synced.promise.catch(() => undefined);
   }
 
-  /** To be called before the start: what was there earlier is not told again. */
+  /** Call this before the start: earlier objects are not reported again. */
   onChange(listener: ChangeListener): void {
     this.#listeners.push(listener);
   }
@@ -127,7 +127,7 @@ export class Reflector {
     return this;
   }
 
-  /** Resolves when the first complete state is in the store and told; rejects when stopped before. */
+  /** Resolves when the first complete state is stored and reported; rejects when stopped before. */
   synced(): Promise<void> {
     return this.#synced.promise;
   }
@@ -180,7 +180,7 @@ export class Reflector {
     }
   }
 
-  /** What ended it; `undefined` when the server's time was up after a healthy while. */
+  /** The error that ended the watch; `undefined` when a healthy watch reached its time limit. */
   async #watchUntilItEnds(): Promise<unknown> {
     try {
       if (this.#version === undefined && this.#lists()) await this.#list();
@@ -329,14 +329,14 @@ export class Reflector {
     return true;
   }
 
-  /** A watch goes forward only: what is not newer was told before, by this stream or by the list. */
+  /** A watch only moves forward: older events were already reported, by this stream or by the list. */
   #forward(version: string): boolean {
     if (!isNewer(version, this.#version)) return false;
     this.#version = version;
     return true;
   }
 
-  /** Where nothing is listed, a watch begins with what there is, in the order of names. */
+  /** A watch without a list begins with the existing objects, in the order of their names. */
   #isUnknownYet(key: string, version: string): boolean {
     if (this.#options.neverList !== true) return false;
     return isNewer(version, this.#objects.get(key)?.resourceVersion);

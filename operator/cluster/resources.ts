@@ -1,4 +1,4 @@
-/** Where the API server keeps each kind that the operator reads or writes. */
+/** The API group and resource of each kind that the operator reads or writes. */
 export type Resource = {
   apiVersion: string;
   /** Lower-case plural, as in URLs and RBAC rules. */

@@ -11,17 +11,17 @@ export interface SecretsOptions {
   readonly observer: ReflectorObserver;
 }
 
-/** Told the key (`namespace/name`) of a Secret that is not as it was when it was read last, and its metadata; `undefined` when it is gone. */
+/** Receives the key (`namespace/name`) of a Secret that changed since it was read last, and its metadata; `undefined` when it was deleted. */
 type SecretListener = (key: string, secret: KubernetesObject | undefined) => void;
 
-/** What a pass makes of a Secret's content. */
+/** A fact that was derived from a Secret's content. */
 export interface SecretReading<T> {
   readonly fact: T;
-  /** The Secret itself where this call read it, for the pass alone; nobody keeps it. */
+  /** The Secret itself, if this call read it. It is for the current reconcile only and is not kept. */
   readonly read: { readonly secret: KubernetesObject | undefined } | undefined;
 }
 
-/** The uid, since a Secret made anew may have any version. */
+/** Uid and version: a recreated Secret may have any version. */
 type Version = string;
 const absent: Version = "absent";
 const beingRead: Version = "being read";
@@ -41,9 +41,9 @@ export class Secrets {
   readonly #own: Reflector[];
   readonly #named = new Map<string, Named>();
   readonly #namedBy = new Map<string, readonly string[]>();
-  /** As the watches tell, or a write of ours; missing where neither did yet. */
+  /** Versions by the watches or by our own writes; missing where there was neither yet. */
   readonly #versions = new Map<string, Version>();
-  /** Of those that were read: the version whose followers know it, or were told to look. */
+  /** For Secrets that were read: the version that their followers know, or were notified of. */
   readonly #told = new Map<string, Version>();
   /** By key, then by what it is asked for; all of one version. */
   readonly #facts = new Map<string, { version: Version; uses: Map<string, unknown> }>();
@@ -98,12 +98,12 @@ export class Secrets {
     else this.#namedBy.set(follower, keys);
   }
 
-  /** Who follows the Secret of this key by its name. */
+  /** The followers of the Secret with this key. */
   followersOf(key: string): string[] {
     return [...(this.#named.get(key)?.followers ?? [])];
   }
 
-  /** What `make` makes of the Secret, for `use`; it is read only where it is not known to be as it was then. */
+  /** The fact that `make` derives from the Secret for `use`. The Secret is read only if it may have changed since. */
   async read<T>(
     ref: Ref,
     use: string,
@@ -125,7 +125,7 @@ export class Secrets {
     return { fact, read: { secret } };
   }
 
-  /** What was kept for `use`, while the Secret is known to be as it was then. */
+  /** The kept fact for `use`, while the Secret has not changed since. */
   recall(key: string, use: string): { readonly fact: unknown } | undefined {
     const known = this.#facts.get(key);
     if (known?.version !== this.#versions.get(key) || !known?.uses.has(use)) return undefined;
@@ -181,7 +181,7 @@ export class Secrets {
     if (secret === undefined && !this.#named.has(key)) this.#versions.delete(key);
     else this.#versions.set(key, version);
     const before = this.#told.get(key);
-    // nobody has to look again at what nobody has looked at
+    // no follower has read this Secret, or none needs to read it again
     if (before === undefined || before === version) return;
     this.#told.set(key, version);
     this.#tell(key, secret);

@@ -57,7 +57,7 @@ class CompressedObject implements StoredObject {
   readonly resourceVersion: string | undefined;
   readonly groups: readonly string[];
   readonly #form: Form;
-  /** Where its pieces are not the form's: a character's code for each place. */
+  /** The places where its pieces differ from the form: one character code for each. */
   readonly #places: string;
   /** Those pieces, joined: a piece alone would keep all of the text alive that it was cut from. */
   readonly #pieces: string;

@@ -37,7 +37,7 @@ export type TransportOptions = {
   maxSockets?: number;
   maxBodyBytes?: number;
   userAgent?: string;
-  /** Told the `Date` of every answer. */
+  /** Receives the `Date` header of every response. */
   onDate?: (date: string) => void;
 };
 

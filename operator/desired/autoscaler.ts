@@ -7,10 +7,10 @@ import { type Pace, ruleOf, type ScalingRule } from "./scaling-rule.ts";
 /** Streams, spoken or waiting, that callers ask of a pool; a gauge of the API tier with the label `pool`. */
 const metric = "svc_tts_pool_streams";
 
-/** As Prometheus spells the label of the API Service that the ServiceMonitor keeps. */
+/** The label of the API Service that the ServiceMonitor keeps, as Prometheus spells it. */
 const deploymentLabel = "tts_svc_dev_deployment";
 
-/** Somebody else's scaler, told what to do. */
+/** The object that configures a scaler of another product. */
 export function autoscaler(owner: TtsModelPool, cluster: ClusterCapabilities): KubernetesObject[] {
   const rule = ruleOf(owner.spec);
   const provider = owner.spec.scaling?.provider;

@@ -7,8 +7,8 @@ import { type PinnedTemplate, pinAnnotations } from "./pods/pinned-template.ts";
 import { podTelemetry } from "./pods/telemetry.ts";
 
 /**
- * `replicas` is named where the spec does, and where a pool that is scaled begins: otherwise whoever scales the pool owns the field.
- * @param live whether it is there already
+ * Sets `replicas` if the spec does, and when a scaled pool is created. Otherwise the scaler owns the field.
+ * @param live whether the pool exists
  */
 export function modelPool(
   owner: TtsDeployment,

@@ -5,7 +5,7 @@ import type { TtsDeployment } from "../facts/observed.ts";
 import { runsVllm } from "./pods/arcana-engine.ts";
 import { vllmPortName } from "./pods/pod.ts";
 
-/** What the Prometheus operator (monitoring.coreos.com/v1) turns into what Prometheus reads. */
+/** Monitors for the Prometheus operator (monitoring.coreos.com/v1). */
 
 const apiVersion = "monitoring.coreos.com/v1";
 /** Labels of the Services and pods that every series gets, so that one can ask by TtsDeployment and by pool. */

@@ -20,8 +20,8 @@ export type NetworkPolicyChild = Child<{
 }>;
 
 /**
- * Who may talk to whom: callers to API pods, API pods to model pods, and nobody else to those. What a policy does not name is
- * refused, both ways, for the pods that it selects.
+ * The allowed connections: clients to API pods, and only API pods to model pods. All other connections of the selected pods are
+ * blocked, in both directions.
  */
 export function networkPolicies(owner: TtsDeployment): NetworkPolicyChild[] {
   if (!owner.spec.networkPolicy.enabled) return [];
@@ -49,7 +49,7 @@ function apiPolicy(owner: TtsDeployment): NetworkPolicyChild {
   };
 }
 
-/** Of what the API pods ask, wherever that is. */
+/** Destinations that the API pods connect to, at any address. */
 function portsBeside(api: TtsDeployment["spec"]["api"]): number[] {
   return [...limitPorts(api.rateLimit), ...databasePorts(api), ...providerPorts(api)];
 }

@@ -3,7 +3,7 @@ import { type Child, childMetadata } from "../facts/child-metadata.ts";
 import type { V1Role } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
-/** What API pods may do: follow their own routing table, and the endpoints of the Services beside them. */
+/** The rights of API pods: to watch their own routing table, and the endpoints of the Services in their namespace. */
 export function apiRole(owner: TtsDeployment): Child<Pick<V1Role, "rules">> {
   const { name } = owner.metadata;
   const verbs = ["get", "list", "watch"];

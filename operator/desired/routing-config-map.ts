@@ -13,7 +13,7 @@ import type {
   TtsDeployment,
 } from "../facts/observed.ts";
 
-/** What API pods watch: the routing table, and beside it the public keys that licenses are judged by. */
+/** The ConfigMap that API pods watch: the routing table, and the public keys of licenses. */
 export function routingConfigMap(
   owner: TtsDeployment,
   table: RoutingTable,
@@ -68,7 +68,7 @@ function tellCheck({
   return answer === undefined ? { since: new Date(since).toISOString() } : { answer: answer.text };
 }
 
-/** What the issuer of the license last said, as the routing table that stands holds it. */
+/** The last response of the license's issuer in the current routing table. */
 export function answerIn(configMap: KubernetesObject | undefined): string | undefined {
   const text = (configMap?.data as Record<string, string> | undefined)?.[routingKey];
   return text === undefined ? undefined : (JSON.parse(text) as RoutingTable).licenseCheck?.answer;

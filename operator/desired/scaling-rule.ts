@@ -30,7 +30,7 @@ const downPolicies: readonly ScalingPolicy[] = [{ type: "Percent", value: 50, pe
 /** Room for what comes while one more replica warms up. */
 const shareOfCapacity = 0.75;
 
-/** `undefined` where replicas are set by hand, or by whoever `External` is. */
+/** `undefined` where a user or an external controller sets the replicas. */
 export function ruleOf({ scaling, maxConcurrentStreams }: TtsModelPoolSpec): ScalingRule | undefined {
   if (scaling === undefined || scaling.provider === "External") return undefined;
   const { minReplicas = 1, maxReplicas = minReplicas, target, behavior } = scaling;

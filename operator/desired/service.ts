@@ -6,7 +6,7 @@ import { apiSelector, modelSelector } from "./pods/deployment.ts";
 
 type Service = Child<Pick<V1Service, "spec">>;
 
-/** What callers talk to. */
+/** The Service of the API tier for clients. */
 export function apiService(owner: TtsDeployment): Service {
   const { type, annotations } = owner.spec.api.service;
   return {
@@ -21,7 +21,7 @@ export function apiService(owner: TtsDeployment): Service {
   };
 }
 
-/** What API pods reach one pool by; they pick a pod from its endpoints themselves. */
+/** The Service of one pool. API pods select a pod from its endpoints. */
 export function modelService(owner: TtsModelPool): Service {
   return {
     apiVersion: "v1",

@@ -5,7 +5,7 @@ import type { InternalToken } from "./token-secret.ts";
 export interface RotationTerms {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** A request for a new token; another value than the one taken up last asks again. */
+  /** A request for a new token. Each new value requests another rotation. */
   readonly asked: string | undefined;
   /** Age at which a token is replaced unasked; 0 is never. */
   readonly everyMs: number;

@@ -3,14 +3,14 @@ import { childMetadata } from "../facts/child-metadata.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type { TtsDeployment } from "../facts/observed.ts";
 
-/** What clients send between the tiers, and the tokens that model pods take. */
+/** The token that API pods send, and the tokens that model pods accept. */
 export interface InternalToken {
   readonly token: string;
   /** In the order in which they were made; `token` is among them. */
   readonly accepted: readonly string[];
   /** When either last changed, milliseconds since the epoch; `undefined` in a Secret of an earlier operator. */
   readonly changedAt: number | undefined;
-  /** The last request for a new token that was taken up. */
+  /** The last request for a new token that was served. */
   readonly askedBy: string | undefined;
 }
 

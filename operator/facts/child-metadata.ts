@@ -2,7 +2,7 @@ import { api, fieldManager, labels, requests } from "../../config/contract/names
 import type { KubernetesObject, ManifestMetadata, OwnerReference } from "./kubernetes-object.ts";
 import type { OwnerMetadata, TtsDeployment, TtsModelPool } from "./observed.ts";
 
-/** What every child carries: whose it is, and what it is part of. */
+/** The metadata of every child: its owner and its labels. */
 
 export type Owner = TtsDeployment | TtsModelPool;
 

@@ -35,7 +35,7 @@ export type OwnerReference = {
   blockOwnerDeletion?: boolean;
 };
 
-/** Who set which fields (Kubernetes API, "Server-Side Apply"); `fieldsV1` is a tree of `f:`, `k:` and `v:` keys. */
+/** The fields that one manager owns (Kubernetes API, "Server-Side Apply"). `fieldsV1` is a tree of `f:`, `k:` and `v:` keys. */
 export type ManagedFieldsEntry = {
   manager?: string;
   operation?: string;

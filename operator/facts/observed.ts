@@ -4,7 +4,7 @@ import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../../crds/tts-depl
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
 import type { KubernetesObject, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
 
-/** What a pass knows: plain values, gathered once by `observe.ts` and judged by pure functions. */
+/** The input of a reconcile: plain values, read once by `observe.ts` and evaluated by pure functions. */
 
 export type OwnerMetadata = ManifestMetadata & { namespace: string; uid: string; generation: number };
 
@@ -29,7 +29,7 @@ export interface Workload {
   readonly pods: readonly Pod[];
 }
 
-/** A pool that is there, whether the spec still names it or not. */
+/** An existing pool, whether the spec still names it or not. */
 export interface ObservedPool {
   readonly pool: TtsModelPool;
   readonly workload: Workload;
@@ -42,11 +42,11 @@ export interface ObservedDeployment {
   readonly now: number;
   readonly deployment: TtsDeployment;
   readonly license: LicenseReading;
-  /** What the license's issuer is said to have answered: by API pods, and by the routing table. Nobody has checked it yet. */
+  /** Responses of the license's issuer, as API pods and the routing table report them. Their signatures are not verified yet. */
   readonly licenseAnswers?: readonly string[];
-  /** Whether the Secret with API keys is there; `undefined` when the spec names none. */
+  /** Whether the Secret with API keys exists; `undefined` when the spec names none. */
   readonly keysSecretExists: boolean | undefined;
-  /** As well, of the password of the keys' database. */
+  /** The same for the Secret with the password of the keys' database. */
   readonly databaseSecretExists?: boolean | undefined;
   readonly telemetry: ObservedTelemetry;
   readonly api: Workload;
@@ -70,14 +70,14 @@ export interface ObservedTelemetry {
   readonly monitorsMissing: boolean;
 }
 
-/** How much of a workload the license lets run. */
+/** The part of a workload that the license allows. */
 export interface LicenseAllowance {
   /** The pod template stays as it is. */
   readonly held: boolean;
   readonly replicas: number;
 }
 
-/** What this cluster has for scalers that are not ours. */
+/** The features of the cluster that scalers of other products need. */
 export interface ClusterCapabilities {
   /** HorizontalPodAutoscalers may scale to zero. */
   readonly allowsZero: boolean;
@@ -85,14 +85,14 @@ export interface ClusterCapabilities {
   readonly hasKeda: boolean;
 }
 
-/** How a pool with `scaling` stands. */
+/** The state of a pool with `scaling`. */
 export interface ScalingState {
-  /** How many there shall be; undefined where somebody else scales. */
+  /** The wanted number; undefined where another controller scales the pool. */
   readonly replicas: number | undefined;
   readonly plan: "following" | "atMost" | "licenseHolds" | "loadUnknown" | undefined;
-  /** API pods that have not told their load for a while. */
+  /** API pods that have not reported their load for a while. */
   readonly silentPods: readonly string[];
-  /** Streams that callers have on the pool; undefined while nobody tells. */
+  /** Streams of the pool; undefined while no API pod reports them. */
   readonly used: number | undefined;
   /** By base URL. */
   readonly streamsByReplica: ReadonlyMap<string, number>;
@@ -100,7 +100,7 @@ export interface ScalingState {
 
 export type LastValidLicense = NonNullable<TtsDeploymentStatus["license"]["lastValid"]>;
 
-/** What the license says about one TtsDeployment, and what follows for its pods. */
+/** The evaluation of the license of one TtsDeployment, and its effect on the pods. */
 export interface LicenseDecision {
   readonly verdict: LicenseVerdict;
   /** `LicenseValid`. */
@@ -109,9 +109,9 @@ export interface LicenseDecision {
   readonly message: string;
   /** When it turned missing or invalid while serving, milliseconds since the epoch. */
   readonly failedAt: number | undefined;
-  /** What the last license that was good allows; undefined where there was none. */
+  /** The limits of the last valid license; undefined where there was none. */
   readonly lastValid?: LastValidLicense | undefined;
-  /** Where the license's issuer is asked: what it last said, or since when that is awaited, milliseconds since the epoch. */
+  /** The online check: the last response of the issuer, and since when the check is on, milliseconds since the epoch. Undefined without a check. */
   readonly check?: { readonly answer: IssuerResponse | undefined; readonly since: number } | undefined;
   readonly api: LicenseAllowance;
   /** By name of the pool. */
@@ -122,7 +122,7 @@ export interface LicenseDecision {
   readonly changesAt: number | undefined;
 }
 
-/** What kept a pass from doing all it wanted. */
+/** Why a reconcile could not finish. */
 export interface ReconcileProblem {
   readonly reason: string;
   readonly message: string;

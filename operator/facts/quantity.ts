@@ -21,7 +21,7 @@ export function nanosOf(quantity: unknown): bigint | undefined {
   const scale = scaleOf(suffix) * 10n ** BigInt(Math.max(0, Number(exponent)));
   const divisor = 10n ** BigInt(fraction.length + Math.max(0, -Number(exponent)));
   const nanos = BigInt(whole + fraction) * scale;
-  // What is finer than a billionth is rounded up, as the API server does.
+  // Fractions finer than a billionth are rounded up, as the API server does.
   const rounded = (nanos + divisor - 1n) / divisor;
   return sign === "-" ? -rounded : rounded;
 }

@@ -1,13 +1,13 @@
 import type { JSONWebKeySet } from "jose";
 
-/** What the operator was started with, as far as children show it. */
+/** The settings of the operator that affect children. */
 export interface Settings {
   readonly server: ServerImage;
   /** Public keys that licenses are judged by. */
   readonly licenseKeys: JSONWebKeySet;
 }
 
-/** What the operator brings along itself; it is in no user's spec. */
+/** Images that the operator uses where a spec names none. */
 export interface ServerImage {
   readonly image: string;
   readonly pullPolicy: "Always" | "IfNotPresent" | "Never" | undefined;

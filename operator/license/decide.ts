@@ -43,13 +43,13 @@ export async function decideLicense(
 }
 
 type Limits = Pick<LicenseClaims, "models" | "maxGpus" | "maxStreams"> & {
-  /** What other TtsDeployments use of the same license; not for this one. */
+  /** The use of the same license by other TtsDeployments. */
   readonly elsewhere?: LicenseUse;
 };
 
 /**
- * Kept in the status, which users cannot write: whoever deletes or spoils the Secret gets neither more than the license allowed nor a longer
- * grace.
+ * The limits are kept in the status, which users cannot write. Deleting or damaging the Secret therefore raises no limit and does not extend
+ * the grace period.
  */
 function lastValidOf(
   { deployment }: ObservedDeployment,
@@ -62,7 +62,7 @@ function lastValidOf(
   return { id: licenseIdOf(claims), models, maxGpus, maxStreams, graceDays };
 }
 
-/** Undefined where nobody knows what the license allows: then nothing is added to what runs. */
+/** Undefined where the limits of the license are unknown. Running pods then stay, and none is added. */
 function leftOver(
   { deployment }: ObservedDeployment,
   { claims }: LicenseVerdict,
@@ -87,7 +87,7 @@ function takeShare(
   });
 }
 
-/** What so many replicas take of a license. */
+/** The use of a license by so many replicas. */
 export function useOf(
   pools: readonly { model: Pick<ModelSpec, "accelerator" | "maxConcurrentStreams">; replicas: number }[],
 ): LicenseUse {
@@ -181,7 +181,7 @@ interface PoolGrant {
   readonly most: number;
 }
 
-/** What runs keeps its place in the budget; what is left goes to the pools in the order of the spec. */
+/** Running replicas keep their share of the budget. The pools get the rest in the order of the spec. */
 function grantPools({ deployment, pools }: ObservedDeployment, limits: Limits | undefined): PoolGrant[] {
   const known = new Map(pools.map((observed) => [observed.pool.spec.pool, observed]));
   const wishes = deployment.spec.models.map((model) => {
@@ -263,7 +263,7 @@ function explainLimits(pools: readonly PoolGrant[], limits: Limits | undefined):
   return undefined;
 }
 
-/** Who the others are is not told: they may be of namespaces that this one's readers cannot see. */
+/** The message does not name the other TtsDeployments, whose namespaces its readers may not be allowed to see. */
 function tooMany(
   what: string,
   allowed: number,

@@ -1,4 +1,4 @@
-/** What runs under a license. */
+/** The GPUs and streams in use under a license. */
 export interface LicenseUse {
   readonly gpus: number;
   readonly streams: number;
@@ -14,8 +14,8 @@ interface Share {
 const nothing: LicenseUse = { gpus: 0, streams: 0 };
 
 /**
- * Who uses how much of which license. A license counts for the whole cluster, whatever number of TtsDeployments share it, and passes
- * run side by side: what one was granted is taken here at once, before its pods are written, so that two never take the same rest.
+ * The use of each license by each TtsDeployment. The limits of a license apply to the whole cluster, and TtsDeployments that share it are
+ * reconciled concurrently. A grant is recorded here before the pods are written, so that it is never given twice.
  */
 export class LicenseAllocations {
   /** By key of the TtsDeployment. */
@@ -24,12 +24,12 @@ export class LicenseAllocations {
   readonly #totals = new Map<string, LicenseUse>();
   readonly #onFreed: (keys: readonly string[]) => void;
 
-  /** @param onFreed told the TtsDeployments that may get more now */
+  /** @param onFreed called with the keys of the TtsDeployments that may get more now */
   constructor(onFreed: (keys: readonly string[]) => void = () => undefined) {
     this.#onFreed = onFreed;
   }
 
-  /** What others use of a license. */
+  /** The use of a license by all other TtsDeployments. */
   elsewhere(license: string, key: string): LicenseUse {
     const own = this.#shares.get(key);
     const total = this.#totals.get(license) ?? nothing;

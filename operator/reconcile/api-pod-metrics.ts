@@ -5,7 +5,7 @@ const answerWithinMs = 2_000;
 /** Far above what an API pod says. */
 const mostBytes = 8 * 1024 * 1024;
 
-/** What an API pod says at `/metrics`. @throws Error when it does not in time */
+/** Reads `/metrics` of an API pod. @throws Error when it does not respond in time */
 export async function readApiMetrics({ status }: Pod): Promise<string> {
   const ip = status?.podIP ?? "";
   const host = ip.includes(":") ? `[${ip}]` : ip;

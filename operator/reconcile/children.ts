@@ -26,7 +26,7 @@ import { planRollout, type RolloutFacts, type RolloutPlan } from "../rollout/pla
 
 export interface Rendered {
   readonly children: readonly KubernetesObject[];
-  /** What of the spec could not be rendered: it is left out, and what is live of it stays. */
+  /** Why a part of the spec could not be rendered. That part is left out, and its live objects stay. */
   readonly problem: ReconcileProblem | undefined;
 }
 

@@ -38,7 +38,7 @@ export interface ObserveContext {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly settings: Pick<Settings, "licenseKeys">;
-  /** What API pods tell. */
+  /** The reports of API pods. */
   readonly scaler: Pick<Scaler, "licenseAnswers">;
 }
 
@@ -237,7 +237,7 @@ function workloadOf(
   return { deployment: deploymentOf(view, owner, name), pods: view.group("Pod", podGroup) as Pod[] };
 }
 
-/** A Deployment of that name that belongs to somebody else is not there, as far as its figures go. */
+/** Ignores a Deployment of that name that another controller owns. */
 function deploymentOf(
   view: ClusterCache,
   owner: TtsDeployment | TtsModelPool,
@@ -252,7 +252,7 @@ function entryOf(secret: KubernetesObject | undefined, key: string): string | un
   return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
 }
 
-/** What stands now, for who begins to work: the passes to come tell of their own TtsDeployment, but need to know of all others. */
+/** Records what runs when an operator begins to lead. Each reconcile updates its own TtsDeployment only, and needs the use of all others. */
 export function seedShares(view: ClusterCache, shares: LicenseAllocations): void {
   for (const found of view.all("TtsDeployment")) {
     const deployment = found as TtsDeployment;

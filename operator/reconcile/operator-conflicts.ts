@@ -1,12 +1,13 @@
 import type { Clock } from "../../lib/clock.ts";
 import type { ConflictingOperator } from "../facts/observed.ts";
 
-/** One that is gone is not waited for longer than this, and nobody fights more often. */
+/** How long a stopped operator is waited for, and the shortest time between two conflicts. */
 const rememberedMs = 600_000;
 
 /**
- * Operators of two releases that serve one namespace. Each signs the statuses that it writes with the name of its Lease: whoever finds another's
- * name where its own stood has a rival, and the two agree without a word on who goes on, so that they never undo each other's work for long.
+ * Detects that operators of two releases serve one namespace. Each operator writes the name of its Lease into the statuses. An operator that finds
+ * another name in place of its own has a rival. Both derive from the two names which of them continues, so that they do not keep undoing each
+ * other's work.
  */
 export class OperatorConflicts {
   readonly #own: string | undefined;
@@ -16,7 +17,7 @@ export class OperatorConflicts {
   readonly #signed = new Set<string>();
   readonly #known = new Map<string, ConflictingOperator>();
 
-  /** @param own namespace and name of our Lease; undefined: we work alone, and nobody is known */
+  /** @param own namespace and name of our Lease; undefined turns the detection off */
   constructor(
     own: string | undefined,
     clock: Clock,

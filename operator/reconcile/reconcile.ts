@@ -50,7 +50,7 @@ import type { OperatorConflicts } from "./operator-conflicts.ts";
 import { markDeletionCosts, type ScaledPool, scalePool } from "./scale-pool.ts";
 import type { TokenManager } from "./token-manager.ts";
 
-/** What a pass works with. */
+/** The dependencies of a reconcile. */
 export interface ReconcileContext extends ObserveContext {
   readonly writer: Writer;
   readonly tokens: TokenManager;
@@ -118,7 +118,7 @@ export async function reconcileDeployment(
   return outcomeOf(observed.now, times, problems);
 }
 
-/** Who yields says so once, so that the other knows of it too. */
+/** The operator that yields reports the conflict in the status once. */
 function shouldYieldTo(
   rival: ConflictingOperator | undefined,
   { status }: TtsDeployment,
@@ -132,7 +132,7 @@ function waitForRival({ until, names }: ConflictingOperator, { clock }: Reconcil
   return { kind: "waiting", afterMs, reason: `the operator of ${names[0]} serves it` };
 }
 
-/** When to look at what nobody tells of. */
+/** When to check again what no watch reports. */
 function recheckTimes({ now, telemetry, clockAheadMs, rival }: ObservedDeployment): number[] {
   return [
     ...(rival ? [rival.until] : []),
@@ -186,14 +186,14 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
   return outcomeOf(now, [judgement.changesAt, plan?.changesAt, kedaAt], problems);
 }
 
-/** Of a pool that somebody wrote by hand. */
+/** The condition of a pool that a user created by hand. */
 const unmanaged = {
   reason: "NotManaged",
   message:
     "No TtsDeployment made this pool, so nothing runs for it: pools come from spec.models of a TtsDeployment. Name the model there, and delete this object.",
 };
 
-/** What the cluster has for the scaler that the pool asks for; nothing is asked of it otherwise. */
+/** Checks the features that the pool's scaler needs, and no others. */
 async function observeCapabilities(
   { writer, view }: ReconcileContext,
   pool: TtsModelPool,
@@ -228,8 +228,8 @@ async function figuresOf(context: ReconcileContext, pool: TtsModelPool, { api }:
 }
 
 /**
- * An object that cannot be read is told so, and looked at again: the operator cannot do more for it. A pool whose TtsDeployment cannot be
- * read leaves the word to that.
+ * Reports an object that does not match its schema in its own status, and checks it again later. For a pool whose TtsDeployment does not match,
+ * only the TtsDeployment is reported.
  */
 export async function reportUnreadable(
   context: ReconcileContext,
@@ -273,7 +273,7 @@ async function prune(context: ReconcileContext, observed: ObservedDeployment): P
   for (const { pool } of surplus) await context.writer.remove(pool);
 }
 
-/** What was just written counts, not what was there before it. */
+/** Replaces observed objects by those that were just written. */
 function withApplied(observed: ObservedDeployment, { applied }: WriteResult): ObservedDeployment {
   const find = (kind: string, name: string) =>
     applied.find((child) => child.kind === kind && child.metadata.name === name);
@@ -317,7 +317,7 @@ async function writeStatus(
   }
 }
 
-/** Nobody tells us when a foreign object goes away or a kind is installed, so these are looked at again. */
+/** No watch reports that the object of another owner was deleted, or that a kind was installed. These reasons are checked again. */
 const recheckedReasons = new Set(["NameTaken", "GatewayApiMissing"]);
 const schemaAgainMs = 10_000;
 const lookAgainMs = 30_000;

@@ -47,7 +47,7 @@ export async function scalePool(
   return { pool: scaled, grant: { ...grant, replicas: allowed }, scaling };
 }
 
-/** What the license had left when it was judged, another pass may have taken meanwhile. */
+/** Another reconcile may have taken the rest of the license since it was evaluated. */
 function takeMore(
   shares: LicenseAllocations,
   { metadata, spec }: TtsModelPool,

@@ -26,8 +26,8 @@ export function deploymentOfToken(key: string): string | undefined {
 }
 
 /**
- * The internal token of each TtsDeployment, as its Secret holds it, replaced step by step. A Secret that somebody deletes comes back
- * with the same token, since pods would notice a new one at different times and refuse each other meanwhile.
+ * The internal token of each TtsDeployment, which is rotated in steps. A deleted Secret is recreated with the same token: pods would
+ * read a new one at different times, and reject each other meanwhile.
  */
 export class TokenManager {
   readonly #options: TokenManagerOptions;

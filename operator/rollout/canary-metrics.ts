@@ -2,7 +2,7 @@ import { poolMetrics } from "../../config/contract/pool-metrics.ts";
 import type { CanarySpec } from "../../crds/tts-model-pool.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 
-/** What API pods have counted of the streams of one pool and revision. */
+/** The metrics of API pods for the streams of one pool and revision. */
 export interface CanaryMetrics {
   /** Ended by themselves, well or not. */
   readonly streams: number;
@@ -57,7 +57,7 @@ function count(histogram: Map<number, number>, bound: string | undefined, value:
   histogram.set(upTo, (histogram.get(upTo) ?? 0) + value);
 }
 
-/** What came since `earlier`; `undefined` where an API pod that had counted is gone. */
+/** The difference to `earlier`; `undefined` where an API pod with counts has gone. */
 export function since(earlier: CanaryMetrics, later: CanaryMetrics): CanaryMetrics | undefined {
   const figures = {
     streams: later.streams - earlier.streams,
@@ -73,7 +73,7 @@ function minus(later: Histogram, earlier: Histogram): Histogram {
   return new Map([...later].map(([bound, value]) => [bound, value - (earlier.get(bound) ?? 0)]));
 }
 
-/** As `histogram_quantile`: linear inside a bucket; the highest finite bound for what lies beyond it. */
+/** Interpolates like `histogram_quantile`: linearly inside a bucket, and with the highest finite bound beyond it. */
 export function bucketQuantile(histogram: Histogram, share: number): number | undefined {
   const buckets = [...histogram].sort(([a], [b]) => a - b);
   const total = buckets.at(-1)?.[1] ?? 0;

@@ -5,14 +5,14 @@ import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type CanaryMetrics, evaluateCanaryMetrics } from "./canary-metrics.ts";
 
 /**
- * What becomes of a canary next. A state is acted upon only once it is stored in the pool's status: an operator that starts in the
- * middle goes on from there, and no act is done twice.
+ * The input of the next decision about a canary. A decision takes effect only after it is stored in the pool's status, so that another operator
+ * continues from there, and no step is taken twice.
  */
 export interface CanaryFacts {
   /** Milliseconds since the epoch. */
   readonly now: number;
   readonly spec: CanarySpec;
-  /** What it tries. */
+  /** The settings that the canary tries. */
   readonly settings: string;
   readonly revision: string;
   /** Rollouts may begin now. */
@@ -25,7 +25,7 @@ export interface CanaryFacts {
   readonly deadlineMs: number;
   /** A pod of it would fit where one of the pool runs, and none of those is on its way out already. */
   readonly mayTrade: boolean;
-  /** Of the whole canary, and of its last interval; `undefined` where no API pod could be asked. */
+  /** Metrics of the whole canary and of its last interval; `undefined` where no API pod could be read. */
   readonly figures: { readonly whole: CanaryMetrics; readonly recent: CanaryMetrics | undefined } | undefined;
   /** Annotations of the pool. */
   readonly orders: Readonly<Record<string, string>>;
@@ -60,7 +60,7 @@ function begun(facts: CanaryFacts): CanaryState {
 function obeyed(last: CanaryState, facts: CanaryFacts): CanaryState | undefined {
   if (last.phase === "RolledBack" || last.phase === "Promoting") return undefined;
   if (facts.orders[requests.canaryAbort] === last.revision) {
-    const message = `somebody gave it up by the annotation ${requests.canaryAbort}`;
+    const message = `it was aborted by the annotation ${requests.canaryAbort}`;
     return rolledBack(last, facts, { reason: "CanaryAborted", message });
   }
   return facts.orders[requests.canaryPromote] === last.revision ? promoting(last, facts) : undefined;
@@ -97,11 +97,11 @@ function judge(analysis: CanarySpec["analysis"], figures: CanaryMetrics | undefi
   return figures && evaluateCanaryMetrics(analysis, figures);
 }
 
-/** What keeps an analysed canary from its next step, in words; `undefined` when nothing does. */
+/** Why an analysed canary does not take its next step; `undefined` when it does. */
 export function stepBlockedBy(last: CanaryState, facts: CanaryFacts): string | undefined {
   const { spec, figures, now, orders, open } = facts;
   if (orders[requests.canaryPause] === last.revision)
-    return `somebody stopped it here by the annotation ${requests.canaryPause}`;
+    return `it is paused by the annotation ${requests.canaryPause}`;
   const endsAt = stepEndsAt(last, spec);
   if (endsAt > now) return `the next step is due at ${isoSeconds(endsAt)}`;
   const { minRequests } = spec.analysis;

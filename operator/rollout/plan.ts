@@ -31,7 +31,7 @@ export interface RolloutFacts {
 }
 
 export interface RolloutPlan {
-  /** What the pool's Deployment gets; `undefined` when it may not start. */
+  /** The template of the pool's Deployment; `undefined` when it may not start. */
   readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
   readonly maxUnavailable: number | string;
@@ -39,7 +39,7 @@ export interface RolloutPlan {
   readonly trading: boolean;
   /** The canary's pool, where there is to be one. */
   readonly canary: { readonly pin: PinnedTemplate; readonly replicas: number } | undefined;
-  /** A canary's pool is there, is not to be, and gets no stream any more. */
+  /** The canary's pool exists, is no longer wanted, and receives no streams. */
   readonly dropCanary: boolean;
   /** For the status: acted upon once it is stored. */
   readonly nextCanary: CanaryState | undefined;

@@ -4,8 +4,8 @@ import type { Deployment, Pod } from "../facts/observed.ts";
 import { nanosOf } from "../facts/quantity.ts";
 
 /**
- * Where every GPU is taken, the pod that a rollout adds finds no room, and waits for an old one to go, which waits for the new one to
- * serve. Then one old pod is drained in exchange: by letting the Deployment miss one pod, for as long as the rollout takes.
+ * On a full cluster the new pod of a rollout cannot be scheduled, and the old pods wait until it serves. A trade drains one old pod first, by allowing
+ * the Deployment one unavailable pod until the rollout ends.
  */
 export interface TradeFacts {
   readonly now: number;
@@ -56,12 +56,12 @@ export function unschedulableDeadline(waiting: readonly Pod[], old: readonly Pod
   return times.length === 0 ? undefined : Math.min(...times) + patienceMs;
 }
 
-/** Pods of an earlier template are there still, as far as the Deployment controller has told. */
+/** The Deployment controller reports pods of an earlier template. */
 function hasOldPods({ status }: Deployment): boolean {
   return (status?.replicas ?? 0) > (status?.updatedReplicas ?? 0);
 }
 
-/** As the Deployment controller reads `maxUnavailable`: percents are rounded down. */
+/** Reads `maxUnavailable` like the Deployment controller: percentages are rounded down. */
 function resolved(value: number | string | undefined, replicas: number): number {
   if (typeof value === "number") return value;
   return Math.floor((Number.parseInt(value ?? "0", 10) / 100) * replicas);

@@ -67,7 +67,7 @@ export class ApiScaler {
     for (const key of [...this.#known.keys()]) this.forget(key);
   }
 
-  /** What was planned has been written since, or somebody else wrote another number. */
+  /** The decision was written, or another client wrote a different number. */
   #since({ memory, current: earlier }: Known, current: number): ScalingHistory {
     return current === earlier ? memory : changed(memory, current - earlier, this.#nowMs());
   }

@@ -5,7 +5,7 @@ import type { Pace, ScalingPolicy, ScalingRule } from "../desired/scaling-rule.t
  * HorizontalPodAutoscaler ("Configurable scaling behavior"); what is not known never takes a replica away.
  */
 
-/** What callers ask of a pool, over all API pods that tell it. */
+/** The demand for a pool, over all API pods that report it. */
 export interface Demand {
   /** Spoken, queued, or held until there is a replica. */
   readonly streams: number;
@@ -24,7 +24,7 @@ export interface ScalingFacts {
   readonly licensed: number;
 }
 
-/** What is remembered from one decision to the next. */
+/** The state that is kept between decisions. */
 export interface ScalingHistory {
   /** The number asked for last. */
   readonly last: number;
@@ -55,7 +55,7 @@ export interface ScalingDecision {
 
 /** A tenth more or less is no reason to change, as with HorizontalPodAutoscaler. */
 const tolerance = 1.1;
-/** Of changes that are remembered; more than a period can have with any sense. */
+/** Most changes that are kept; more than any sensible period has. */
 const mostChanges = 256;
 
 /** Nothing is known of the time before: what runs is what was asked for. */
@@ -99,7 +99,7 @@ function kindOf(demand: Demand, isHeld: boolean, isTooMuch: boolean): ScalingDec
   return isTooMuch ? "atMost" : "following";
 }
 
-/** What the load asks for now. */
+/** The replicas that the current load needs. */
 function wantedBy(rule: ScalingRule, { current, ready, demand }: ScalingFacts): number {
   const byStreams = Math.ceil(demand.streams / rule.streamsPerReplica);
   const wanted = Math.max(byStreams, byLatency(rule, current, ready, demand));

@@ -11,8 +11,8 @@ export interface DeletionCost {
 }
 
 /**
- * What to write on pods before all but `keep` of them go: those with the fewest streams go first. Pods that are as they should be, and
- * those that somebody else has marked, are left alone.
+ * The deletion costs to set before all but `keep` pods are deleted, so that pods with the fewest streams go first. Costs that are correct, and
+ * those that other controllers set, stay.
  * @param streams by base URL of the replica.
  */
 export function deletionCostsFor(

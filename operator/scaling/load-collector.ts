@@ -5,14 +5,14 @@ import { Backoff, type BackoffPolicy } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
 import { linesOf } from "../../lib/lines.ts";
 
-/** An API pod that tells its load. */
+/** An API pod that reports its load. */
 export interface LoadReporter {
   readonly pod: string;
-  /** As `http://10.0.0.7:8000`. */
+  /** The base URL, as `http://10.0.0.7:8000`. */
   readonly url: string;
 }
 
-/** What callers ask of one pool, over all API pods of its TtsDeployment. */
+/** The demand for one pool, over all API pods of its TtsDeployment. */
 export interface PoolDemand {
   readonly streams: number;
   readonly waiting: number;
@@ -23,7 +23,7 @@ export interface PoolDemand {
 
 export interface LoadCollectorOptions {
   readonly clock: Clock;
-  /** Told the key of a TtsDeployment whose figures, or what is known of them, have changed. */
+  /** Called with the key of a TtsDeployment whose load changed, or became known or unknown. */
   readonly onChange: (key: string) => void;
   readonly onTrouble: (key: string, pod: string, error: unknown) => void;
 }
@@ -42,10 +42,10 @@ interface Followed {
   readonly sinceMs: number;
 }
 
-/** What API pods tell of the load on each pool: one open connection to each, on which they speak when it changes. */
+/** Collects the load of each pool from the API pods. Each API pod reports changes over one open connection. */
 export class LoadCollector {
   readonly #options: LoadCollectorOptions;
-  /** Nobody hears of a pod for longer than this: its node is gone, or the network. */
+  /** A pod without a report for this long counts as unreachable. */
   readonly #agent = new Agent({ headersTimeout: 5_000, bodyTimeout: staleMs, connectTimeout: 3_000 });
   /** By TtsDeployment, then by pod. */
   readonly #followed = new Map<string, Map<string, Followed>>();
@@ -92,7 +92,7 @@ export class LoadCollector {
     return loads;
   }
 
-  /** Pods that do not tell now, and for how long; undefined where nobody is followed. */
+  /** Pods that do not report, and since when; undefined where no pod is watched. */
   silent(key: string): { pod: string; forMs: number }[] | undefined {
     const known = this.#followed.get(key);
     if (known === undefined || known.size === 0) return undefined;
@@ -127,7 +127,7 @@ export class LoadCollector {
       .reduce((sum, { streams, waiting }) => sum + streams + waiting, 0);
   }
 
-  /** Of the pods that tell; each once. */
+  /** The reports of all pods; each pod counts once. */
   licenseAnswers(key: string): string[] {
     const loads = [...(this.#followed.get(key)?.values() ?? [])].filter((followed) =>
       this.#isFresh(followed),

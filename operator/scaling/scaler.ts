@@ -40,7 +40,7 @@ const silentMs = 30_000;
 interface Known {
   readonly deployment: string;
   readonly pool: TtsModelPool;
-  /** Undefined where somebody else scales it. */
+  /** Undefined where another controller scales it. */
   readonly rule: ScalingRule | undefined;
   readonly licensed: number;
   memory: ScalingHistory;
@@ -58,7 +58,7 @@ export class Scaler {
   readonly #board: LoadCollector;
   readonly #apiTiers: ApiScaler;
   readonly #known = new Map<string, Known>();
-  /** By TtsDeployment: what its pods told last of its license. */
+  /** The last license responses that the pods of each TtsDeployment reported. */
   readonly #answers = new Map<string, string>();
 
   constructor(options: ScalerOptions) {
@@ -151,12 +151,12 @@ export class Scaler {
     return known;
   }
 
-  /** What API pods heard of the license's issuer, as it was signed. */
+  /** The signed responses of the license's issuer, as API pods report them. */
   licenseAnswers(key: string): string[] {
     return this.#board.licenseAnswers(key);
   }
 
-  /** What each API pod told last, by TtsDeployment and pod. */
+  /** The last report of each API pod, by TtsDeployment and pod. */
   loads(): ReadonlyMap<string, ApiLoad> {
     return this.#board.loads();
   }
@@ -244,7 +244,7 @@ export class Scaler {
     return { slot, leftMs: (slot + 1) * tellUsedMs - nowMs };
   }
 
-  /** What a status is to tell now; undefined while nothing is known. */
+  /** The scaling part of the status; undefined while nothing is known. */
   #usedOf(known: Known, streams: number): number | undefined {
     if (this.#board.silent(known.deployment)?.length !== 0) return known.used?.streams;
     if (known.used?.streams !== streams && this.#untilTold(known) === undefined) {

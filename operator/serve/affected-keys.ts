@@ -11,7 +11,7 @@ import { controllerOf } from "../facts/ownership.ts";
 import { deploymentOfToken } from "../reconcile/token-manager.ts";
 import type { Priority, Turn } from "./work-queue.ts";
 
-/** What was written, made or removed, as it is now or as it was last seen. */
+/** A change of an object: the object as it is now, or as it was last seen. */
 interface Change {
   readonly kind: string;
   readonly key: string;
@@ -22,7 +22,7 @@ interface Change {
 
 type Known = Pick<ClusterCache, "ids">;
 
-/** Whose pass a change calls for. Who hangs on what an object's own pass makes of it is woken by the status that this one writes. */
+/** The keys to reconcile after a change. Objects that depend on the outcome are reconciled when the status is written. */
 export function affectedKeys(view: Known, change: Change): string[] {
   const { kind, key, object } = change;
   if (isLoadAlone(change)) return kind === "TtsModelPool" ? [deploymentKey(deploymentOf(object))] : [];
@@ -53,7 +53,7 @@ export function isStatusChange({ kind, object, gone, before }: ObjectChange): bo
   return JSON.stringify(demandsOf(before.object)) === JSON.stringify(demandsOf(object));
 }
 
-/** Only the streams in use are others: the TtsDeployment sums them up, and nobody acts on them. */
+/** Only the streams in use differ. The TtsDeployment adds them up; nothing else depends on them. */
 function isLoadAlone({ kind, object, gone = false, before }: Change): boolean {
   if (gone || before === undefined || !kind.startsWith("Tts") || before.uid !== object.metadata.uid)
     return false;
@@ -136,8 +136,8 @@ export function poolKeys(view: Known, deployment: string): string[] {
 }
 
 /**
- * Every key there is, for who begins to work: each TtsDeployment with its pools behind it, which read the same objects; what was made or
- * changed while nobody was there to act upon it goes first.
+ * Every key, for an operator that begins to lead. The pools of a TtsDeployment follow it, because they read the same objects. Objects that were
+ * created or changed while no operator led have priority.
  */
 export function* everyKey(view: Pick<ClusterCache, "all" | "ids">): Generator<[key: string, Priority]> {
   for (const object of view.all("TtsDeployment")) {

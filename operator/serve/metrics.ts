@@ -77,7 +77,7 @@ export function callMetrics(registry: Registry, host: string): CallObserver {
   };
 }
 
-/** Of every process, leading or not: one that cannot see does not know that it should act. */
+/** Every process reports these, not only the leader: a process whose watches fail may be the next leader. */
 export function watchMetrics(
   registry: Registry,
   operator: () => Pick<Operator, "failingWatches"> | undefined,
@@ -127,7 +127,7 @@ function statusesOf(running: Speaker | undefined): Told[] {
   return found;
 }
 
-/** Every gauge of a scrape asks in the same turn of the event loop; what they are told is not kept for the next. */
+/** All gauges of one scrape read the same value, which is dropped at the end of the turn of the event loop. */
 function oncePerScrape<T>(ask: () => T): () => T {
   let told: { readonly answer: T } | undefined;
   return () => {
@@ -141,7 +141,7 @@ function oncePerScrape<T>(ask: () => T): () => T {
   };
 }
 
-/** What the statuses of the TtsDeployments say; of the process that leads alone, so that sums count each once. */
+/** The statuses of the TtsDeployments. Only the leader reports them, so that sums count each once. */
 export function resourceMetrics(
   registry: Registry,
   operator: () => Speaker | undefined,

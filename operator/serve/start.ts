@@ -48,13 +48,13 @@ export interface OperatorLog {
 export interface OperatorOptions {
   readonly client: ClusterClient;
   readonly settings: Settings;
-  /** Where TtsDeployments are served; empty is everywhere. */
+  /** The namespaces to serve; empty means all. */
   readonly namespaces: readonly string[];
   /** Name of this process, as in events. */
   readonly instance: string;
-  /** Namespace and name of the Lease, which tells this release from others; without it nobody can. */
+  /** Namespace and name of the Lease, which identifies this release among others. */
   readonly release?: string;
-  /** Where the Lease is; without it this process works alone. */
+  /** The Lease of the leader election; without it there is no election. */
   readonly election?: { readonly namespace: string; readonly name: string };
   readonly log: OperatorLog;
   /** Another leads now: this process must not write any more. */
@@ -68,7 +68,7 @@ export interface OperatorOptions {
   readonly readMetrics?: (pod: Pod) => Promise<string>;
 }
 
-/** What the operator has to do at this moment, and what it has seen. It is at rest when nothing is left and nothing new is to be seen. */
+/** The work of the operator at this moment, and what its watches have reported. */
 export interface Activity {
   readonly queue: QueueActivity;
   /** Requests without their answer yet; open watches are none. */
@@ -76,7 +76,7 @@ export interface Activity {
   /** Events that are not written yet. */
   readonly events: number;
   readonly watches: readonly WatchState[];
-  /** What each API pod told last of its load, by TtsDeployment and pod. */
+  /** The last load report of each API pod, by TtsDeployment and pod. */
   readonly loads: ReadonlyMap<string, ApiLoad>;
 }
 

@@ -11,7 +11,7 @@ export type Priority = "change" | "resync";
  */
 export type Reconcile = (key: string, signal: AbortSignal, share: () => void) => Promise<ReconcileOutcome>;
 
-/** Told of everything that a metric may count; must not throw. Times in milliseconds. */
+/** Receives everything that a metric may count; must not throw. Times are in milliseconds. */
 export type QueueObserver = {
   added?(priority: Priority): void;
   depth?(waiting: number, running: number): void;
@@ -24,7 +24,7 @@ export type QueueObserver = {
 export type QueueOptions = {
   pass: Reconcile;
   workers: number;
-  /** Whose passes a key's own takes turns with; nobody's unless this is given. */
+  /** The group of a key. Without it each key is a group of its own. */
   turnOf?: (key: string) => Turn;
   clock: Clock;
   random?: () => number;

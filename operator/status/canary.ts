@@ -1,13 +1,13 @@
 import type { CanaryState } from "../../crds/tts-model-pool.ts";
 
-/** An event without whom it is about. */
+/** An event without its object. */
 export interface CanaryEvent {
   readonly type: "Normal" | "Warning";
   readonly reason: string;
   readonly note: string;
 }
 
-/** What happened to a canary, for `kubectl describe`. */
+/** The events of a change of the canary, for `kubectl describe`. */
 export function canaryEvents(before: CanaryState | undefined, after: CanaryState | undefined): CanaryEvent[] {
   if (after === undefined) return before?.phase === "Promoting" ? [promoted(before)] : [];
   const { phase, revision, weight, step } = after;

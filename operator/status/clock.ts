@@ -1,7 +1,7 @@
 import type { ObservedDeployment } from "../facts/observed.ts";
 import type { ConditionState } from "./conditions.ts";
 
-/** Licenses are judged to the second, but nobody's plans hang on a minute. */
+/** Licenses expire to the second, but a difference below a minute is tolerated. */
 const toleratedMs = 60_000;
 
 /** Whether clocks differ by so much that dates are judged wrongly. */

@@ -43,7 +43,7 @@ const abnormalTrue = new Set(["Stalled", revisionOutdated]);
 /** Progress is shown in the status; an event for each step would drown the rest. */
 const quiet = new Set(["Reconciling"]);
 
-/** What changed in a way that a person may want to read about: another status, or another reason for a bad one. */
+/** Changes that deserve an event: another status, or another reason of a bad one. */
 export function transitions(
   before: readonly Condition[] | undefined,
   after: readonly Condition[],

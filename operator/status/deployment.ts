@@ -73,7 +73,7 @@ function streamsOf(models: TtsDeploymentStatus["models"]): string {
   return used.length === 0 ? String(total) : `${used.reduce((sum, count) => sum + count, 0)}/${total}`;
 }
 
-/** Nothing was looked at: everything stands as it was last found, and Ready is nobody's promise. */
+/** A suspended TtsDeployment is not observed: its figures stay as they were, and Ready is Unknown. */
 export function suspendedStatus({
   deployment,
   now,
@@ -111,7 +111,10 @@ function poolOf({ pools }: ObservedDeployment, model: ModelSpec): TtsModelPool |
 function poolState(pool: TtsModelPool | undefined): WorkloadState {
   const ready = conditionOf(pool, "Ready");
   if (!pool || !ready || !isTakenUp(pool)) {
-    return { kind: "progressing", problem: { reason: "Creating", message: "The pool is being taken up." } };
+    return {
+      kind: "progressing",
+      problem: { reason: "Creating", message: "Waiting for the pool to reconcile." },
+    };
   }
   if (ready.status === "True") return { kind: "ready" };
   const kind = conditionOf(pool, "Stalled")?.status === "True" ? "stalled" : "failing";
@@ -139,7 +142,7 @@ function apiState(observed: ObservedDeployment, judgement: LicenseDecision): Wor
   if (problem) return { kind: "stalled", problem };
   if (state.kind === "ready") return state;
   if (state.problem.reason === "RollingOut") return state;
-  const message = `${state.problem.message} An API pod is ready once it has read the API keys of its database; its log says what is in the way of that.`;
+  const message = `${state.problem.message} An API pod is ready once it has read the API keys of its database; its log has the error.`;
   return { ...state, problem: { ...state.problem, message } };
 }
 
@@ -161,7 +164,7 @@ function missingKeys({
 }: ObservedDeployment): Pick<ReconcileProblem, "reason" | "message"> | undefined {
   if (keysSecretExists !== false) return undefined;
   const { secretRef, postgres, sqlite } = spec.api.keys ?? {};
-  const who = postgres || sqlite ? "Some cannot call" : "Nobody can call";
+  const who = postgres || sqlite ? "Some clients cannot call the API" : "No client can call the API";
   const message = `${who}: Secret ${metadata.namespace}/${secretRef?.name} with the API keys is missing. Create it, or name another in api.keys.secretRef.`;
   return { reason: "KeysSecretMissing", message };
 }
@@ -191,7 +194,7 @@ function modelFigures(
   };
 }
 
-/** The CRD's limit; the name of an image is checked by nobody before the kubelet. */
+/** The limit of the CRD. Nothing checks the name of an image before the kubelet does. */
 const longestVersion = 256;
 
 /** Tag of the API image that runs, or its digest where there is no tag. */
@@ -246,7 +249,7 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
   }
   const { reason, message, stalled } = blocked;
   const idle = { reason: "Stalled", message: "Waiting for a person; see Stalled." };
-  const busy = { reason: "Progressing", message: "Nothing is in the way for good." };
+  const busy = { reason: "Progressing", message: "Still progressing; no action is needed." };
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
     { type: "Stalled", status: stalled ? "True" : "False", ...(stalled ? { reason, message } : busy) },
@@ -286,7 +289,7 @@ function rolloutFinding(parts: readonly NamedState[]): ConditionState {
   return { type, status: "True", reason: "Complete", message: "Every pod has its current settings." };
 }
 
-/** What a rollout waits for, where it is no trouble. */
+/** Why a rollout waits, where that is normal. */
 const rolloutReasons = new Set(["AwaitingMaintenanceWindow", "Canary", "Trading"]);
 
 const severity = { stalled: 0, failing: 1, progressing: 2 } as const;

@@ -31,7 +31,7 @@ function checkFigures({ answer, since }: NonNullable<LicenseDecision["check"]>):
   return { lastCheckTime: isoSeconds(answer.iat * 1000) };
 }
 
-/** A sentence where the status says for the first time that the license's end is near: once for each warning, whoever leads. */
+/** The message of an expiry warning, once for each warning time, also across changes of the leader. */
 export function expiryWarning(before: LicenseStatus | undefined, after: LicenseStatus): string | undefined {
   const { expiresWithinDays: days, expiresAt, licensee, id } = after;
   if (days === undefined) return undefined;

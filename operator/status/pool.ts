@@ -72,7 +72,7 @@ function ofProblem({ stalled, ...problem }: ReconcileProblem): WorkloadState {
   return { kind: stalled ? "stalled" : "failing", problem };
 }
 
-/** What the Deployment tells, and what it cannot know: why the pods keep their settings, and why one goes before another comes. */
+/** The state of the Deployment, with what Kubernetes does not know: why pods keep earlier settings, and trades. */
 function rolloutState(observed: ObservedPool, { grant, plan }: PoolReconcile): WorkloadState {
   const { workload } = observed;
   const wish = wishOf(observed);
@@ -128,7 +128,7 @@ function findings(state: WorkloadState): ConditionState[] {
         message: "Every pod of the current settings is ready.",
       },
       { type: "Reconciling", status: "False", reason: "Settled", message: "Nothing is left to do." },
-      { type: "Stalled", status: "False", reason: "Settled", message: "Nothing is in the way." },
+      { type: "Stalled", status: "False", reason: "Settled", message: "Nothing blocks the pool." },
     ];
   }
   const stalled = state.kind === "stalled";
@@ -144,6 +144,11 @@ function findings(state: WorkloadState): ConditionState[] {
       : { type: "Reconciling", status: "True", ...state.problem },
     stalled
       ? { type: "Stalled", status: "True", ...state.problem }
-      : { type: "Stalled", status: "False", reason: "Progressing", message: "Nothing is in the way." },
+      : {
+          type: "Stalled",
+          status: "False",
+          reason: "Progressing",
+          message: "Still progressing; no action is needed.",
+        },
   ];
 }

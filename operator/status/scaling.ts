@@ -46,7 +46,7 @@ function found(
         : // since KEDA 2.21 the first is silent on metrics that cannot be read, and an older KEDA has no second
           ofAutoscaler(observed, "ScaledObject", ["Ready", "HPAActive"]);
     case "External":
-      return good("External", "Whoever scales the TtsModelPool decides.");
+      return good("External", "An external controller scales the TtsModelPool.");
   }
 }
 
@@ -92,7 +92,7 @@ function builtin(pool: TtsModelPool, view: ScalingState | undefined): ConditionS
   }
 }
 
-/** What stood there, while there is nothing newer to say. */
+/** The earlier condition, while there is no newer state. */
 function before({ status }: TtsModelPool): ConditionState | undefined {
   const known = status?.conditions.find((condition) => condition.type === type);
   if (known === undefined || known.reason === "External") return undefined;
@@ -113,7 +113,7 @@ function kedaMissing({ metadata }: TtsModelPool): ConditionState {
 }
 
 /**
- * As the scaler says of itself.
+ * Derives the condition from the scaler's own conditions.
  * @param about conditions of it: the first must be there, and none may be False
  */
 function ofAutoscaler(

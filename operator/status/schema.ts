@@ -3,7 +3,7 @@ import { crdMismatch } from "../workload/external-problems.ts";
 import { type ConditionState, settleConditions } from "./conditions.ts";
 import { stalledStatus } from "./stalled-status.ts";
 
-/** What is said where the cluster's CRDs are of another version than this operator. */
+/** The condition about CRDs of another version than this operator. */
 
 type Owner = TtsDeployment | TtsModelPool;
 type Status = NonNullable<Owner["status"]>;

@@ -4,7 +4,7 @@ import { type ConditionState, settleConditions } from "./conditions.ts";
 type Owner = TtsDeployment | TtsModelPool;
 type Status = NonNullable<Owner["status"]>;
 
-/** The status of what nothing can be done for before a person changes something; all else of it stays as it was last told. */
+/** The status of an object that a person has to change first. All other fields stay as they were. */
 export function stalledStatus(
   owner: Owner,
   { reason, message }: Omit<ReconcileProblem, "stalled">,

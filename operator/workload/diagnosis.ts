@@ -34,7 +34,7 @@ export function fetchingPod(pods: readonly Pod[]): Diagnosis | undefined {
   return undefined;
 }
 
-/** What keeps a pod from being placed at all, and from being told so: the scheduler does not look at it before its claims are made. */
+/** Finds a pod whose ResourceClaim does not exist yet. The scheduler ignores such a pod, and reports nothing about it. */
 export function unclaimedPod(pods: readonly Pod[]): string | undefined {
   for (const { metadata, spec, status } of pods) {
     if (metadata.deletionTimestamp !== undefined) continue;
@@ -102,7 +102,7 @@ const crashing: Judge = (pod) => {
   };
 };
 
-/** The end of what a container said that was told to say why (`terminationMessagePolicy`). */
+/** The termination message of the container, or the end of its log (`terminationMessagePolicy`). */
 function lastWords(message: string | undefined): string {
   const line = message?.trim().split("\n").at(-1)?.slice(0, 500);
   return line ? `: ${line.replace(/\.$/, "")}` : "";

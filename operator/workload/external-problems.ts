@@ -1,6 +1,6 @@
 import type { ReconcileProblem } from "../facts/observed.ts";
 
-/** What others put in the way, in words for a person. */
+/** Explains rejections by admission control and other products. */
 
 /** Another product's admission control: what it says is repeated, since it alone knows why. */
 export function admissionProblem(what: string, said: string): ReconcileProblem | undefined {
@@ -8,12 +8,12 @@ export function admissionProblem(what: string, said: string): ReconcileProblem |
     /admission webhook "([^"]+)" denied|(ValidatingAdmissionPolicy '[^']+')/.exec(said) ?? [];
   const who = webhook === undefined ? policy : `the admission webhook ${webhook}`;
   if (who !== undefined) {
-    const message = `${what} was refused by ${who}, which is not part of svc-tts: ${sentence(said)} Do as it asks (podTemplate changes pods), or have whoever runs it exempt this namespace.`;
+    const message = `${what} was refused by ${who}, which is not part of svc-tts: ${sentence(said)} Do as it asks (podTemplate changes pods), or ask its administrator to exempt this namespace.`;
     return { reason: "AdmissionDenied", message, stalled: true };
   }
   const [, away] = /failed (?:calling|to call) webhook "([^"]+)"/.exec(said) ?? [];
   if (away === undefined) return undefined;
-  const message = `${what} waits for the admission webhook ${away}, which is not part of svc-tts and does not answer: ${sentence(said)} Have whoever runs it look; it is tried again.`;
+  const message = `${what} waits for the admission webhook ${away}, which is not part of svc-tts and does not answer: ${sentence(said)} Ask its administrator; the operator retries.`;
   return { reason: "WebhookUnreachable", message, stalled: false };
 }
 

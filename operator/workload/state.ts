@@ -3,7 +3,7 @@ import type { Deployment, LicenseAllowance, Workload } from "../facts/observed.t
 import { type Diagnosis, diagnosePods, fetchingPod, unclaimedPod } from "./diagnosis.ts";
 import { admissionProblem } from "./external-problems.ts";
 
-/** Where the pods of one Deployment stand. `problem` says why they are not all serving the current template. */
+/** The state of the pods of one Deployment. `problem` says why not all of them serve the current template. */
 export type WorkloadState =
   | { readonly kind: "ready" }
   | { readonly kind: "progressing"; readonly problem: Diagnosis }
@@ -11,11 +11,11 @@ export type WorkloadState =
   /** Nothing will get better by itself. */
   | { readonly kind: "stalled"; readonly problem: Diagnosis };
 
-/** What the user wants: so many replicas, of pods made from the settings that hash to `settings`. */
+/** The wanted replicas, and the hash of their settings. */
 export interface DesiredWorkload {
   readonly replicas: number;
   readonly settings: string;
-  /** Of a pool that is scaled: replicas that must serve; more may be on their way. */
+  /** The replicas of a scaled pool that must serve. More may be starting. */
   readonly floor?: number;
   /** The pods' template has rolled out in full before: what is new is their number. */
   readonly rolledOut?: boolean;
@@ -80,13 +80,13 @@ function condition({ status }: Deployment, type: string) {
   return status?.conditions?.find((candidate) => candidate.type === type);
 }
 
-/** Where something keeps pods from starting, a pool that may sleep is not well without any. */
+/** A pool that may scale to zero is not ready while an error keeps its pods from starting. */
 function leastOf({ floor }: DesiredWorkload, diagnosis: Diagnosis | undefined): number {
   if (floor === undefined) return Number.POSITIVE_INFINITY;
   return diagnosis === undefined ? floor : Math.max(1, floor);
 }
 
-/** As `kubectl rollout status` judges; `undefined` when every pod is of the current template and available. */
+/** The open step of the rollout, by the rules of `kubectl rollout status`; `undefined` when every pod has the current template and is available. */
 function rolloutStep(
   { metadata, spec, status = {} }: Deployment,
   least: number,
@@ -95,7 +95,7 @@ function rolloutStep(
   const wanted = Math.min(spec?.replicas ?? 1, least);
   const { replicas = 0, updatedReplicas = 0, availableReplicas = 0, observedGeneration = 0 } = status;
   if (!rolledOut && observedGeneration < (metadata.generation ?? 0))
-    return step("the new template is being taken up");
+    return step("the Deployment controller has not processed the new template");
   if (updatedReplicas < wanted) return step(`${updatedReplicas} of ${wanted} pods have the current settings`);
   if (replicas > updatedReplicas)
     return step(`${replicas - updatedReplicas} pods of earlier settings are draining`);

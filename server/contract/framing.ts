@@ -35,7 +35,7 @@ export class MessageSplitter {
   readonly #maxPayloadBytes: number;
   readonly #pieces: Buffer[] = [];
   #bytes = 0;
-  /** Of the message whose payload is awaited. */
+  /** The header of the message whose payload is awaited. */
   #head: { readonly type: number; readonly length: number } | undefined;
 
   /** @param tooLong what to throw at a payload beyond all reason. */

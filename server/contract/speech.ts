@@ -25,7 +25,7 @@ export interface Sampling {
   readonly maxTokens: number;
 }
 
-/** What the API tier asks of a model tier: the public body, validated, every default resolved. */
+/** The request of the API tier to a model tier: the validated public body with every default resolved. */
 export interface Invocation {
   readonly modelId: ModelId;
   /** A voice id of the catalogue. */
@@ -54,7 +54,7 @@ export interface Phoneme {
   readonly stress: 0 | 1 | 2 | undefined;
 }
 
-/** What an engine reads as one word; its times come back under its index. */
+/** One word for an engine. The engine reports its times under its index. */
 export interface Token {
   readonly text: string;
   /** Punctuation written around it. */

@@ -17,7 +17,7 @@ interface Queue {
   readonly bytes: number;
 }
 
-/** What the kernel says now of every connection; it knows nothing where there is no such table (not Linux). */
+/** Reads the send queues of all connections. The result is empty on systems without these tables (other than Linux). */
 export async function readSendQueues(): Promise<SendQueues> {
   return parseSendQueues(await readTables());
 }
@@ -39,12 +39,12 @@ export async function unsentBytes(localPort: number): Promise<number> {
 }
 
 const pollMs = 100;
-/** Whoever takes nothing for so long is not there any more, or does not listen. */
+/** A client that acknowledges nothing for so long counts as gone. */
 const deadMs = 30_000;
 
 /**
- * What is to be awaited, once a server is closed, before its process ends: that callers have what was written. A pod's network goes with
- * it, and what the kernel then still holds, up to megabytes, nobody would hear.
+ * Waits, after a server is closed, until clients have received what was written. The network of a pod ends with its process, and the kernel may
+ * still hold megabytes of audio then.
  */
 export function watchUnsentBytes(server: Server, clock: Clock): { gone(endMs: number): Promise<void> } {
   const address = server.address();

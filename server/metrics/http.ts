@@ -27,9 +27,9 @@ export interface Answered {
   readonly endpoint: string | undefined;
   readonly method: string | undefined;
   readonly status: number;
-  /** What failed, also after the status was sent. */
+  /** The error code, also of a failure after the status was sent. */
   readonly code: ErrorCode | undefined;
-  /** Undefined where nobody measured. */
+  /** Undefined where it was not measured. */
   readonly seconds: number | undefined;
 }
 

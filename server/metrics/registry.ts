@@ -64,7 +64,7 @@ export async function expose(registry: TierRegistry, accept: string | undefined)
 
 /**
  * OpenMetrics as the Prometheus text format 0.0.4: a counter's name has its `_total` in the comments too, and there are neither
- * exemplars nor an end mark. (prom-client changes the names of a registry's counters for good when it is told to write the other format.)
+ * exemplars nor an end mark. (When prom-client writes the other format, it renames the counters of the registry for good.)
  */
 export function toPrometheusText(openMetrics: string): string {
   const counters = new Set(

@@ -38,7 +38,7 @@ declare module "fastify" {
 
 /** Headers are small: who sends them slower holds a connection for nothing. */
 const headersTimeoutMs = 15_000;
-/** Of a name in a path, as it is escaped. */
+/** Longest escaped name in a path. */
 const longestName = 1024;
 /** How often slow senders are looked for. */
 const slowCheckMs = 5_000;

@@ -6,7 +6,7 @@ import type { DashboardSettings } from "../dashboard/settings.ts";
 import type { KeyLimits } from "../store/keys/key.ts";
 import type { TracingSettings } from "../tracing/settings.ts";
 
-/** What the public tier is told when it starts. */
+/** The settings of the API tier. */
 export interface ApiSettings {
   readonly host: string;
   readonly port: number;
@@ -23,7 +23,7 @@ export interface ApiSettings {
   readonly apiKey: string | undefined;
   /** SQLite file or `postgres://` URL of keys and words; words are kept in memory without one. */
   readonly database: string | undefined;
-  /** Of PostgreSQL; wins over the URL's. */
+  /** The password of PostgreSQL. It overrides the URL's. */
   readonly databasePasswordFile?: string | undefined;
   /** A folder of this process's own, where words wait until the database has them; they wait in memory without one. */
   readonly spoolFolder?: string | undefined;
@@ -31,7 +31,7 @@ export interface ApiSettings {
   readonly dashboard?: DashboardSettings | undefined;
   /** How long its keys count when it cannot be read any more. */
   readonly keysStaleSeconds: number;
-  /** Of keys that have none of their own. */
+  /** The limits of keys without limits of their own. */
   readonly keyLimits: KeyLimits;
   /** Undefined keeps the counts of keys in this process. */
   readonly valkey: ValkeySettings | undefined;
@@ -43,7 +43,7 @@ export interface ApiSettings {
   readonly tracing?: TracingSettings | undefined;
   readonly voices: readonly Voice[];
   readonly limits?: Partial<ApiLimits>;
-  /** Of requests for a model that slept. */
+  /** The limits of held requests. */
   readonly waiting?: HoldLimits;
   readonly timing?: Partial<ApiTiming>;
 }

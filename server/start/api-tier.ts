@@ -37,7 +37,7 @@ export interface RunningApi {
   stop(): Promise<void>;
 }
 
-/** What differs between a server and a test of it. */
+/** Dependencies that tests replace. */
 export interface ApiEnvironment {
   readonly clock?: Clock;
   /** 0 to below 1. */

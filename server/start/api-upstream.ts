@@ -9,7 +9,7 @@ import { createFileDirectory } from "../api/upstream/routing-file.ts";
 import { createVoiceDirectory, type VoiceDirectory } from "../api/upstream/voice-directory.ts";
 import type { ApiSettings, ApiTiming, RoutingSource } from "./api-settings.ts";
 
-/** What is known of the replicas of all models. */
+/** The replicas of all models and their state. */
 export interface Upstream {
   readonly directory: ReplicaDirectory;
   readonly prober: Prober;

@@ -2,10 +2,10 @@ import type { ApiSettings } from "./api-settings.ts";
 
 type Judged = Pick<ApiSettings, "apiKey" | "dashboard" | "database">;
 
-/** As many as 95 random bits of base62 need; a key of our own has 42. */
+/** 95 random bits in base62 need 16 characters; our own keys have 42. */
 const shortestKey = 16;
 
-/** Settings that work and that somebody can attack: said when the tier starts, as people may have their reasons. */
+/** Warnings about insecure settings. The tier starts nevertheless, because there may be reasons for them. */
 export function weakSettings({ apiKey, dashboard, database }: Judged): string[] {
   const warnings: string[] = [];
   if (apiKey !== undefined && apiKey.length < shortestKey) {
@@ -20,7 +20,7 @@ export function weakSettings({ apiKey, dashboard, database }: Judged): string[] 
   }
   if (database !== undefined && isReadable(database)) {
     warnings.push(
-      "SVC_TTS_DATABASE has no sslmode=verify-full: what is sent to PostgreSQL can be read and changed on the way, or by whoever takes its place",
+      "SVC_TTS_DATABASE has no sslmode=verify-full: connections to PostgreSQL can be read, changed, or answered by another server",
     );
   }
   return warnings;

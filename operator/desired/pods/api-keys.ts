@@ -2,7 +2,7 @@ import { env, keysKey, paths } from "../../../config/contract/names.ts";
 import type { TtsDeployment } from "../../facts/observed.ts";
 import { type Mounted, secretMount } from "./pod.ts";
 
-/** Where the API tier has its keys from, and the dashboard, which changes those of a database. */
+/** The sources of the API keys for the API tier and the dashboard. */
 
 type Api = TtsDeployment["spec"]["api"];
 type Oidc = NonNullable<NonNullable<Api["dashboard"]>["oidc"]>;

@@ -10,7 +10,7 @@ export function runsVllm({ kind, engine, env = [] }: Asked): boolean {
   return env.some(({ name, value }) => name === names.arcanaGenerator && value === "vllm");
 }
 
-/** What the model container is told of the engine. */
+/** Variables that configure the engine of the model container. */
 export function engineVariables({ engine }: Asked): Record<string, string> {
   if (!engine) return {};
   const flags = Object.entries(engine.parameters ?? {})

@@ -2,8 +2,8 @@ import { paths, ports } from "../../../config/contract/names.ts";
 import type { TtsModelPoolSpec } from "../../../crds/tts-model-pool.ts";
 
 /**
- * What the collector beside a model does, as the OpenTelemetry Collector's contrib distribution understands it: the model's own OTLP
- * and what /metrics of the pod say go to one backend. Credentials are files and variables of the container; none is in here.
+ * The configuration of the collector in a model pod, for the contrib distribution of the OpenTelemetry Collector. It sends the model's OTLP and the
+ * pod's /metrics to one backend. Credentials are files and variables of the container, and not part of the configuration.
  */
 
 type Collector = NonNullable<TtsModelPoolSpec["telemetry"]>["collector"];
@@ -61,7 +61,7 @@ export function collectorConfig(wish: CollectorSettings): Json {
   };
 }
 
-/** On the pod's own loopback alone: nobody else can send. */
+/** Listens on the pod's loopback only, so that no other pod can send. */
 const otlpReceiver = {
   protocols: {
     grpc: { endpoint: `127.0.0.1:${ports.otlpGrpc}` },

@@ -88,7 +88,7 @@ export function apiDeployment(
   });
 }
 
-/** What decides how the pods of a pool are replaced. */
+/** How the pods of a pool are replaced. */
 export interface ModelRollout {
   readonly stable: PinnedTemplate | undefined;
   readonly replicas: number;
@@ -123,7 +123,7 @@ export function renderModelTemplate(owner: TtsModelPool, server: ServerImage): R
   };
 }
 
-/** As {@link renderModelTemplate}, for the API tier. */
+/** The same as {@link renderModelTemplate}, for the API tier. */
 export function renderApiTemplate(owner: TtsDeployment, server: ServerImage): RenderedTemplate {
   return {
     specHash: apiSettings(owner),
@@ -131,7 +131,7 @@ export function renderApiTemplate(owner: TtsDeployment, server: ServerImage): Re
   };
 }
 
-/** As `kubectl rollout restart` does: an annotation that is new makes the pods new. */
+/** Adds an annotation that replaces the pods, like `kubectl rollout restart`. */
 function restarted(template: V1PodTemplateSpec, owner: Owner): V1PodTemplateSpec {
   const restart = restartOf(owner);
   if (restart === undefined) return template;
@@ -156,7 +156,7 @@ export function ownSettings({ spec }: Pick<TtsModelPool, "spec">): string {
   return hashOf(withoutDefaults(TtsModelPoolSpecSchema, settings));
 }
 
-/** As {@link apiSettings}, for one pool. */
+/** The same as {@link apiSettings}, for one pool. */
 export function modelSettings(owner: TtsModelPool): string {
   const { replicas, scaling, rollout, podDisruptionBudget, ...settings } = owner.spec;
   return settingsHash(owner, withoutDefaults(TtsModelPoolSpecSchema, settings));

@@ -10,7 +10,7 @@ import type { Deployment } from "../../facts/observed.ts";
 export interface PinnedTemplate {
   /** Hash of the settings that it was rendered from. */
   readonly specHash: string;
-  /** Hash of the template itself: names it in the status, and tells whether somebody tampered with it. */
+  /** Hash of the template itself. It identifies the template in the status, and detects manual changes. */
   readonly revision: string;
   readonly template: V1PodTemplateSpec;
 }
@@ -21,7 +21,7 @@ const annotations = {
   template: `${api.group}/pod-template`,
 } as const;
 
-/** What a template would be rendered from, and how. */
+/** The settings of a template, and the function that renders it. */
 export interface RenderedTemplate {
   readonly specHash: string;
   readonly render: () => V1PodTemplateSpec;
@@ -68,7 +68,7 @@ export function isRenderedFrom(deployment: Deployment, specHash: string): boolea
   return deployment.metadata.annotations?.[annotations.specHash] === specHash;
 }
 
-/** What was pinned with this object; `undefined` where nothing was, or somebody tampered with it. */
+/** The template that is pinned to this object; `undefined` where there is none, or it was changed by hand. */
 export function readPinnedTemplate(live: KubernetesObject | undefined): PinnedTemplate | undefined {
   const found = live?.metadata.annotations ?? {};
   const specHash = found[annotations.specHash];
@@ -88,7 +88,7 @@ function parse(text: string | undefined): V1PodTemplateSpec | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as V1PodTemplateSpec);
   } catch {
-    // Somebody edited the annotation: it is rendered anew.
+    // The annotation was edited by hand: the template is rendered again.
     return undefined;
   }
 }

@@ -6,7 +6,7 @@ import type {
 } from "../../facts/kubernetes-object.ts";
 import type { Mounted } from "./pod.ts";
 
-/** Where pods may run, and the devices and memory that they take there. */
+/** Scheduling constraints, devices and memory of pods. */
 
 type Accelerator = TtsModelPoolSpec["accelerator"];
 type Resources = TtsModelPoolSpec["resources"];

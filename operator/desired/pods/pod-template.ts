@@ -33,7 +33,7 @@ const podTemplate: MergeSchema = {
   },
 };
 
-/** A pool carries its override as JSON. @throws InvalidPatch when somebody spoilt it */
+/** Parses the override, which a pool carries as JSON. @throws InvalidPatch when it is not valid */
 export function parseOverride(text: string | undefined): JsonValue | undefined {
   try {
     return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
@@ -66,17 +66,17 @@ export function overridden(template: V1PodTemplateSpec, override: JsonValue | un
   return { ...merged, metadata: { ...merged.metadata, annotations } };
 }
 
-/** Where a pod runs: nothing is judged by it. */
+/** Fields that only affect scheduling. */
 const freeVariables = new Set<string>([env.namespace, env.podName]);
 
-/** As `env` refuses them, and those of the API container that its license is judged by. */
+/** Variables that `env` rejects, and those that the API container evaluates its license by. */
 const keptVariables = [
   ...reservedVariables.filter((name) => !freeVariables.has(name)),
   ...[env.routingConfigMap, env.licenseFile, env.licenseKeysFile, env.licenseGraceSeconds],
   ...[env.licenseEndpoint, env.licenseCheckSeconds],
 ];
 
-/** Of the two templates, the container that the operator makes. */
+/** The operator's own container in either template. */
 function ownContainers(before: V1PodTemplateSpec, after: V1PodTemplateSpec): [V1Container, V1Container] {
   const own = before.spec?.containers[0] ?? { name: "" };
   return [own, after.spec?.containers.find(({ name }) => name === own.name) ?? own];

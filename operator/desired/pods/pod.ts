@@ -9,7 +9,7 @@ import type {
   V1VolumeMount,
 } from "../../facts/kubernetes-object.ts";
 
-/** What API pods and model pods have in common: Pod Security `restricted`, drain, mounts. */
+/** The common parts of API pods and model pods: Pod Security `restricted`, drain, mounts. */
 
 /** Numeric user of the image; `runAsNonRoot` cannot check a name. */
 const user = 65532;
@@ -39,7 +39,7 @@ type Drain = TtsModelPoolSpec["drain"];
 
 /**
  * Endpoint removal runs beside preStop, not before it: the pod sleeps and still serves until load balancers have forgotten it,
- * is told to stop, and then has the whole stream time.
+ * receives the signal to stop, and then has the whole stream time.
  */
 export function terminationSeconds({ endpointDelaySeconds, maxStreamSeconds }: Drain): number {
   return endpointDelaySeconds + maxStreamSeconds + marginSeconds;
@@ -56,7 +56,7 @@ export function variables(values: Record<string, string>): V1EnvVar[] {
   return [...Object.entries(values).map(([name, value]) => ({ name, value })), ...whereVariables];
 }
 
-/** Where a pod runs. */
+/** Variables with the name and namespace of the pod. */
 export const whereVariables: V1EnvVar[] = [
   { name: env.namespace, valueFrom: { fieldRef: { fieldPath: "metadata.namespace" } } },
   { name: env.podName, valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },

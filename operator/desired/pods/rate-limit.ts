@@ -2,7 +2,7 @@ import { env, paths } from "../../../config/contract/names.ts";
 import type { TtsDeployment } from "../../facts/observed.ts";
 import { type Mounted, secretMount } from "./pod.ts";
 
-/** What one key may ask of the API tier, and where its pods share their counts. */
+/** The default limits of API keys, and the store in which API pods share their counts. */
 
 type RateLimit = TtsDeployment["spec"]["api"]["rateLimit"];
 

@@ -100,7 +100,7 @@ function mergeList(
   return inOrder(left, merged, key);
 }
 
-/** What the items of a patch say: to merge or add these, to remove those, or to be all there is. */
+/** The directives of a list in a patch: items to merge or add, items to remove, or a replacement of the list. */
 function sorted(patch: readonly unknown[], key: string, path: string) {
   const added: JsonValue[] = [];
   const removed = new Set<unknown>();
@@ -131,7 +131,7 @@ function inOrder(original: readonly JsonValue[], patched: readonly JsonValue[], 
   return [...result, ...others];
 }
 
-/** What is new in the original is taken as it is, without nulls and without what was only to say how to merge. */
+/** Copies a new value of the patch, without nulls and without directives. */
 function withoutDirectives(value: unknown): unknown {
   if (Array.isArray(value)) return value.filter((item) => !isDirective(item)).map(withoutDirectives);
   if (!isMap(value)) return value;

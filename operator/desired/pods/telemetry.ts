@@ -17,7 +17,7 @@ export const defaultCollectorImage = "otel/opentelemetry-collector-contrib:0.150
 
 type Telemetry = NonNullable<TtsModelPoolSpec["telemetry"]>;
 
-/** What pods are made from; `undefined` where the pods have nothing to know, so that a monitor rolls none of them. */
+/** The part of the telemetry settings that affects pods; `undefined` where there is none, so that a change of a monitor replaces no pod. */
 export function podTelemetry(telemetry: TtsDeploymentSpec["telemetry"]): Telemetry | undefined {
   if (telemetry === undefined) return undefined;
   const { serviceMonitor, ...pods } = telemetry;

@@ -6,7 +6,7 @@ import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./
 import { type QueuedUtterance, UtteranceQueue } from "./utterance-queue.ts";
 
 const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
-/** So long after several have spoken at once the soloist is not asked: all of them may have ended at the same moment, and go on. */
+/** How long the multi-threaded process rests after concurrent jobs, which may continue in a moment. */
 const soloAfterMs = 100;
 /** How long an engine may be without any process before it counts as broken. */
 const restartBudgetMs = 30_000;
@@ -192,15 +192,15 @@ export class ProcessPool implements Engine {
     });
   }
 
-  /** The soloist where nothing is spoken nor was a moment ago, and nobody else waits; else whichever of the others was free first. */
+  /** The multi-threaded process if no other job runs, waits or ran a moment ago; else the process that was free first. */
   #takeFree(): EngineProcess | undefined {
     if (this.#busy.size >= this.capacity) return undefined;
     const alive = [...this.#free].filter(({ dead }) => !dead);
-    const soloist =
+    const multiThreaded =
       this.#busy.size === 0 ? alive.find((process) => process === this.#multiThreadedProcess) : undefined;
     const other = alive.find((process) => process !== this.#multiThreadedProcess);
     const isQuiet = this.#waiting.length === 0 && performance.now() - this.#togetherAtMs > soloAfterMs;
-    const taken = isQuiet ? (soloist ?? other) : (other ?? soloist);
+    const taken = isQuiet ? (multiThreaded ?? other) : (other ?? multiThreaded);
     if (!taken) return undefined;
     this.#free.delete(taken);
     this.#busy.add(taken);

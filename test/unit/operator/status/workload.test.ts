@@ -34,7 +34,11 @@ describe("a workload", () => {
   it.each<[string, string, RegExp]>([
     ["is not made yet", told(undefined), /^progressing Creating/],
     ["serves", told(running(2)), /^ready$/],
-    ["is not seen yet", told(running(2, { observedGeneration: 0 })), /^progressing RollingOut: .*taken up/],
+    [
+      "is not seen yet",
+      told(running(2, { observedGeneration: 0 })),
+      /^progressing RollingOut: .*has not processed/,
+    ],
     ["is being updated", told(running(2, { updatedReplicas: 1 })), /^progressing RollingOut: .*1 of 2 pods/],
     [
       "is draining old pods",
