@@ -71,11 +71,11 @@ clean: ## remove generated files (not the cache of built programs, and not the c
 	rm -rf node_modules .run coverage speech.wav
 
 .PHONY: generate
-generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json
+generate: node_modules/.installed ## write the generated files: CRDs and their reference, the chart's CRDs and roles, docs/openapi.json, the picture of packages
 	@$(generate)
 
-generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json
-generated := docs/openapi.json docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
+generate = $(NODE) crds/generate.ts && $(NODE) charts/generate.ts && $(NODE) server/api/openapi/main.ts > docs/openapi.json && $(NODE) tools/packages/main.ts
+generated := docs/openapi.json docs/architecture.md docs/reference.md crds/*.yaml charts/tts-operator/templates/crds charts/tts-operator/templates/rbac.yaml charts/tts-operator/templates/user-roles.yaml charts/tts-deployment/values.schema.json charts/tts-deployment/files charts/tts-operator/files charts/*/README.md config/kustomize/crds config/kustomize/*/rbac.yaml
 
 .PHONY: verify
 verify: node_modules/.installed ## fail if a generated file differs from its source

@@ -1,0 +1,177 @@
+/** Rules about the shape of the tree: circles between folders, long files and functions, names with two meanings. */
+import { posix } from "node:path";
+import type { Finding } from "./rules.ts";
+import type { Source } from "./source.ts";
+import { type Node, readSyntax, type Syntax } from "./syntax.ts";
+
+interface File {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Tests import everything, and their folders are sorted by what they test. */
+const isTest = (path: string) => path.startsWith("test/");
+
+/**
+ * Circles between folders, where a folder is the files directly in it. Each circle is reported once, at one import of each of
+ * its arrows.
+ */
+export function judgeFolders(sources: readonly Source[]): Finding[] {
+  const arrows = new Map<string, Map<string, { path: string; line: number }>>();
+  for (const { path, imports } of sources) {
+    if (isTest(path)) continue;
+    const from = posix.dirname(path);
+    for (const { kind, target, line } of imports) {
+      const to = posix.dirname(target);
+      if (kind !== "ours" || to === from) continue;
+      const known = arrows.get(from) ?? new Map();
+      arrows.set(from, known);
+      if (!known.has(to)) known.set(to, { path, line });
+    }
+  }
+  return circlesOf(arrows).flatMap((folders) =>
+    folders.map((folder, index) => {
+      const next = folders[(index + 1) % folders.length] ?? folder;
+      const { path, line } = arrows.get(folder)?.get(next) ?? { path: folder, line: 1 };
+      const circle = [...folders, folders[0]].join(" → ");
+      return {
+        path,
+        line,
+        message: `imports ${next}/, which closes a circle of folders: ${circle}. Folders in a circle cannot be understood apart. Move what both need to a folder below both.`,
+      };
+    }),
+  );
+}
+
+/** Shortest circles first found: each folder belongs to one of them at most. */
+function circlesOf(arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>): string[][] {
+  const circles: string[][] = [];
+  const reported = new Set<string>();
+  for (const start of [...arrows.keys()].sort()) {
+    const circle = reported.has(start) ? undefined : shortestWayBack(start, arrows);
+    if (circle === undefined || circle.some((folder) => reported.has(folder))) continue;
+    for (const folder of circle) reported.add(folder);
+    circles.push(circle);
+  }
+  return circles;
+}
+
+function shortestWayBack(
+  start: string,
+  arrows: ReadonlyMap<string, ReadonlyMap<string, unknown>>,
+): string[] | undefined {
+  const seen = new Set<string>();
+  const targetsOf = (way: readonly string[]) => [...(arrows.get(way.at(-1) ?? "")?.keys() ?? [])];
+  for (let ways = [[start]]; ways.length > 0; ) {
+    const back = ways.find((way) => targetsOf(way).includes(start));
+    if (back !== undefined) return back;
+    const longer = ways.flatMap((way) => targetsOf(way).map((next) => [...way, next]));
+    ways = longer.filter((way) => !seen.has(way.at(-1) ?? ""));
+    for (const way of ways) seen.add(way.at(-1) ?? "");
+  }
+  return undefined;
+}
+
+const longestFile = 500;
+const longestFunction = 80;
+
+/** Files that are longer than the rule allows today. An entry goes when its file is split. */
+const longFiles: readonly string[] = [];
+
+/** Functions, as `path#name`, that are longer than the rule allows today. An entry goes when its function is split. */
+const longFunctions: readonly string[] = [];
+
+/** @param files TypeScript files; tests are not judged. */
+export function judgeSizes(files: readonly File[]): Finding[] {
+  return files
+    .filter(({ path }) => !isTest(path))
+    .flatMap(({ path, text }) => [
+      ...judgeFileSize(path, text),
+      ...judgeFunctionSizes(readSyntax(path, text), text),
+    ]);
+}
+
+function judgeFileSize(path: string, text: string): Finding[] {
+  const lines = text.split("\n").length - 1;
+  const isKnown = longFiles.includes(path);
+  if (lines <= longestFile) {
+    return isKnown ? [staleException(path, path, "longFiles")] : [];
+  }
+  if (isKnown) return [];
+  const message = `has ${lines} lines; ${longestFile} is the most, so that a file has one subject. Split it by topic.`;
+  return [{ path, line: lines, message }];
+}
+
+function judgeFunctionSizes({ path, nodes, lineOf }: Syntax, text: string): Finding[] {
+  const known = new Set(longFunctions.filter((entry) => entry.startsWith(`${path}#`)));
+  const findings = nodes.flatMap((node) => {
+    if (!isFunction(node)) return [];
+    const lines = text.slice(node.start, node.end).split("\n").length;
+    if (lines <= longestFunction) return [];
+    const name = functionName(node, nodes);
+    if (known.delete(`${path}#${name}`)) return [];
+    const message = `${name} has ${lines} lines; ${longestFunction} is the most. Give its steps names of their own.`;
+    return [{ path, line: lineOf(node), message }];
+  });
+  return [...findings, ...[...known].map((entry) => staleException(path, entry, "longFunctions"))];
+}
+
+function staleException(path: string, entry: string, list: string): Finding {
+  const message = `is short enough now: remove ${entry} from ${list} in test/check/structure.ts.`;
+  return { path, line: 1, message };
+}
+
+function isFunction(node: Node): boolean {
+  return ["FunctionDeclaration", "FunctionExpression", "ArrowFunctionExpression"].includes(node.type);
+}
+
+/** Its own name, or that of the variable, property or method that holds it. */
+function functionName(node: Node, nodes: readonly Node[]): string {
+  if ("id" in node && node.id !== null && typeof node.id === "object" && "name" in node.id) {
+    return String(node.id.name);
+  }
+  const holder = nodes.find(
+    (one) =>
+      (one.type === "VariableDeclarator" && one.init === node) ||
+      ((one.type === "Property" || one.type === "MethodDefinition") && one.value === node),
+  );
+  const name =
+    holder?.type === "VariableDeclarator" ? holder.id : holder && "key" in holder ? holder.key : undefined;
+  return name && "name" in name ? String(name.name) : "(anonymous)";
+}
+
+/** Exported names that have several meanings today, each with its reason. An entry goes when its name is unique. */
+const sharedNames: Readonly<Record<string, string>> = {};
+
+const declaration =
+  /^export (?:abstract |async )?(?:function\*?|class|interface|const|type) ([A-Za-z_$][\w$]*)/gm;
+
+/** One exported name has one meaning in the product. */
+export function judgeNames(files: readonly File[]): Finding[] {
+  const places = new Map<string, { path: string; line: number }[]>();
+  for (const { path, text } of files) {
+    if (isTest(path)) continue;
+    for (const match of text.matchAll(declaration)) {
+      const [, name = ""] = match;
+      const known = places.get(name) ?? [];
+      places.set(name, known);
+      // a schema and the type of its values share a name, in one file
+      if (known.some((place) => place.path === path)) continue;
+      known.push({ path, line: text.slice(0, match.index).split("\n").length });
+    }
+  }
+  const findings = [...places].flatMap(([name, found]) => {
+    if (found.length < 2 || name in sharedNames) return [];
+    const [first, ...others] = found;
+    return others.map(({ path, line }) => ({
+      path,
+      line,
+      message: `exports ${name}, as ${first?.path} does: one exported name has one meaning. Say what sets this one apart.`,
+    }));
+  });
+  const unique = Object.keys(sharedNames).filter((name) => (places.get(name)?.length ?? 0) < 2);
+  return [
+    ...findings,
+    ...unique.map((name) => staleException("test/check/structure.ts", name, "sharedNames")),
+  ];
+}

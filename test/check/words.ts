@@ -1,0 +1,95 @@
+/** Words that are refused in comments, strings and pages, with what to write in their place (docs/glossary.md has the terms). */
+import type { Finding } from "./rules.ts";
+
+interface RefusedWord {
+  readonly word: RegExp;
+  readonly better: string;
+}
+
+/** Nobody outside this repository knows these words: they are refused everywhere. */
+const inventedWords: readonly RefusedWord[] = [
+  { word: /\bClusterGifts\b|\bgifts\b/i, better: "capabilities" },
+  { word: /\broomless\b/i, better: "unschedulable" },
+  { word: /\bfooting\b/i, better: "prerequisites" },
+  { word: /\bsoloist\b/i, better: "the multi-threaded process" },
+];
+
+/** Figures of speech, and words of which a standard term says more. */
+const figurativeWords: readonly RefusedWord[] = [
+  { word: /\btold\b/i, better: "reported to, called with, or notified of" },
+  { word: /\bwhoever\b/i, better: "the subject: the administrator, the caller, the operator" },
+  { word: /\bnobody\b/i, better: "the subject: no caller, no listener, no pod" },
+  { word: /\bsomebody('s)?\b/i, better: "the subject: a user, another controller" },
+  { word: /\btaken up\b/i, better: "applied, or reconciled" },
+  { word: /\bin the way\b/i, better: "blocking, with what blocks it" },
+  { word: /\bmade anew\b/i, better: "recreated" },
+  { word: /\bis there\b/i, better: "exists" },
+];
+
+/** Openings that make a riddle of a comment. */
+const opening = /^\s*(?:\/\*\*|\/\/|\*|#)\s*(?:Of|Told|What|Who|Whose|As|Where)\b/;
+
+/** Folders whose words are not rewritten yet. An entry goes when its folder is. */
+const unwrittenFolders: readonly string[] = [
+  "SECURITY.md",
+  "charts",
+  "config",
+  "crds",
+  "docs",
+  "server/api",
+  "server/audio",
+  "server/bench",
+  "server/cli",
+  "server/dashboard",
+  "server/engine",
+  "server/fetch",
+  "server/model",
+  "server/store",
+  "server/telemetry",
+  "server/text",
+  "server/tracing",
+  "test",
+  "tools",
+];
+
+/** Files that name the words to refuse them, and records of the past. */
+const exempt = [
+  "test/check/words.ts",
+  "test/unit/check/words.test.ts",
+  "CHANGELOG.md",
+  "docs/glossary.md",
+  "docs/openapi.json",
+  "package-lock.json",
+];
+
+const judged = /\.(ts|js|mjs|sh|md|ya?ml|tpl|json)$|(^|\/)(Makefile|Containerfile)$/;
+
+/** Judges one file. Code is judged by its comments and strings alone. */
+export function judgeWords(path: string, text: string): Finding[] {
+  if (!judged.test(path) || exempt.includes(path) || isFixture(path)) return [];
+  const isUnwritten = unwrittenFolders.some((folder) => path === folder || path.startsWith(`${folder}/`));
+  const refused = isUnwritten ? inventedWords : [...inventedWords, ...figurativeWords];
+  return text.split("\n").flatMap((content, index) => {
+    const said = isCode(path) ? commentsAndStrings(content) : content;
+    const findings = refused.flatMap(({ word, better }) => {
+      const found = word.exec(said)?.[0];
+      return found === undefined ? [] : [`says "${found}": write ${better}.`];
+    });
+    if (!isUnwritten && isCode(path) && opening.test(content)) {
+      findings.push("opens a comment with a riddle: begin with the subject, in a full sentence.");
+    }
+    return findings.map((message) => ({ path, line: index + 1, message }));
+  });
+}
+
+const isCode = (path: string) => /\.(ts|js|mjs)$/.test(path);
+
+/** Texts to speak, golden files and material of others. */
+const isFixture = (path: string) => /(^|\/)(golden|files|previous-release)\//.test(path);
+
+/** As far as one line shows it: a line inside a comment block, what follows `//`, and quoted text. */
+function commentsAndStrings(line: string): string {
+  if (/^\s*(\/\*\*?|\*)/.test(line)) return line;
+  const pieces = line.match(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`(?:[^`\\]|\\.)*`?|\/\/.*$/g) ?? [];
+  return pieces.join(" ");
+}

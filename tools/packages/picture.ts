@@ -1,0 +1,66 @@
+import type { Source } from "../../test/check/source.ts";
+
+/** Packages that nearly every other one imports: their arrows would hide the others. */
+const base = ["lib", "config/contract"];
+
+type Arrows = ReadonlyMap<string, ReadonlySet<string>>;
+
+/**
+ * A Mermaid flowchart of the packages. An arrow means "imports". Arrows that follow from others, and those to the base packages, are
+ * left out.
+ */
+export function drawPackages(sources: readonly Source[]): string {
+  const arrows = arrowsOf(sources);
+  const packages = [...new Set([...arrows].flatMap(([from, targets]) => [from, ...targets]))].sort();
+  const lines = ["operator", "server"].flatMap((part) => [
+    `  subgraph ${part}`,
+    ...packages.filter((name) => name.startsWith(`${part}/`)).map((name) => `    ${boxOf(name)}`),
+    "  end",
+  ]);
+  const others = packages.filter((name) => !/^(operator|server)\//.test(name) && !base.includes(name));
+  const drawn = packages.flatMap((from) =>
+    necessary(from, arrows).map((to) => `  ${idOf(from)} --> ${idOf(to)}`),
+  );
+  const chart = ["flowchart LR", ...others.map((name) => `  ${boxOf(name)}`), ...lines, ...drawn].join("\n");
+  return `\`\`\`mermaid\n${chart}\n\`\`\`\n`;
+}
+
+function arrowsOf(sources: readonly Source[]): Arrows {
+  const arrows = new Map<string, Set<string>>();
+  for (const { path, imports } of sources) {
+    const from = packageOf(path);
+    if (from === undefined) continue;
+    const targets = arrows.get(from) ?? new Set();
+    arrows.set(from, targets);
+    for (const { kind, target } of imports) {
+      const to = kind === "ours" ? packageOf(target) : undefined;
+      if (to !== undefined && to !== from) targets.add(to);
+    }
+  }
+  return arrows;
+}
+
+/** `operator/status` for its files and folders; undefined for a program's own `main.ts`, which imports the command line alone. */
+function packageOf(path: string): string | undefined {
+  const [part = "", folder = "", ...rest] = path.split("/");
+  if (part === "operator" || part === "server") return rest.length > 0 ? `${part}/${folder}` : undefined;
+  return part === "config" ? `${part}/${folder}` : part;
+}
+
+/** The arrows of a package that do not follow from its others. */
+function necessary(from: string, arrows: Arrows): string[] {
+  const targets = [...(arrows.get(from) ?? [])].filter((to) => !base.includes(to)).sort();
+  return targets.filter((to) => !targets.some((other) => other !== to && reachable(other, arrows).has(to)));
+}
+
+function reachable(from: string, arrows: Arrows, found = new Set<string>()): Set<string> {
+  for (const to of arrows.get(from) ?? []) {
+    if (found.has(to)) continue;
+    found.add(to);
+    reachable(to, arrows, found);
+  }
+  return found;
+}
+
+const idOf = (name: string) => name.replaceAll("/", "_");
+const boxOf = (name: string) => `${idOf(name)}[${name.replace(/^(operator|server)\//, "")}]`;
