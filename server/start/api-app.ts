@@ -20,6 +20,7 @@ import { addOpenaiSpeechRoute } from "../api/routes/openai-speech.ts";
 import { addOpenapiRoute } from "../api/routes/openapi.ts";
 import { addSpeechRoute } from "../api/routes/speech.ts";
 import type { ApiContext } from "../api/services/api-context.ts";
+import { addSocketRoutes, isSocketUpgrade } from "../api/sockets/routes.ts";
 import { Failure } from "../contract/errors.ts";
 import type { DashboardContext } from "../dashboard/pages/dashboard-context.ts";
 import { addDashboard } from "../dashboard/routes.ts";
@@ -33,6 +34,8 @@ declare module "fastify" {
     failure: Failure | undefined;
     spoken: SynthesisRecord | undefined;
     span: Span;
+    /** The connection became a WebSocket. */
+    isUpgraded: boolean;
   }
 }
 
@@ -55,6 +58,7 @@ export function buildApp(parts: ApiContext, dashboard: DashboardContext | undefi
       headersTimeout: Math.min(headersTimeoutMs, parts.limits.requestTimeoutMs),
       connectionsCheckingInterval: Math.min(slowCheckMs, parts.limits.requestTimeoutMs / 2),
       requireHostHeader: false, // Node's own answer has no problem document
+      shouldUpgradeCallback: isSocketUpgrade,
     },
     return503OnClosing: false, // the drain hook answers with a problem document instead
     forceCloseConnections: false,
@@ -71,6 +75,7 @@ export function buildApp(parts: ApiContext, dashboard: DashboardContext | undefi
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
+  app.decorateRequest("isUpgraded", false);
   takeJsonOnly(app, { ...bodyOptions(parts), budget: parts.memory });
   app.setErrorHandler((error, request, reply) => sendProblem(reply, request, error));
   logRequests(app, parts);
@@ -78,6 +83,7 @@ export function buildApp(parts: ApiContext, dashboard: DashboardContext | undefi
   addNotFound(app);
   addSpeechRoute(app, parts);
   addOpenaiSpeechRoute(app, parts);
+  addSocketRoutes(app, parts);
   addHealthRoutes(app, parts);
   addLoadRoute(app, parts);
   addCatalogueRoutes(app, parts);

@@ -1,5 +1,6 @@
 import type { Voice } from "../../config/contract/voices.ts";
 import type { ApiLimits } from "../api/request/limits.ts";
+import type { SocketOptions } from "../api/request/socket-options.ts";
 import type { ClusterAccess } from "../api/upstream/kubernetes/connection.ts";
 import type { HoldLimits } from "../api/upstream/request-hold.ts";
 import type { DashboardSettings } from "../dashboard/settings.ts";
@@ -43,6 +44,7 @@ export interface ApiSettings {
   readonly tracing?: TracingSettings | undefined;
   readonly voices: readonly Voice[];
   readonly limits?: Partial<ApiLimits>;
+  readonly sockets?: Partial<SocketOptions>;
   /** The limits of held requests. */
   readonly waiting?: HoldLimits;
   readonly timing?: Partial<ApiTiming>;

@@ -7,10 +7,12 @@ import { createStreamLimiter } from "../api/access/stream-limiter.ts";
 import { watchConnections } from "../api/lifecycle/connections.ts";
 import { createLifecycle, drain } from "../api/lifecycle/drain.ts";
 import { watchForClose } from "../api/lifecycle/graceful-close.ts";
+import { createOpenSockets } from "../api/lifecycle/open-sockets.ts";
 import { warmUpCodecs } from "../api/lifecycle/warm-up.ts";
 import { createMetrics, type Metrics } from "../api/observability/metrics.ts";
 import { defaultLimits } from "../api/request/limits.ts";
 import { createMemoryBudget } from "../api/request/memory-budget.ts";
+import { defaultSocketOptions } from "../api/request/socket-options.ts";
 import type { ApiContext } from "../api/services/api-context.ts";
 import { createModelClient, type ModelClientOptions } from "../api/upstream/model-client.ts";
 import { createReplicaSelector } from "../api/upstream/replicas.ts";
@@ -74,7 +76,9 @@ export async function startApiTier(
   const upstream = openUpstream(settings, timing, directory, clock);
   const { prober, load } = upstream;
   const checksLicense = check !== undefined;
-  const metrics = createMetrics({ capacity: places, license, checksLicense, prober, load, now });
+  const sockets = createOpenSockets(clock);
+  const openSockets = () => sockets.count();
+  const metrics = createMetrics({ capacity: places, license, checksLicense, prober, load, openSockets, now });
   const models = openModels(settings, timing, { upstream, files, metrics, clock, random });
   await check?.start();
   const stores = await openStores(settings, { metrics, log, clock });
@@ -86,6 +90,7 @@ export async function startApiTier(
     ...{ usage: stores.usage, lexicon: stores.lexicon, oovs: stores.oovs, oovRecorder: stores.oovRecorder },
     trustedProxies: settings.trustedProxies ?? [],
     memory: createMemoryBudget(limits.heldBytes, limits.heldWaitMs, clock),
+    sockets: { open: sockets, ...defaultSocketOptions, ...settings.sockets },
     ...keysOf(settings, files, stores, log),
     licenseAnswer: () => check?.answer(),
     internalToken: () => files.token?.current(),
@@ -100,6 +105,7 @@ export async function startApiTier(
   const gracefulClose = watchForClose(app.server, clock);
   const close = async () => {
     connections.close();
+    sockets.close();
     license.close();
     for (const file of Object.values(files)) file?.close();
     await Promise.all([upstream.close(), check?.close(), models.close(), quotas.close(), tracing.stop()]);
@@ -111,6 +117,7 @@ export async function startApiTier(
       idleCloseMs: timing.idleCloseMs,
       drainMs: settings.drainSeconds * 1000,
       connections: gracefulClose,
+      endSockets: () => sockets.drain(),
       cut: () => connections.resetAll(),
       clock,
     });

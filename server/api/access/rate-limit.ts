@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Failure } from "../../contract/errors.ts";
-import type { Quotas } from "./quotas.ts";
+import type { ApiKey } from "../../store/keys/key.ts";
+import type { Quotas, RateState } from "./quotas.ts";
 
 /**
  * A hook that counts the request against its key's rate, and tells how much is left. Runs after the key was read.
@@ -17,11 +18,24 @@ export function limitRate(quotas: Quotas) {
       "ratelimit-remaining": String(state.remaining),
       "ratelimit-reset": String(state.resetSeconds),
     });
-    if (!state.isExceeded) return;
-    throw new Failure(
-      "rate_limited",
-      `This key may send ${state.limit} requests a minute; try again in ${state.resetSeconds} s.`,
-      { retryAfterSeconds: state.resetSeconds },
-    );
+    refuseExceeded(state);
   };
+}
+
+/**
+ * Counts one synthesis on a socket as a request of its key.
+ * @throws Failure `rate_limited`.
+ */
+export async function countSynthesis(quotas: Quotas, apiKey: ApiKey): Promise<void> {
+  const state = await quotas.count(apiKey);
+  if (state) refuseExceeded(state);
+}
+
+function refuseExceeded({ isExceeded, limit, resetSeconds }: RateState): void {
+  if (!isExceeded) return;
+  throw new Failure(
+    "rate_limited",
+    `This key may send ${limit} requests a minute; try again in ${resetSeconds} s.`,
+    { retryAfterSeconds: resetSeconds },
+  );
 }

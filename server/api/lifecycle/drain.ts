@@ -73,6 +73,8 @@ export interface DrainOptions {
   /** Longest time for the whole. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
+  /** Asks long-lived connections to end. */
+  readonly endSockets?: () => void;
   /** Ends every connection at once. */
   readonly cut: () => void;
   readonly clock: Clock;
@@ -88,7 +90,7 @@ export interface DrainOptions {
 export async function drain(
   app: FastifyInstance,
   lifecycle: Lifecycle,
-  { keepAliveGraceMs, idleCloseMs, drainMs, connections, cut, clock }: DrainOptions,
+  { keepAliveGraceMs, idleCloseMs, drainMs, connections, endSockets, cut, clock }: DrainOptions,
 ): Promise<void> {
   lifecycle.startLeaving();
   const end = clock.monotonicMs() + drainMs;
@@ -98,6 +100,7 @@ export async function drain(
     await connections.begin();
     await untilUnconnected(app, Math.min(keepAliveGraceMs, drainMs), clock);
     lifecycle.startDraining();
+    endSockets?.();
     await connections.finish(idleCloseMs);
     await app.close();
     await unsent.gone(end);

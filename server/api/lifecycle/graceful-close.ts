@@ -76,6 +76,12 @@ export function watchForClose(server: Server, clock: Clock): GracefulClose {
     });
   });
 
+  // a socket is a request that runs until one side closes it
+  server.on("upgrade", (_request: IncomingMessage, socket: Socket) => {
+    const connection = open.get(socket);
+    if (connection) connection.running += 1;
+  });
+
   /** The connections on which no request runs. */
   const look = async () => {
     const queues = await readSendQueues();

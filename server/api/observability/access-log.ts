@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Failure } from "../../contract/errors.ts";
 import { endOf, isProbe } from "../../metrics/http.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import type { NotedSpeech, Usage, UsageRecorder } from "../../store/usage.ts";
@@ -25,14 +26,20 @@ export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: R
     request.span = beginSpan(tracing, request);
     reply.raw.once("close", () => {
       report(metrics, request, reply);
-      noteUse(usage, request);
+      if (!request.isUpgraded) noteUse(usage, request);
     });
   });
 }
 
+/** One request of a key, or one synthesis on a socket. */
+interface UseOfKey {
+  readonly apiKey: ApiKey | undefined;
+  readonly failure: Failure | undefined;
+  readonly spoken: SynthesisRecord | undefined;
+}
+
 /** After the report, which closes what was spoken. */
-function noteUse(usage: ReportTargets["usage"], request: FastifyRequest): void {
-  const { apiKey, failure, spoken } = request;
+export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken }: UseOfKey): void {
   if (!apiKey) return;
   const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
   usage?.note(apiKey.id, use, spoken && speechOf(apiKey, use, spoken));
@@ -69,11 +76,13 @@ export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply:
 }
 
 function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
-  const { isWhole, status } = endOf(reply);
+  // a socket is over when its client closes it, which is no failure
+  const { isWhole, status } = request.isUpgraded ? { isWhole: true, status: 101 } : endOf(reply);
   const code = request.failure?.code;
   const endpoint = request.routeOptions.url;
   const { method, spoken, span } = request;
-  metrics.answered({ endpoint, method, status, code, seconds: reply.elapsedTime / 1000 });
+  const seconds = request.isUpgraded ? undefined : reply.elapsedTime / 1000;
+  metrics.answered({ endpoint, method, status, code, seconds });
   spoken?.over(isWhole, code);
   span.set({ "http.response.status_code": status, "svc.caller_gone": !isWhole && !code });
   span.end(code);

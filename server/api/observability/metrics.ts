@@ -62,6 +62,8 @@ export interface MetricsSources {
   readonly checksLicense?: boolean;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly load: Pick<LoadTracker, "read">;
+  /** WebSockets that are open. */
+  readonly openSockets?: () => number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -81,6 +83,12 @@ export function createMetrics(sources: MetricsSources): Metrics {
     "svc_tts_stream_capacity",
     "Requests that this process speaks at once",
     () => sources.capacity,
+  );
+  watchedGauge(
+    registry,
+    "svc_tts_open_sockets",
+    "WebSockets that are open at this process, speaking or idle",
+    () => sources.openSockets?.() ?? 0,
   );
   const speech = speechMetrics(registry);
   const voices = new BoundedLabel(maxVoices);

@@ -58,7 +58,14 @@ function problems(codes: readonly ErrorCode[], of: string) {
 }
 
 /** Codes that a POST to a path that is there never meets. */
-const elsewhere: readonly ErrorCode[] = ["not_found", "method_not_allowed", "cross_site", "name_taken"];
+const elsewhere: readonly ErrorCode[] = [
+  "not_found",
+  "method_not_allowed",
+  "cross_site",
+  "name_taken",
+  "upgrade_required",
+  "too_many_sockets",
+];
 const speechCodes = errorCodes.filter((code) => !elsewhere.includes(code));
 const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
 

@@ -51,7 +51,8 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
     .send(Buffer.from(JSON.stringify(problem))); // a string would gain a charset
 }
 
-function problemHeaders(failure: Failure): Record<string, string> {
+/** Headers of an answer that tells of a failure, in whatever form. */
+export function problemHeaders(failure: Failure): Record<string, string> {
   const headers: Record<string, string> = { "cache-control": "no-store" };
   const retryAfter = failure.retryAfterSeconds ?? (failure.status === 503 ? defaultRetryAfter : undefined);
   if (retryAfter !== undefined) headers["retry-after"] = String(retryAfter);

@@ -1,4 +1,5 @@
 import { countCodePoints } from "../request/code-points.ts";
+import type { ClearMode } from "../request/socket-options.ts";
 import { divide, type SegmentationOptions, splitReady } from "./segmentation.ts";
 
 /** A client's name for what it speaks; null before it gave one. */
@@ -28,10 +29,6 @@ export type SessionAction =
 
 /** `ended`: the client sent `eos`. `draining`: the server shuts down. `tooLong`: the text is above a limit. */
 export type CloseReason = "ended" | "draining" | "tooLong";
-
-/** What `clear` discards: with `abort` everything, with `buffer` only text that was not committed. */
-export const clearModes = ["abort", "buffer"] as const;
-export type ClearMode = (typeof clearModes)[number];
 
 export interface SessionOptions extends SegmentationOptions {
   readonly clearMode: ClearMode;

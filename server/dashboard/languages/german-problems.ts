@@ -25,9 +25,11 @@ export const failureMessages: Record<ErrorCode, string> = {
   body_too_large: "Die Anfrage ist zu groß; senden Sie weniger auf einmal.",
   audio_too_large: "Die Aufnahme ist für eine einzige Antwort zu lang; kürzen Sie den Text.",
   unsupported_media_type: "Diese Art von Inhalt wird hier nicht angenommen.",
+  upgrade_required: "Unter diesem Pfad gibt es nur WebSockets.",
   headers_too_large: "Der Browser hat zu große Kopfzeilen gesendet.",
   rate_limited:
     "Das waren zu viele Anfragen in einer Minute; warten Sie kurz und versuchen Sie es noch einmal.",
+  too_many_sockets: "Mit diesem Schlüssel sind zu viele WebSockets offen.",
   too_many_streams:
     "Es laufen bereits so viele Ausgaben, wie Sie zugleich haben dürfen; warten Sie, bis eine endet.",
   internal:

@@ -1,9 +1,5 @@
-import type {
-  ArrivedText,
-  ClearMode,
-  ContextId,
-  SessionAction,
-} from "../../../server/api/sockets/text-session.ts";
+import type { ClearMode } from "../../../server/api/request/socket-options.ts";
+import type { ArrivedText, ContextId, SessionAction } from "../../../server/api/sockets/text-session.ts";
 import { sentenceEnds } from "../../../server/text/planning/sentence-ends.ts";
 
 type Mode = "bySentence" | "immediate" | "never";

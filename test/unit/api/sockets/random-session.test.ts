@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { clearModes } from "../../../../server/api/request/socket-options.ts";
 import { segmentModes } from "../../../../server/api/sockets/segmentation.ts";
-import { clearModes, type SessionAction, TextSession } from "../../../../server/api/sockets/text-session.ts";
+import { type SessionAction, TextSession } from "../../../../server/api/sockets/text-session.ts";
 import { type SeededRandom, seededRandom } from "../../../support/seed.ts";
 import { describeAction, ReferenceSession } from "../../../support/sockets/reference-session.ts";
 

@@ -1,0 +1,36 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { Failure } from "../../contract/errors.ts";
+import { problemHeaders, toFailure } from "../respond/problems.ts";
+
+/** Seconds after which a client that was over a limit may come again, where the limit does not say. */
+const defaultRetryAfter = 1;
+
+/** A refused upgrade is a short plain text: clients of these protocols show or match it, and read no problem document. */
+export function sendPlainError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const failure = toFailure(error);
+  request.failure = failure;
+  if (failure.code === "internal") request.log.error({ err: failure.cause }, "unforeseen failure");
+  if (failure.status === 429) void reply.header("retry-after", String(defaultRetryAfter));
+  if (failure.status === 426) void reply.headers({ upgrade: "websocket", connection: "upgrade" });
+  void reply
+    .code(failure.status)
+    .headers(problemHeaders(failure))
+    .type("text/plain; charset=utf-8")
+    .send(plainText(failure, request.headers.authorization));
+}
+
+function plainText(failure: Failure, authorization: string | undefined): string {
+  switch (failure.status) {
+    case 401:
+      if (authorization === undefined) return "Missing Authorization header";
+      return /^\w+ *$/.test(authorization.replace("-", "")) ? "empty apikey" : "invalid api key";
+    case 403:
+      return "access forbidden";
+    case 429:
+      return "Currently at websocket limit";
+    case 500:
+      return "internal error";
+    default:
+      return failure.message;
+  }
+}

@@ -1,0 +1,177 @@
+import { type ModelId, models, type Profile } from "../../../config/contract/models.ts";
+import type { ListedVoice } from "../../../config/contract/voices.ts";
+import { Failure } from "../../contract/errors.ts";
+import { type Aliases, isHigherFaster, resolveModel, resolveSpeaker } from "../request/aliases.ts";
+import { readRequest, type SpeechRequest } from "../request/speech-request.ts";
+import type { AudioFormat, StreamVariant } from "../request/variants.ts";
+import { booleanOrText, numberOrText } from "./parameters.ts";
+import { type SegmentMode, segmentModes } from "./segmentation.ts";
+import type { Synthesis, TextMarkup } from "./text-session.ts";
+
+/** What holds for one socket as long as it is open. */
+export interface SocketSettings {
+  readonly segment: SegmentMode;
+  /** Where word times count from: the start of each synthesis, or of everything spoken since the last `done`. */
+  readonly timestampBase: "synthesis" | "stream";
+  /** Voice, model, format and rate; its text is a placeholder. */
+  readonly speech: SpeechRequest;
+  readonly parameters: ReadonlyMap<string, string>;
+  readonly rules: SocketRules;
+}
+
+export interface SocketRules {
+  readonly voices: readonly ListedVoice[];
+  readonly profile: Profile;
+  /** Hz, of a self-hosted arcana. */
+  readonly highestRate: number;
+  readonly aliases: Aliases;
+}
+
+/** Characters of one synthesis by the mist models on a socket. */
+const longestMistText = 1000;
+const opusRate = 24_000;
+const timeScale = { least: 0.4, most: 2.5 };
+
+const formatNames: Readonly<Record<AudioFormat, readonly string[]>> = {
+  mp3: ["mp3", "mpeg", "audio/mpeg"],
+  pcm: ["pcm", "l16", "audio/pcm", "audio/l16"],
+  mulaw: ["mulaw", "ulaw", "pcmu", "audio/pcmu", "audio/x-mulaw"],
+  wav: ["wav", "audio/wav"],
+  ogg: ["ogg", "opus", "audio/ogg", "audio/ogg;codecs=opus"],
+};
+
+/**
+ * Judges the query of an upgrade by the rules of an HTTP request, after the names and values that clients write are translated.
+ * @throws Failure `invalid_request` with a sentence about the first wrong parameter.
+ */
+export function readSettings(parameters: ReadonlyMap<string, string>, rules: SocketRules): SocketSettings {
+  return {
+    segment: readSegment(parameters),
+    timestampBase: parameters.get("timestampBase") === "stream" ? "stream" : "synthesis",
+    speech: readSpeech(parameters, rules),
+    parameters,
+    rules,
+  };
+}
+
+function readSegment(parameters: ReadonlyMap<string, string>): SegmentMode {
+  const given = parameters.get("segment");
+  const mode = segmentModes.find((name) => name === given);
+  if (given !== undefined && !mode) throw invalid("segment", `must be one of ${segmentModes.join(", ")}`);
+  return mode ?? (booleanOrText(parameters.get("immediate")) === true ? "immediate" : "bySentence");
+}
+
+function readSpeech(parameters: ReadonlyMap<string, string>, rules: SocketRules): SpeechRequest {
+  const requested = parameters.get("modelId");
+  const modelId = resolveModel(requested, parameters.get("speaker"), rules.voices, rules.aliases);
+  const format = readFormat(parameters.get("audioFormat"));
+  const variant: StreamVariant = {
+    form: "stream",
+    mediaType: "",
+    format,
+    defaultModel: modelId,
+    defaultRate: (model) => models[model].defaultRate,
+  };
+  const speech = readRequest(readBody(parameters, modelId, format, rules), { ...rules, variant });
+  const { invocation } = speech;
+  const stretch = invocation.stretch * readTimeScale(parameters, requested ?? modelId);
+  return { ...speech, invocation: { ...invocation, stretch } };
+}
+
+function readBody(
+  parameters: ReadonlyMap<string, string>,
+  modelId: ModelId,
+  format: AudioFormat,
+  { voices, aliases }: SocketRules,
+): Readonly<Record<string, unknown>> {
+  const number = (name: string) => numberOrText(parameters.get(name));
+  const switched = (name: string) => booleanOrText(parameters.get(name));
+  return {
+    modelId,
+    speaker: resolveSpeaker(parameters.get("speaker"), modelId, voices, aliases),
+    lang: parameters.get("lang"),
+    text: "text follows",
+    samplingRate: number("samplingRate") ?? (format === "ogg" ? opusRate : undefined),
+    speedAlpha: readSpeed(number("speedAlpha"), parameters.get("modelId") ?? modelId, modelId),
+    noTextNormalization: switched("noTextNormalization"),
+    reduceLatency: switched("reduceLatency"),
+    pauseBetweenBrackets: switched("pauseBetweenBrackets"),
+    phonemizeBetweenBrackets: switched("phonemizeBetweenBrackets"),
+    inlineSpeedAlpha: parameters.get("inlineSpeedAlpha"),
+    saveOovs: switched("saveOovs"),
+    repetition_penalty: number("repetition_penalty"),
+    temperature: number("temperature"),
+    top_p: number("top_p"),
+    max_tokens: number("max_tokens"),
+  };
+}
+
+/** The direction of `speedAlpha` follows the model that the client named, whichever model speaks. */
+function readSpeed(alpha: number | string | undefined, requested: string, modelId: ModelId) {
+  const isTurned = isHigherFaster(requested) !== isHigherFaster(modelId);
+  return typeof alpha === "number" && alpha !== 0 && isTurned ? 1 / alpha : alpha;
+}
+
+/** Below 1 is faster; out of range it is clamped, and `mistv2` does not have it. */
+function readTimeScale(parameters: ReadonlyMap<string, string>, requested: string): number {
+  const factor = numberOrText(parameters.get("timeScaleFactor"));
+  if (typeof factor === "string") throw invalid("timeScaleFactor", "must be a number");
+  if (factor === undefined || requested === "mistv2") return 1;
+  return Math.min(timeScale.most, Math.max(timeScale.least, factor));
+}
+
+function readFormat(name: string | undefined): AudioFormat {
+  if (name === undefined) return "wav";
+  const wanted = name.toLowerCase().replaceAll(" ", "");
+  const found = (Object.keys(formatNames) as AudioFormat[]).find((format) =>
+    formatNames[format].includes(wanted),
+  );
+  if (found) return found;
+  throw invalid("audioFormat", `must be one of ${Object.keys(formatNames).join(", ")}`);
+}
+
+/** Most characters of one synthesis; arcana takes any length. */
+export function longestTextOf({ speech }: SocketSettings): number {
+  const isBounded = models[speech.invocation.modelId].maxTextLength !== undefined;
+  return isBounded ? longestMistText : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * The request for one synthesis.
+ * @throws Failure `invalid_request` where the markup of its text is wrong.
+ */
+export function speechRequestFor(settings: SocketSettings, { text, markup }: Synthesis): SpeechRequest {
+  const speech = isEmpty(markup) ? settings.speech : readSpeech(withMarkup(settings, markup), settings.rules);
+  const { invocation } = speech;
+  const spoken = invocation.pauseBetweenBrackets ? withWholePauses(text) : text;
+  const inlineStretch = pairWithBrackets(spoken, invocation.inlineStretch);
+  return { ...speech, invocation: { ...invocation, text: spoken.toWellFormed(), inlineStretch } };
+}
+
+function isEmpty(markup: TextMarkup): boolean {
+  return Object.keys(markup).length === 0;
+}
+
+function withMarkup({ parameters }: SocketSettings, markup: TextMarkup): ReadonlyMap<string, string> {
+  const own = Object.entries(markup).map(([name, value]) => [name, String(value)] as const);
+  return new Map([...parameters, ...own]);
+}
+
+/** `<200.0>` is how some clients write 200 milliseconds. */
+function withWholePauses(text: string): string {
+  return text.replace(/<(\d+\.\d*)>/g, (_, duration: string) => `<${Math.round(Number(duration))}>`);
+}
+
+/**
+ * One value for each word in square brackets. On a socket the values hold for texts that nobody has written yet, so that there may be more
+ * or fewer of them than brackets: values that are missing leave the speed as it is.
+ */
+function pairWithBrackets(text: string, values: readonly number[]): readonly number[] {
+  if (values.length === 0) return values;
+  return Array.from(text.matchAll(/\[[^[\]]*\]/g), (_, at) => values[at] ?? 1);
+}
+
+function invalid(name: string, problem: string): Failure {
+  const detail = `${problem}.`;
+  return new Failure("invalid_request", `${name} ${detail}`, { fields: [{ pointer: `/${name}`, detail }] });
+}

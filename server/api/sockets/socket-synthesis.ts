@@ -1,0 +1,153 @@
+import type { WordTimestamp } from "../../contract/speech.ts";
+import type { ApiKey } from "../../store/keys/key.ts";
+import type { Span } from "../../tracing/span.ts";
+import { countSynthesis } from "../access/rate-limit.ts";
+import { noteUse } from "../observability/access-log.ts";
+import { type Outlet, SynthesisRecord } from "../observability/synthesis-record.ts";
+import { countCodePoints } from "../request/code-points.ts";
+import type { SpeechRequest } from "../request/speech-request.ts";
+import { encodeSpeech } from "../respond/encode-speech.ts";
+import { toFailure } from "../respond/problems.ts";
+import type { ApiContext } from "../services/api-context.ts";
+import { startSynthesis } from "../services/synthesis.ts";
+
+/** The socket that a synthesis is spoken on, as limits, logs and metrics know it. */
+export interface SocketCaller {
+  readonly requestId: string;
+  readonly endpoint: string;
+  readonly apiKey: ApiKey | undefined;
+  /** The span of one synthesis, in the trace that the client began. */
+  beginSpan(requestId: string): Span;
+  /** Bytes on the connection. */
+  readonly connection: Omit<Outlet, "elapsedMs">;
+}
+
+/** Bytes of audio in one message; a multiple of two, so that it holds whole samples, and of three, as base64 likes it. */
+const longestChunk = 48 * 1024;
+
+/** One for all, since the default reason of an abort takes a stack trace each time. */
+const overOrUnwanted = new Error("the synthesis is over, or nobody listens any more");
+
+/** One text spoken on a socket: admitted, counted and logged as an HTTP request of its own. */
+export class SocketSynthesis {
+  readonly #parts: ApiContext;
+  readonly #caller: SocketCaller;
+  readonly #requestId: string;
+  readonly #wanted: SpeechRequest;
+  readonly #controller = new AbortController();
+  readonly #spoken: SynthesisRecord;
+  readonly #span: Span;
+  readonly #words: WordTimestamp[] = [];
+  /** At the rate of the answer, as the encoder took them and as they were sent. */
+  #encodedSamples = 0;
+  #sentSamples = 0;
+  #isStopped = false;
+
+  constructor(parts: ApiContext, caller: SocketCaller, number: number, wanted: SpeechRequest) {
+    this.#parts = parts;
+    this.#caller = caller;
+    this.#wanted = wanted;
+    this.#requestId = `${caller.requestId}.${number}`;
+    this.#span = caller.beginSpan(this.#requestId);
+    const { invocation, format, rate } = wanted;
+    const startedAtMs = parts.clock.monotonicMs();
+    this.#spoken = new SynthesisRecord(
+      {
+        ...{ model: invocation.modelId, voice: invocation.speaker, format, form: "socket", rate },
+        characters: countCodePoints(invocation.text),
+      },
+      parts,
+      { ...caller.connection, elapsedMs: () => parts.clock.monotonicMs() - startedAtMs },
+      this.#span,
+    );
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Seconds of audio that were sent. */
+  get audioSeconds(): number {
+    return this.#sentSamples / this.#wanted.rate;
+  }
+
+  /** The words that the client can have heard whole. */
+  get words(): readonly WordTimestamp[] {
+    return this.#isStopped ? this.#words.filter(({ end }) => end <= this.audioSeconds) : this.#words;
+  }
+
+  /** Frees the engine. Nothing is sent any more. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#controller.abort(overOrUnwanted);
+  }
+
+  /**
+   * Speaks to the end, or until it is stopped.
+   * @param send resolves once the client has room for more.
+   * @throws Failure where the synthesis fails; never after it was stopped.
+   */
+  async run(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
+    let error: unknown;
+    try {
+      await this.#speak(send);
+    } catch (thrown) {
+      error = thrown;
+    }
+    const failure = error === undefined || this.#isStopped ? undefined : toFailure(error);
+    this.#report(failure);
+    this.#controller.abort(overOrUnwanted); // gives its places back
+    if (failure) throw failure;
+  }
+
+  async #speak(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
+    const { apiKey } = this.#caller;
+    if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
+    const speaking = await startSynthesis(this.#parts, {
+      wanted: this.#wanted,
+      form: "socket",
+      requestId: this.#requestId,
+      apiKey,
+      span: this.#span,
+      signal: this.#controller.signal,
+    });
+    const pieces = encodeSpeech(speaking, this.#wanted.rate, {
+      onEncoded: (samples, bytes, workMs) => {
+        this.#encodedSamples += samples;
+        this.#spoken.encoded(samples, bytes, workMs);
+      },
+      onWords: (words) => this.#words.push(...words),
+    });
+    for await (const piece of pieces) {
+      // a header without audio is not worth a chunk
+      const audio = this.#encodedSamples > 0 ? piece : new Uint8Array();
+      for (let at = 0; at < audio.length && !this.#isStopped; at += longestChunk) {
+        await send(audio.subarray(at, at + longestChunk));
+      }
+      if (this.#isStopped) return;
+      this.#sentSamples = this.#encodedSamples;
+    }
+  }
+
+  #report(failure: ReturnType<typeof toFailure> | undefined): void {
+    const { apiKey, endpoint } = this.#caller;
+    const code = failure?.code;
+    this.#spoken.over(!this.#isStopped, code);
+    this.#span.set({ "svc.caller_gone": this.#isStopped });
+    this.#span.end(code);
+    noteUse(this.#parts.usage, { apiKey, failure, spoken: this.#spoken });
+    const { facts, audioSeconds, firstAudioMs } = this.#spoken;
+    const line = {
+      requestId: this.#requestId,
+      endpoint,
+      ...(code && { code }),
+      ...(this.#isStopped && { isCancelled: true }),
+      ...(apiKey && { keyId: apiKey.id, key: apiKey.name }),
+      ...facts,
+      audioSeconds: Number(audioSeconds.toFixed(3)),
+      ...(firstAudioMs !== undefined && { firstAudioMs: Math.round(firstAudioMs) }),
+    };
+    if (code === "internal") this.#parts.log.error({ err: failure?.cause, ...line }, "unforeseen failure");
+    this.#parts.log.info(line, "synthesis");
+  }
+}

@@ -1,0 +1,182 @@
+import type { WebSocket } from "ws";
+import type { Clock } from "../../../lib/clock.ts";
+import type { Failure } from "../../contract/errors.ts";
+import type { WordTimestamp } from "../../contract/speech.ts";
+import type { OpenSocket } from "../lifecycle/open-sockets.ts";
+import type { ClearMode } from "../request/socket-options.ts";
+import { toFailure } from "../respond/problems.ts";
+import type { ApiContext } from "../services/api-context.ts";
+import type { Dialect } from "./dialects.ts";
+import { longestTextOf, type SocketSettings, speechRequestFor } from "./socket-settings.ts";
+import { type SocketCaller, SocketSynthesis } from "./socket-synthesis.ts";
+import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
+
+/** Reasons are sent as they stand here: at most 123 bytes, and never the client's text. */
+const closings: Readonly<Record<CloseReason, readonly [code: number, reason: string]>> = {
+  ended: [1000, ""],
+  draining: [1001, "going away"],
+  tooLong: [1011, "400: text is too long"],
+};
+const overloaded = [1013, "503: try again later"] as const;
+const broken = 1011;
+
+const longestBacklog = 10_000;
+/** A context that its client forgot to flush ends after this much silence. */
+const silenceMs = 30_000;
+/** Audio that may wait for the client before the engine has to wait too. */
+const mostWaitingBytes = 512 * 1024;
+const mostWaitingSeconds = 2;
+const bytesPerSample = 2;
+
+export interface TextSocketOptions {
+  readonly parts: ApiContext;
+  readonly socket: WebSocket;
+  readonly dialect: Dialect;
+  readonly settings: SocketSettings;
+  readonly caller: SocketCaller;
+  readonly clearMode: ClearMode;
+}
+
+/** A socket of `/ws`, `/ws2` or `/ws3`: it carries out what the session decides. */
+export class TextSocket implements OpenSocket {
+  readonly #options: TextSocketOptions;
+  readonly #session: TextSession;
+  readonly #clock: Clock;
+  readonly #mostWaiting: number;
+  #running: { readonly synthesis: Synthesis; readonly speech: SocketSynthesis } | undefined;
+  #cancelSilence: () => void = () => undefined;
+  /** Of the synthesis that ended last, from the last `done` on. */
+  #streamSeconds = 0;
+  #isClosed = false;
+
+  constructor(options: TextSocketOptions) {
+    const { socket, settings, dialect, clearMode, parts } = options;
+    const { lang } = settings.speech.invocation;
+    this.#options = options;
+    this.#clock = parts.clock;
+    this.#mostWaiting = Math.min(
+      mostWaitingBytes,
+      mostWaitingSeconds * bytesPerSample * settings.speech.rate,
+    );
+    this.#session = new TextSession({
+      ...{ mode: settings.segment, language: lang, commas: dialect.cutsAtCommas },
+      ...{ longestText: longestTextOf(settings), longestBacklog, clearMode },
+    });
+    socket.on("message", (data) => this.#receive(String(data)));
+    socket.on("close", () => this.#end());
+  }
+
+  drain(): void {
+    this.#act(this.#session.drain());
+    this.#watchSilence();
+  }
+
+  #receive(frame: string): void {
+    if (this.#isClosed) return;
+    const { dialect } = this.#options;
+    const message = dialect.read(frame);
+    if (message.kind === "malformed") void this.#send(dialect.error(message.problem));
+    else if (message.kind === "text") this.#act(this.#session.text(message));
+    else this.#act(this.#session[message.operation]());
+    this.#watchSilence();
+  }
+
+  #watchSilence(): void {
+    this.#cancelSilence();
+    if (this.#isClosed || this.#session.isIdle) return;
+    const end = () => this.#act(this.#session.silence());
+    this.#cancelSilence = this.#clock.after(silenceMs, end, { isBackground: true });
+  }
+
+  #act(actions: readonly SessionAction[]): void {
+    const { dialect } = this.#options;
+    for (const action of actions) {
+      switch (action.kind) {
+        case "speak":
+          void this.#speak(action.synthesis);
+          break;
+        case "stop":
+          this.#stop();
+          break;
+        case "done":
+          this.#streamSeconds = 0;
+          void this.#send(dialect.done(action.contextId));
+          break;
+        case "close":
+          this.#close(...closings[action.reason]);
+      }
+    }
+  }
+
+  async #speak(synthesis: Synthesis): Promise<void> {
+    const { parts, settings, caller, dialect } = this.#options;
+    const { number, contextId } = synthesis;
+    try {
+      const speech = new SocketSynthesis(parts, caller, number, speechRequestFor(settings, synthesis));
+      this.#running = { synthesis, speech };
+      await speech.run((audio) => this.#send(dialect.chunk(audio, contextId)));
+      if (speech.isStopped) return;
+      this.#running = undefined;
+      if (speech.audioSeconds > 0) this.#sendTimestamps(speech, synthesis);
+      this.#streamSeconds += speech.audioSeconds;
+      this.#act(this.#session.finished(number));
+    } catch (error) {
+      this.#fail(synthesis, toFailure(error));
+    }
+  }
+
+  #sendTimestamps({ words }: SocketSynthesis, { contextId }: Synthesis): void {
+    const { dialect, settings } = this.#options;
+    const offset = settings.timestampBase === "stream" ? this.#streamSeconds : 0;
+    const moved = offset === 0 ? words : words.map((word) => later(word, offset));
+    void this.#send(dialect.timestamps(moved, contextId));
+  }
+
+  #fail(synthesis: Synthesis, failure: Failure): void {
+    const hasSpoken = (this.#running?.speech.audioSeconds ?? 0) > 0;
+    this.#running = undefined;
+    const error = this.#options.dialect.error(failure.message, synthesis.contextId);
+    if (failure.status === 503 && !hasSpoken) this.#close(...overloaded);
+    else if (error === undefined)
+      this.#close(broken, failure.status < 500 ? "400: invalid request" : "500: internal error");
+    else {
+      void this.#send(error);
+      this.#act(this.#session.failed(synthesis.number));
+    }
+  }
+
+  /** Words that were heard whole keep their times; the client needs them to know what was said. */
+  #stop(): void {
+    const running = this.#running;
+    this.#running = undefined;
+    if (!running) return;
+    running.speech.stop();
+    if (running.speech.words.length > 0) this.#sendTimestamps(running.speech, running.synthesis);
+  }
+
+  /** @returns once there is room for more. */
+  async #send(frame: string | Uint8Array | undefined): Promise<void> {
+    const { socket } = this.#options;
+    if (frame === undefined || socket.readyState !== socket.OPEN) return;
+    const { promise: isSent, resolve } = Promise.withResolvers<void>();
+    socket.send(frame, () => resolve());
+    if (socket.bufferedAmount > this.#mostWaiting) await isSent;
+  }
+
+  #close(code: number, reason: string): void {
+    this.#end();
+    this.#options.socket.close(code, reason);
+  }
+
+  /** A client that is gone has cancelled what was spoken for it. */
+  #end(): void {
+    this.#isClosed = true;
+    this.#cancelSilence();
+    this.#running?.speech.stop();
+    this.#running = undefined;
+  }
+}
+
+function later({ word, start, end }: WordTimestamp, seconds: number): WordTimestamp {
+  return { word, start: start + seconds, end: end + seconds };
+}

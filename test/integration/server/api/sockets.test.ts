@@ -1,0 +1,472 @@
+/** The sockets of text that streams in, against a model tier whose every step the test decides. */
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../../support/eventually.ts";
+import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import {
+  type Call,
+  type ScriptedModel,
+  speakTone,
+  startScriptedModel,
+} from "../../../support/server/scripted-model.ts";
+import {
+  connectSocket,
+  postUpgrade,
+  refusedUpgrade,
+  type SocketClient,
+} from "../../../support/sockets/client.ts";
+
+const pcm = "speaker=abbie&modelId=mist&audioFormat=pcm&samplingRate=8000";
+/** Seconds of every synthesis. */
+const seconds = 0.3;
+
+let api: TestApi;
+let model: ScriptedModel;
+const open: SocketClient[] = [];
+
+beforeAll(async () => {
+  model = await startScriptedModel(speakWords);
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  api = await startTestApi({ mist: route, mistv2: route, arcana: route });
+});
+
+beforeEach(() => {
+  model.calls.length = 0;
+  model.script = speakWords;
+});
+
+afterEach(() => {
+  for (const { socket } of open.splice(0)) socket.terminate();
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+/** A tone, with the words of the text spread over it. */
+async function speakWords(call: Call): Promise<void> {
+  const words = call.invocation.text.split(" ");
+  await call.head(8000);
+  const each = seconds / words.length;
+  const times = words.map((word, at) => ({ word, start: at * each, end: (at + 1) * each }));
+  await call.send({ kind: "words", words: times });
+  await call.tone(8000 * seconds, 8000);
+  await call.end(8000 * seconds);
+}
+
+/** Speaks a little, and then waits until the caller leaves. */
+async function speakAndWait(call: Call): Promise<void> {
+  await call.head(8000);
+  await call.send({
+    kind: "words",
+    words: [
+      { word: "first", start: 0, end: 0.1 },
+      { word: "second", start: 0.1, end: 0.9 },
+    ],
+  });
+  await call.tone(1600, 8000);
+  await call.aborted;
+}
+
+async function connect(path: string, more = {}): Promise<SocketClient> {
+  const client = await connectSocket(api.url, path, { key: api.key, ...more });
+  open.push(client);
+  return client;
+}
+
+/** Syntheses and requests that ended in this way. */
+async function countRequests(outcome: string): Promise<number> {
+  const metrics = await (await fetch(`${api.url}/metrics`)).text();
+  const lines = metrics.matchAll(/^svc_tts_requests_total\{(.*)\} (\d+)/gm);
+  return [...lines].reduce(
+    (sum, [, labels = "", count]) => sum + (labels.includes(`outcome="${outcome}"`) ? Number(count) : 0),
+    0,
+  );
+}
+
+const spokenTexts = () => model.calls.map(({ invocation }) => invocation.text);
+
+describe("a turn", () => {
+  it("is chunks, timestamps and done, whose audio is whole samples", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "Hello there. ", contextId: "a" }, { operation: "flush", contextId: "a" });
+    await client.until("done");
+    await client.settled();
+    expect(client.sequence).toEqual(["chunk", "timestamps", "done"]);
+    expect(client.audio.length).toBe(2 * 8000 * seconds);
+    for (const { data } of client.ofType("chunk")) {
+      expect(Buffer.from(String(data), "base64").length % 2).toBe(0);
+    }
+    expect(client.events.map(({ contextId }) => contextId)).toEqual(client.events.map(() => "a"));
+    expect(client.ofType("timestamps")[0]?.word_timestamps).toEqual({
+      words: ["Hello", "there."],
+      start: [0, 0.15],
+      end: [0.15, 0.3],
+    });
+    expect(client.events.at(-1)).toEqual({ type: "done", contextId: "a" });
+  });
+
+  it("of several sentences has one done, which waits for the flush (11.3)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One. ", contextId: "a" });
+    await client.until("timestamps");
+    await client.settled();
+    expect(client.ofType("done")).toEqual([]);
+    client.send({ text: "Two. ", contextId: "a" });
+    await client.until("timestamps", 2);
+    client.send({ operation: "flush", contextId: "a" });
+    await client.until("done");
+    expect(client.sequence).toEqual(["chunk", "timestamps", "chunk", "timestamps", "done"]);
+    expect(spokenTexts()).toEqual(["One.", "Two."]);
+  });
+
+  it("follows the next on the same socket, with as much audio (11.2)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
+    await client.until("done");
+    const first = client.audio.length;
+    client.send({ text: "Two.", contextId: "b" }, { operation: "flush" });
+    await client.until("done", 2);
+    expect(client.audio.length).toBe(2 * first);
+  });
+
+  it("is told apart from others that were sent without a pause (11.5)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    for (const contextId of ["a", "b", "c"]) {
+      client.send({ text: `Text ${contextId}.`, contextId }, { operation: "flush", contextId });
+    }
+    await client.until("done", 3);
+    expect(client.ofType("done").map(({ contextId }) => contextId)).toEqual(["a", "b", "c"]);
+    expect(client.ofType("timestamps").map(({ contextId }) => contextId)).toEqual(["a", "b", "c"]);
+    expect(spokenTexts()).toEqual(["Text a.", "Text b.", "Text c."]);
+  });
+
+  it("may count its word times from the start of the turn", async () => {
+    const client = await connect(`/ws3?${pcm}&timestampBase=stream`);
+    client.send({ text: "One. ", contextId: "a" });
+    await client.until("timestamps");
+    client.send({ text: "Two.", contextId: "a" }, { operation: "flush" });
+    await client.until("done");
+    const starts = client.ofType("timestamps").map(({ word_timestamps: times }) => times);
+    expect(starts).toMatchObject([{ start: [0] }, { start: [seconds] }]);
+  });
+});
+
+describe("segments", () => {
+  it("end at sentences, never inside a number or an abbreviation (11.7)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "Take 2.5 ml, Dr. Smith." });
+    await client.settled();
+    expect(spokenTexts()).toEqual([]);
+    client.send({ text: " " });
+    await client.until("done");
+    expect(spokenTexts()).toEqual(["Take 2.5 ml, Dr. Smith."]);
+  });
+
+  it("of the mode never end at a flush alone (11.6)", async () => {
+    const client = await connect(`/ws3?${pcm}&segment=never`);
+    client.send({ operation: "flush" }, { text: "One. Two. " });
+    await client.settled();
+    expect(client.events).toEqual([]);
+    client.send({ operation: "flush" }, { text: "Three." }, { operation: "flush" });
+    await client.until("done", 2);
+    expect(spokenTexts()).toEqual(["One. Two.", "Three."]);
+  });
+
+  it("of the mode immediate need no end", async () => {
+    const client = await connect(`/ws3?${pcm}&segment=immediate`);
+    client.send({ text: "One tw" });
+    await client.until("done");
+    expect(spokenTexts()).toEqual(["One tw"]);
+  });
+});
+
+describe("clear", () => {
+  it("stops the engine, with the words that were heard and one done (11.4)", async () => {
+    model.script = speakAndWait;
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "First second. Third. ", contextId: "a" });
+    await client.until("chunk");
+    client.send({ operation: "clear" });
+    await client.until("done");
+    await model.calls[0]?.aborted;
+    const audio = client.audio.length;
+    model.script = speakWords;
+    client.send({ text: "Next. ", contextId: "b" }, { operation: "flush" });
+    await client.until("done", 2);
+    expect(client.sequence).toEqual(["chunk", "timestamps", "done", "chunk", "timestamps", "done"]);
+    expect(client.ofType("timestamps")[0]).toMatchObject({ word_timestamps: { words: ["first"] } });
+    expect(client.audio.length - audio).toBe(2 * 8000 * seconds);
+    expect(spokenTexts()).toEqual(["First second. Third.", "Next."]);
+  });
+
+  it("after a finished turn causes no frame", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One.", contextId: "a" }, { operation: "flush" });
+    await client.until("done");
+    const before = client.events.length;
+    client.send({ operation: "clear" });
+    await client.settled();
+    expect(client.events.length).toBe(before);
+  });
+});
+
+describe("the end of a socket", () => {
+  it("without text is a done and the code 1000 (11.8)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ operation: "eos", contextId: null });
+    expect(await client.closed()).toEqual({ code: 1000, reason: "" });
+    expect(client.events).toEqual([{ type: "done", contextId: null }]);
+  });
+
+  it("comes after everything that was sent (11.8)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One", contextId: null }, { operation: "eos", contextId: null });
+    expect(await client.closed()).toEqual({ code: 1000, reason: "" });
+    expect(client.sequence).toEqual(["chunk", "timestamps", "done"]);
+  });
+
+  it("by a reset stops the engine, and counts as no error (11.14)", async () => {
+    const [errors, gone] = [await countRequests("error"), await countRequests("gone")];
+    model.script = speakAndWait;
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One. " });
+    await client.until("chunk");
+    client.socket.terminate();
+    await model.calls[0]?.aborted;
+    await eventually("the synthesis counts", async () => (await countRequests("gone")) === gone + 1);
+    expect(await countRequests("error")).toBe(errors);
+  });
+});
+
+describe("messages that are wrong", () => {
+  it("are answered with an error each, and the socket lives (11.11)", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    const wrong = ["{", "[]", "text", '{"operation":"stop"}', '{"text":5}', '{"text":"a","contextId":5}'];
+    for (let i = 0; i < 100; i++) client.send(wrong[i % wrong.length] ?? "");
+    await client.until("error", 100);
+    for (const { message } of client.ofType("error")) expect(message).toBeTypeOf("string");
+    client.send({ text: "One. " });
+    await client.until("done");
+    expect(client.ofType("error").length).toBe(100);
+  });
+
+  it("that are too large close the socket", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "a".repeat(17 * 1024) });
+    expect((await client.closed()).code).toBe(1009);
+  });
+
+  it("with a text above the limit of its model close the socket", async () => {
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "word ".repeat(250) }, { operation: "flush" });
+    expect(await client.closed()).toEqual({ code: 1011, reason: "400: text is too long" });
+  });
+});
+
+describe("a model that fails", () => {
+  it("ends the context with an error, and the socket lives", async () => {
+    model.script = async (call) => {
+      await call.head(8000);
+      await call.tone(1600, 8000);
+      await call.flushed();
+      call.cut();
+    };
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One. ", contextId: "a" });
+    await client.until("error");
+    expect(client.ofType("error")[0]).toMatchObject({ contextId: "a" });
+    model.script = speakWords;
+    client.send({ text: "Two. ", contextId: "b" }, { operation: "flush" });
+    await client.until("done");
+    expect(client.ofType("done")).toEqual([{ type: "done", contextId: "b" }]);
+  });
+
+  it("that is full closes the socket with 1013", async () => {
+    model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
+    const client = await connect(`/ws3?${pcm}`);
+    client.send({ text: "One. " });
+    expect(await client.closed()).toEqual({ code: 1013, reason: "503: try again later" });
+  });
+});
+
+describe("protocols and paths", () => {
+  it("/ws2 says done: true, /ws3 does not (11.12)", async () => {
+    for (const [path, done] of [
+      ["/ws2", { type: "done", done: true, contextId: null }],
+      ["/ws3", { type: "done", contextId: null }],
+    ] as const) {
+      const client = await connect(`${path}?${pcm}`);
+      client.send("<EOS>");
+      await client.closed();
+      expect(client.events).toEqual([done]);
+    }
+  });
+
+  it("/ws takes bare text and answers in audio alone", async () => {
+    const client = await connect(`/ws?${pcm}`);
+    client.send("Hello there, ");
+    await eventually("audio", () => client.binary.length > 0);
+    client.send("world", "<EOS>");
+    expect((await client.closed()).code).toBe(1000);
+    expect(client.events).toEqual([]);
+    expect(client.audio.length).toBe(2 * 2 * 8000 * seconds);
+    expect(spokenTexts()).toEqual(["Hello there,", "world"]);
+  });
+
+  it.each(["/ws3", "/v1/svc-tts/ws3", "/ws3/", "/any/prefix/ws2"])("%s is served (11.21)", async (path) => {
+    const client = await connect(`${path}?${pcm}`);
+    client.send({ operation: "eos" });
+    expect((await client.closed()).code).toBe(1000);
+  });
+
+  it("takes an upgrade that is sent as POST, and the scheme Api-Key", async () => {
+    expect(await postUpgrade(api.url, `/ws3?${pcm}`, api.key)).toBe(101);
+    await connect(`/ws3?${pcm}`, { key: undefined, headers: { authorization: `Api-Key ${api.key}` } });
+  });
+});
+
+describe("the query", () => {
+  it.each([
+    "speaker=abbie&segment=&lang=eng&reduceLatency=True&noTextNormalization=false",
+    "speaker=abbie&inlineSpeedAlpha=0.5,2&pauseBetweenBrackets=true&unknown=%zz",
+    "speaker=abbie&speaker=other&modelId=mist&temperature=",
+    "speaker=abbie&lang=en&modelId=mistv1&timeScaleFactor=9",
+    "speaker=luna&modelId=coda&repetition_penalty=1.5&temperature=0.5&top_p=1&max_tokens=1200",
+  ])("%s is taken (11.19)", async (query) => {
+    await connect(`/ws3?${query}`);
+  });
+
+  it.each([
+    ["modelId=mist", "speaker is required"],
+    ["speaker=nobody", "speaker must be a voice"],
+    ["speaker=abbie&audioFormat=flac", "audioFormat must be one of"],
+    ["speaker=abbie&samplingRate=fast", "samplingRate must be"],
+    ["speaker=abbie&lang=fra", "lang must match"],
+    ["speaker=abbie&segment=always", "segment must be one of"],
+    ["speaker=abbie&pauseBetweenBrackets=maybe", "pauseBetweenBrackets must be"],
+  ])("%s is refused with 400: %s (11.13)", async (query, problem) => {
+    const refusal = await refusedUpgrade(api.url, `/ws3?${query}`, { key: api.key });
+    expect(refusal).toMatchObject({ status: 400, body: expect.stringContaining(problem) });
+    expect(refusal.headers["content-type"]).toMatch(/^text\/plain/);
+    expect(refusal.headers["x-request-id"]).toBeTruthy();
+  });
+
+  it("names models and voices as published clients do, and turns the speed their way (11.20)", async () => {
+    const turns = [
+      ["speaker=luna&modelId=coda&speedAlpha=2", "arcana", "luna", 0.5],
+      ["speaker=abbie&modelId=mist&speedAlpha=2", "mist", "abbie", 2],
+      ["speaker=abbie&modelId=mistv3&speedAlpha=2", "mist", "abbie", 0.5],
+      ["speaker=abbie&modelId=mistv3&timeScaleFactor=0.5", "mist", "abbie", 0.5],
+    ] as const;
+    for (const [query, modelId, speaker, stretch] of turns) {
+      const client = await connect(`/ws3?${query}&audioFormat=pcm`);
+      expect(client.headers).toMatchObject({ "x-model": modelId, "x-voice": speaker });
+      client.send({ text: "One. " });
+      await client.until("done");
+      expect(model.calls.at(-1)?.invocation).toMatchObject({ modelId, speaker, stretch });
+    }
+  });
+
+  it("has WAV with its header in the first chunk where it names no format (11.9)", async () => {
+    const client = await connect("/ws3?speaker=abbie");
+    client.send({ text: "One. " });
+    await client.until("done");
+    const [first] = client.ofType("chunk");
+    const bytes = Buffer.from(String(first?.data), "base64");
+    expect(bytes.subarray(0, 4).toString("latin1")).toBe("RIFF");
+    expect(bytes.length).toBeGreaterThan(44);
+  });
+});
+
+describe("a refused upgrade", () => {
+  it.each([
+    [{}, 401, "Missing Authorization header"],
+    [{ headers: { authorization: "Bearer " } }, 401, "empty apikey"],
+    [{ key: "svc_wrong" }, 401, "invalid api key"],
+  ])("is plain text: %j", async (options, status, body) => {
+    const refusal = await refusedUpgrade(api.url, `/ws3?${pcm}`, options);
+    expect(refusal).toMatchObject({ status, body });
+    expect(refusal.headers["content-type"]).toMatch(/^text\/plain/);
+    expect(refusal.headers["x-request-id"]).toBeTruthy();
+  });
+
+  it("tells a key without the scope that access is forbidden", async () => {
+    const refusal = await refusedUpgrade(api.url, `/ws3?${pcm}`, { key: api.otherKeys.unscoped });
+    expect(refusal).toMatchObject({ status: 403, body: "access forbidden" });
+  });
+
+  it("is 426 for a request that is no upgrade", async () => {
+    const answer = await fetch(`${api.url}/ws3`, { headers: { authorization: `Bearer ${api.key}` } });
+    expect(answer.status).toBe(426);
+    await answer.text();
+  });
+});
+
+describe("limits of a key", () => {
+  it("refuse a socket above them with 429 and Retry-After (11.13)", async () => {
+    const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+    const limited = await startTestApi({ mist: route }, { sockets: { perKey: 1 } });
+    const first = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key });
+    const refusal = await refusedUpgrade(limited.url, `/ws3?${pcm}`, { key: limited.key });
+    expect(refusal).toMatchObject({ status: 429, body: "Currently at websocket limit" });
+    expect(refusal.headers["retry-after"]).toBe("1");
+    first.socket.terminate();
+    await eventually("a place is free again", async () => {
+      const again = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key }).catch(
+        () => undefined,
+      );
+      again?.socket.terminate();
+      return again !== undefined;
+    });
+    await limited.stop();
+  });
+});
+
+describe("a server that drains", () => {
+  it("finishes what is spoken, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
+    const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+    const draining = await startTestApi({ mist: route }, { drainSeconds: 300 });
+    const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+    model.script = async (call) => {
+      await call.head(8000);
+      await call.tone(1600, 8000);
+      await mayEnd;
+      await call.tone(1600, 8000);
+      await call.end(3200);
+    };
+    const connectHere = () => connectSocket(draining.url, `/ws3?${pcm}`, { key: draining.key });
+    const [idle, speaking] = await Promise.all([connectHere(), connectHere()]);
+    speaking.send({ text: "One.", contextId: "a" }, { operation: "flush" });
+    await speaking.until("chunk");
+    const stopped = draining.stop();
+    expect(await idle.closed()).toEqual({ code: 1001, reason: "going away" });
+    expect(speaking.closing).toBeUndefined();
+    end();
+    expect(await speaking.closed()).toEqual({ code: 1001, reason: "going away" });
+    expect(speaking.sequence).toEqual(["chunk", "timestamps", "done"]);
+    expect(speaking.audio.length).toBe(2 * 3200);
+    await stopped;
+  });
+});
+
+it("speaks through the same admission as HTTP: one stream of its key", async () => {
+  const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
+  const limited = await startTestApi({ mist: route }, { keyLimits: { streams: 1 } });
+  model.script = speakAndWait;
+  const client = await connectSocket(limited.url, `/ws3?${pcm}`, { key: limited.key });
+  client.send({ text: "One. " });
+  await client.until("chunk");
+  const refused = await limited.post({ speaker: "abbie", text: "Two." }, { accept: "audio/pcm" });
+  expect(refused.status).toBe(429);
+  client.send({ operation: "clear" });
+  await client.until("done");
+  model.script = speakTone(0.1);
+  await eventually("the stream is free", async () => {
+    const answer = await limited.post({ speaker: "abbie", text: "Two." }, { accept: "audio/pcm" });
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  });
+  client.socket.terminate();
+  await limited.stop();
+});

@@ -1,0 +1,146 @@
+import { type IncomingMessage, request } from "node:http";
+import { WebSocket } from "ws";
+import { eventually } from "../eventually.ts";
+
+/** An event of a JSON socket. */
+export interface SocketEvent {
+  readonly type: string;
+  readonly [name: string]: unknown;
+}
+
+export interface ConnectOptions {
+  readonly key?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly subprotocol?: string;
+}
+
+export interface Refusal {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** A WebSocket client that keeps everything it receives. */
+export class SocketClient {
+  readonly socket: WebSocket;
+  /** Headers of the answer to the upgrade. */
+  readonly headers: IncomingMessage["headers"];
+  /** Text frames, parsed, and binary frames, in order. */
+  readonly events: SocketEvent[] = [];
+  readonly binary: Buffer[] = [];
+  closing: { readonly code: number; readonly reason: string } | undefined;
+
+  constructor(socket: WebSocket, headers: IncomingMessage["headers"]) {
+    this.socket = socket;
+    this.headers = headers;
+    socket.on("message", (data, isBinary) => {
+      if (isBinary) this.binary.push(data as Buffer);
+      else this.events.push(JSON.parse(String(data)) as SocketEvent);
+    });
+    socket.on("close", (code, reason) => {
+      this.closing = { code, reason: String(reason) };
+    });
+  }
+
+  /** Sends objects as JSON, and text as it is. */
+  send(...messages: readonly (object | string)[]): void {
+    for (const message of messages) {
+      this.socket.send(typeof message === "string" ? message : JSON.stringify(message));
+    }
+  }
+
+  ofType(type: string): SocketEvent[] {
+    return this.events.filter((event) => event.type === type);
+  }
+
+  /** The types in order, with runs of chunks as one. */
+  get sequence(): string[] {
+    return this.events
+      .map(({ type }) => type)
+      .filter((type, at, all) => type !== "chunk" || all[at - 1] !== "chunk");
+  }
+
+  /** The audio of all chunks, or of the binary frames. */
+  get audio(): Buffer {
+    const chunks = this.ofType("chunk").map(({ data }) => Buffer.from(String(data), "base64"));
+    return Buffer.concat([...chunks, ...this.binary]);
+  }
+
+  async until(type: string, count = 1): Promise<void> {
+    await eventually(`${count} events of the type ${type}`, () => this.ofType(type).length >= count, {
+      seen: () => ({ sequence: this.sequence, closing: this.closing, last: this.events.at(-1) }),
+    });
+  }
+
+  closed(): Promise<{ readonly code: number; readonly reason: string }> {
+    return eventually("the socket closes", () => this.closing, { seen: () => this.sequence });
+  }
+
+  /** Everything that the server sent before this was asked has arrived. */
+  async settled(): Promise<void> {
+    const answered = new Promise<void>((resolve) => this.socket.once("pong", () => resolve()));
+    this.socket.ping();
+    await answered;
+  }
+}
+
+/** @param url of the server, as http. */
+export function connectSocket(
+  url: string,
+  path: string,
+  options: ConnectOptions = {},
+): Promise<SocketClient> {
+  const { promise, resolve, reject } = Promise.withResolvers<SocketClient>();
+  const socket = openSocket(url, path, options);
+  socket.once("upgrade", ({ headers }) => {
+    const client = new SocketClient(socket, headers);
+    socket.once("open", () => resolve(client));
+  });
+  socket.once("unexpected-response", (_request, { statusCode }) =>
+    reject(new Error(`the upgrade was answered with ${statusCode}`)),
+  );
+  socket.once("error", reject);
+  return promise;
+}
+
+/** The answer to an upgrade that the server refuses. */
+export function refusedUpgrade(url: string, path: string, options: ConnectOptions = {}): Promise<Refusal> {
+  const { promise, resolve, reject } = Promise.withResolvers<Refusal>();
+  const socket = openSocket(url, path, options);
+  socket.once("open", () => reject(new Error("the upgrade was accepted")));
+  socket.on("error", () => undefined); // refusing the handshake is one
+  socket.once("unexpected-response", (_request, response) => {
+    const pieces: Buffer[] = [];
+    response.on("data", (piece: Buffer) => pieces.push(piece));
+    response.on("end", () => {
+      const { statusCode: status = 0, headers } = response;
+      resolve({ status, headers, body: Buffer.concat(pieces).toString() });
+    });
+  });
+  return promise;
+}
+
+function openSocket(url: string, path: string, { key, headers, subprotocol }: ConnectOptions): WebSocket {
+  const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  return new WebSocket(`${url.replace("http", "ws")}${path}`, subprotocol, {
+    headers: { ...authorization, ...headers },
+  });
+}
+
+/** Asks for an upgrade by POST, as one published client does. @returns the status of the answer. */
+export function postUpgrade(url: string, path: string, key: string): Promise<number | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
+  const headers = {
+    ...{ authorization: `Bearer ${key}`, connection: "Upgrade", upgrade: "websocket" },
+    ...{ "sec-websocket-key": Buffer.alloc(16).toString("base64"), "sec-websocket-version": "13" },
+  };
+  const sent = request(`${url}${path}`, { method: "POST", headers });
+  sent.on("upgrade", ({ statusCode }, socket) => {
+    socket.destroy();
+    resolve(statusCode);
+  });
+  sent.on("response", ({ statusCode }) => resolve(statusCode));
+  sent.on("error", reject);
+  sent.end();
+  return promise;
+}
