@@ -20,7 +20,7 @@ const sliceSamples = 9216;
 /** Samples of silence that LAME writes before the first one, besides the decoder's own delay. */
 const encoderDelaySamples = 576;
 
-/** What we use of a LAME instance. The bytes it returns lie in its own memory and are overwritten by the next call. */
+/** The part of a LAME instance that we use. It returns bytes in its own memory, which the next call overwrites. */
 interface Lame {
   configure(settings: {
     sampleRate: number;
@@ -67,7 +67,7 @@ export async function createMp3Encoder(rate: number): Promise<Encoder> {
 }
 
 function pooledEncoder(lame: Lame): Encoder {
-  let usable = true; // a call that throws leaves the instance in a state that nobody knows
+  let usable = true; // a call that throws leaves the instance in an unknown state
   const call = (work: () => Uint8Array) => {
     usable = false;
     const bytes = work().slice();

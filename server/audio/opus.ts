@@ -4,7 +4,7 @@ import { type Encoder, joinBytes, noBytes } from "./encoder.ts";
 import { createEncoderCache, type EncoderCache } from "./encoder-cache.ts";
 import { createOggStream, type OggStream } from "./ogg-page.ts";
 
-/** What we use of libopus; the package's own types misspell one of its names. */
+/** The part of libopus that we use. The package's own types misspell one of its names. */
 interface Libopus {
   /** Bits per second. */
   bitrate: number;
@@ -119,7 +119,7 @@ class OggOpusEncoder implements Encoder {
   }
 
   #encodeFrame(): Uint8Array {
-    this.#usable = false; // a call that throws leaves libopus in a state that nobody knows
+    this.#usable = false; // a call that throws leaves libopus in an unknown state
     const packet = this.#libopus.encode(this.#frame).slice();
     this.#usable = true;
     return packet;

@@ -42,7 +42,7 @@ export interface StreamStretcher {
 export function createStreamStretcher(rate: number, stretch: number): StreamStretcher {
   const frames = framesAt(rate);
   const { half, search } = frames;
-  /** What may still be looked at. */
+  /** The input that may still be needed. */
   let input = new Int16Array(0);
   /** Samples before it, which are done with. */
   let gone = 0;
@@ -157,7 +157,7 @@ function correlation(input: Int16Array, wanted: number, place: number, length: n
   return product / Math.sqrt(energy);
 }
 
-/** Where in the input a place of the output lies. */
+/** The position in the input that belongs to a position in the output. */
 class TimeMap {
   readonly length: number;
   readonly #ends: { readonly input: number; readonly output: number }[] = [];

@@ -2,12 +2,12 @@ import { type Encoder, noBytes } from "./encoder.ts";
 import { pcmBytes } from "./pcm.ts";
 
 const wavHeaderBytes = 44;
-/** What a stream of unknown length says: FFmpeg, SoX, browsers and OpenAI's service all read or write it so. */
+/** The length of a stream of unknown length, as FFmpeg, SoX, browsers and OpenAI's service read or write it. */
 const unknownSize = 0xffff_ffff;
 
 /**
  * The RIFF WAVE header of mono 16-bit PCM.
- * @param rate Hz. @param dataBytes length of the samples, or undefined while nobody knows it.
+ * @param rate Hz. @param dataBytes length of the samples, or undefined while it is unknown.
  */
 export function wavHeader(rate: number, dataBytes: number | undefined): Uint8Array {
   const header = new Uint8Array(wavHeaderBytes);

@@ -27,7 +27,7 @@ interface Reading {
 
 /**
  * Load of the GPUs that this process sees, read from one `nvidia-smi` that runs as long as this does. Where there is no such
- * program, nobody looks again; where it ends by itself, it is started again, ever more slowly.
+ * program, there is no retry. A program that ends is restarted with growing delays.
  */
 export class GpuLoad {
   readonly #log: CollectorLog;
@@ -63,7 +63,7 @@ export class GpuLoad {
       this.#readings.clear();
       if (signal.aborted) return;
       if (end === "missing") {
-        this.#log.info({}, "there is no nvidia-smi, so no load of GPUs is told");
+        this.#log.info({}, "nvidia-smi is not installed, so the load of GPUs is not reported");
         return;
       }
       backoff.ended(this.#clock.monotonicMs() - startedAtMs);

@@ -27,7 +27,7 @@ interface Instrument {
   readonly description: string;
 }
 
-/** What is measured, by the names of specification 6.3. */
+/** The instruments, by the names of specification 6.3. */
 export const engineInstruments = {
   gpuLoad: {
     name: "svc.engine.gpu_load",

@@ -1,8 +1,8 @@
 import type { Clock } from "../../lib/clock.ts";
 
-/** What traces and metrics have in common on their way to a collector, without OpenTelemetry's packages. */
+/** The common part of sending traces and metrics to a collector, without OpenTelemetry's packages. */
 
-/** Told when something is on, when it cannot be sent, and when it can again. */
+/** Receives when sending is on, when it fails, and when it works again. */
 export interface CollectorLog {
   info(facts: object, message: string): void;
   warn(facts: object, message: string): void;

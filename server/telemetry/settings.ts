@@ -1,7 +1,7 @@
 /** The first is what specification 6.4 recommends, and the default. */
 export const collectorProtocols = ["grpc", "http/protobuf", "http/json"] as const;
 
-/** Where arcana sends its metrics, and what it says of itself. */
+/** The collector of the metrics of arcana, and its resource attributes. */
 export interface TelemetrySettings {
   readonly protocol: (typeof collectorProtocols)[number];
   /** Path included where it is HTTP; gRPC has none. */

@@ -1,11 +1,11 @@
-/** What a model tier tells of its streams by OpenTelemetry (specification 6.3). */
+/** The metrics of streams that a model tier sends by OpenTelemetry (specification 6.3). */
 export interface Telemetry {
   /** A request to speak has come. */
   invoked(): void;
-  /** A stream has its place; whoever called says when it gives it back. */
+  /** A stream was admitted; `ended` is called when it ends. */
   began(): void;
   ended(): void;
-  /** The first audio of a stream is there. @param latencyMs since its request came, waiting included. */
+  /** A stream has its first audio. @param latencyMs since the request arrived, with the time in the queue. */
   firstAudio(latencyMs: number): void;
   /** A stream is over, however it ended. */
   generated(audioSeconds: number): void;
@@ -13,7 +13,7 @@ export interface Telemetry {
   stop(): Promise<void>;
 }
 
-/** Where nobody is told: costs nothing. */
+/** Used where telemetry is off: costs nothing. */
 export const noTelemetry: Telemetry = {
   invoked: () => undefined,
   began: () => undefined,

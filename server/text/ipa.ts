@@ -130,7 +130,7 @@ export type IpaFault =
   | { readonly kind: "stress-mark" }
   | { readonly kind: "empty" };
 
-/** Reads a transcription; what has no sign in the public alphabet is a problem, as nobody would hear it. */
+/** Reads a transcription. A sound without a sign in the public alphabet is an error, because it would not be spoken. */
 export function readIpa(written: string): IpaReading {
   let phonemes = "";
   let stress = "0";

@@ -20,7 +20,7 @@ export function lexiconForm(written: string): string {
   return written.normalize("NFC").toLowerCase().replaceAll("’", "'").replaceAll("‐", "-");
 }
 
-/** Of one entry, in characters. */
+/** Longest pronunciation of one entry, in characters. */
 export const longestPhonemes = 200;
 
 /** A word as a lexicon may hold it; undefined where it is none. */

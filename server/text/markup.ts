@@ -2,7 +2,7 @@ import { Failure } from "../contract/errors.ts";
 import type { Phoneme } from "../contract/speech.ts";
 import { readPhonemes } from "./phonemes.ts";
 
-/** What the caller switched on; what is off stays ordinary text. */
+/** The markup that the request enables. Other markup is ordinary text. */
 export interface MarkupOptions {
   /** `<N>` is a pause of N milliseconds. */
   readonly pauses: boolean;
@@ -19,7 +19,7 @@ export type Piece =
 
 /** Longer silences are asked for by a slip of the finger. */
 const maxPauseMs = 60_000;
-/** Of all pauses of a text: a few characters each would otherwise be hours of audio. */
+/** Longest sum of the pauses of a text. A few characters each could otherwise make hours of audio. */
 const maxPausesMs = 600_000;
 
 /**
@@ -61,7 +61,7 @@ const longestCheckedAtOnce = 10_000;
 /** So many take a millisecond. */
 const piecesBetweenRests = 500;
 
-/** @throws Failure as {@link readMarkup}, at once, where the text is short; whoever reads a long one has it checked before. */
+/** Checks a short text at once. Long texts are checked by {@link checkLongMarkup}. @throws Failure as {@link readMarkup} */
 export function checkShortMarkup(text: string, options: MarkupOptions): void {
   if (text.length > longestCheckedAtOnce) return;
   for (const piece of readMarkup(text, options)) void piece;

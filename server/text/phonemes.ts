@@ -89,7 +89,7 @@ export function readPhonemes(written: string): PhonemeReading {
   return { phonemes };
 }
 
-/** As Flite takes them: lower-case ARPAbet with a stress digit on each vowel, separated by spaces. */
+/** The form of Flite: lower-case ARPAbet with a stress digit on each vowel, separated by spaces. */
 export function toArpabet(phonemes: readonly Phoneme[]): string {
   return phonemes
     .map(({ symbol, stress }) => {
@@ -103,7 +103,7 @@ export function toArpabet(phonemes: readonly Phoneme[]): string {
 
 const espeakStress = { 0: "", 1: "'", 2: "," } as const;
 
-/** As eSpeak NG takes them between double brackets. */
+/** The form that eSpeak NG takes between double brackets. */
 export function toEspeakMnemonics(phonemes: readonly Phoneme[]): string {
   return phonemes
     .map(({ symbol, stress }) => {

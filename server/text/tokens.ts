@@ -20,7 +20,7 @@ export type WrittenItem =
 /** No word of any language is longer; a longer run would hold an engine for minutes. */
 const maxTokenCharacters = 60;
 
-/** What is read at once, in code points: regular expressions overflow on runs of millions. */
+/** Code points that are read at once: regular expressions overflow on runs of millions. */
 const maxRunCharacters = 10_000;
 const runs = new RegExp(`\\S{1,${maxRunCharacters}}|\\s{1,${maxRunCharacters}}`, "gu");
 /** So many take some milliseconds. */
@@ -155,7 +155,7 @@ export interface Characters {
   codePointAt(index: number): number | undefined;
 }
 
-/** Where a word begins and ends between its punctuation. Both ends are scanned once: an expression with two ends is quadratic. */
+/** Finds the ends of a word inside its punctuation. Both ends are scanned once: an expression with two ends is quadratic. */
 export function coreOf(written: Characters): readonly [from: number, to: number] {
   let from = 0;
   while (from < written.length && isMark(written.codePointAt(from))) from += width(written.codePointAt(from));

@@ -87,7 +87,7 @@ function spanIn(context: Context, start: Start): Span {
     child: (name, attributes, kind = "internal") => start(name, kinds[kind], context, attributes),
     set: (attributes) => void span.setAttributes(attributes),
     end: (code) => {
-      if (!span.isRecording()) return; // it ended before, or nobody will see it
+      if (!span.isRecording()) return; // it ended before, or is not sampled
       if (code) fail(span, code);
       span.end();
     },

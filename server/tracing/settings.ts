@@ -10,7 +10,7 @@ export const samplerNames = [
 ] as const;
 
 export interface TracingSettings {
-  /** Where spans are posted, path included. */
+  /** The URL to which spans are posted, with its path. */
   readonly url: string;
   readonly protocol: (typeof otlpProtocols)[number];
   readonly serviceName: string;

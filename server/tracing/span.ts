@@ -1,17 +1,17 @@
 import type { ErrorCode } from "../contract/errors.ts";
 
-/** What a span says of its work. Never spoken text, keys or tokens. */
+/** The attributes of a span. Never set spoken text, keys or tokens. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>;
 
 export type SpanKind = "internal" | "client";
 
 /** A piece of work that is timed, and shown where traces are collected. */
 export interface Span {
-  /** False where nobody will see it, so that nothing need be gathered for it. */
+  /** False if the span is not sampled, so that its attributes need not be computed. */
   readonly isRecording: boolean;
   /** 32 hexadecimal digits; undefined where traces are off. */
   readonly traceId: string | undefined;
-  /** Headers that make whoever receives them go on with this trace, as a child of this span (W3C Trace Context). */
+  /** Headers by which the receiver continues this trace, as a child of this span (W3C Trace Context). */
   readonly headers: Readonly<Record<string, string>>;
   child(name: string, attributes?: Attributes, kind?: SpanKind): Span;
   set(attributes: Attributes): void;
@@ -31,7 +31,7 @@ export interface Tracing {
 
 export type IncomingHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** Where traces are off: costs nothing. */
+/** Used where traces are off: costs nothing. */
 export const noSpan: Span = {
   isRecording: false,
   traceId: undefined,

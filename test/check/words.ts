@@ -37,7 +37,6 @@ const unwrittenFolders: readonly string[] = [
   "crds",
   "docs",
   "server/api",
-  "server/audio",
   "server/bench",
   "server/cli",
   "server/dashboard",
@@ -45,9 +44,6 @@ const unwrittenFolders: readonly string[] = [
   "server/fetch",
   "server/model",
   "server/store",
-  "server/telemetry",
-  "server/text",
-  "server/tracing",
   "test",
   "tools",
 ];

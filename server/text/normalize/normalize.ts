@@ -328,7 +328,7 @@ class Tokens {
   }
 }
 
-/** What no rule could read (a numeral of a dead script) is left out: an engine would stumble over it. */
+/** Removes characters that no rule can read, such as numerals of a dead script, which engines do not handle. */
 function withoutNumerals(text: string): string {
   return /[^\x20-\x7e]/u.test(text) ? phrase(...text.replace(/[\p{Nl}\p{No}]/gu, "").split(" ")) : text;
 }

@@ -101,7 +101,7 @@ function sayMark(mark: string, word: string, language: LanguageRules): string {
   return language.symbols[mark] ?? sayPieces(mark, language);
 }
 
-/** What stands after a mark, or between stars, as if it stood alone. */
+/** Reads the text after a mark, or between stars, as if it stood alone. */
 function rest(window: NormalizationWindow, text: string, mark: string, read: ReadRest): WordReading {
   const reading = read(window.with({ text, before: "" }));
   const [first = "", ...others] = reading?.spoken ?? [text];

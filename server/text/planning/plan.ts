@@ -15,7 +15,7 @@ export interface SpeechPlanOptions extends MarkupOptions {
   readonly lexicon?: Lexicon;
 }
 
-/** What is spoken, in order: phrases, and exact silences that the caller asked for. */
+/** The parts of the speech, in order: phrases, and silences of exact length. */
 export type Segment =
   | {
       readonly kind: "phrase";
@@ -24,7 +24,7 @@ export type Segment =
       readonly pauseMs: number;
     }
   | { readonly kind: "silence"; readonly durationMs: number }
-  /** Nothing to hear: whoever speaks many texts at once lets the others run here. */
+  /** A point without audio, where other requests may run. */
   | { readonly kind: "rest" };
 
 /** One utterance of an engine: long enough for a good melody, short enough to hold in memory. */

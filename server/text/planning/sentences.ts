@@ -35,7 +35,7 @@ const strongEnder = /[!?…。！？।॥؟።]/u;
 const clause = /[,;:،؛、，；：—–]/u;
 const lowerCase = /^[\p{Ll}]/u;
 
-/** Where a token stands: inside a phrase, at the end of a clause, of a sentence or of a paragraph. */
+/** The position of a token: inside a phrase, or at the end of a clause, a sentence or a paragraph. */
 export type Boundary = "none" | "clause" | "sentence" | "paragraph";
 
 /** Judges by the token and the one that follows it (undefined at the end of the text). */

@@ -1,14 +1,14 @@
 import type { IpaFault } from "../ipa.ts";
 import type { PhonemesProblem } from "../phonemes.ts";
 
-/** What is wrong in a file, where a person can put it right. */
+/** An error in a file that a user can correct. */
 export interface PlsProblem {
   /** From 1. */
   readonly line: number;
   readonly fault: PlsFault;
 }
 
-/** What the file holds is quoted, and cut where it is long. */
+/** An error in a file. Long quotes of the file are shortened. */
 export type PlsFault =
   /** From here on the file cannot be made sense of. */
   | { readonly kind: "xml"; readonly column: number; readonly saying: string }
@@ -17,7 +17,7 @@ export type PlsFault =
   | { readonly kind: "deep" | "full"; readonly most: number }
   | { readonly kind: "root"; readonly namespace: string }
   | { readonly kind: "alphabet"; readonly allowed: readonly string[] }
-  /** Of one entry. */
+  /** An error of one entry. */
   | { readonly kind: "misplaced"; readonly element: string; readonly parent: string }
   | { readonly kind: "no-grapheme" | "no-phoneme" }
   | { readonly kind: "phoneme"; readonly text: string; readonly why: SoundsFault }

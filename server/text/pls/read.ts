@@ -96,7 +96,7 @@ interface Placed extends LexiconEntryToWrite {
   readonly line: number;
 }
 
-/** What has been understood of a file. */
+/** The entries and errors that were read so far. */
 class PlsDocument {
   readonly problems: PlsProblem[] = [];
   problemCount = 0;

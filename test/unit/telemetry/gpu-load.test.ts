@@ -58,7 +58,9 @@ describe("the load of GPUs", () => {
   it("is absent where there is no nvidia-smi, which is not looked for again", async () => {
     using nothing = standInNvidiaSmi([]);
     watch(nothing);
-    await until(() => expect(told).toEqual(["there is no nvidia-smi, so no load of GPUs is told"]));
+    await until(() =>
+      expect(told).toEqual(["nvidia-smi is not installed, so the load of GPUs is not reported"]),
+    );
     expect(gpus.percent()).toBeUndefined();
   });
 

@@ -59,7 +59,7 @@ export interface LanguageWords {
   readonly versionWord: string;
   readonly versionDot: string;
   readonly percent: Readonly<Record<string, string>>;
-  /** Of the number before "percent". */
+  /** The number before "percent". */
   readonly percentGender: Gender;
   readonly scales: Readonly<Record<string, Scale>>;
   readonly units: Readonly<Record<string, Unit>>;

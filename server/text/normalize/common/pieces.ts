@@ -12,7 +12,7 @@ interface Piece {
 }
 
 /**
- * What no other rule reads: numbers as numbers, versions or digits, capitals letter by letter, signs by name. No group
+ * Reads what no other rule reads: numbers as numbers, versions or digits, capitals letter by letter, signs by name. No group
  * of digits and no sign between numbers is left out.
  */
 export function sayPieces(text: string, language: LanguageRules): string {

@@ -10,7 +10,7 @@ interface Quantity {
   readonly unit: Part<Measure> | undefined;
 }
 
-/** Where it is written: in how many-th word, from 0. */
+/** The index of the word in which it is written, from 0. */
 interface Part<T> {
   readonly is: T;
   readonly word: number;
@@ -58,7 +58,7 @@ function part<T>(is: T, word: number): Part<T> {
   return { is, word };
 }
 
-/** What touches the number: "km", "€", "M€", "bn". */
+/** The text that touches the number: "km", "€", "M€", "bn". */
 function readTail(
   tail: string,
   language: LanguageRules,
@@ -187,7 +187,7 @@ function say(
   return { spoken, ...signless(window, amount), ...dotless(window, words, language) };
 }
 
-/** "un million", but "un virgule deux millions": nobody hears the difference, and readers expect the plural. */
+/** "un million", but "un virgule deux millions": the difference is inaudible, and readers expect the plural. */
 function isOneOf(amount: Amount, language: LanguageRules): boolean {
   return amount.fraction === "" && language.isOne(amount);
 }

@@ -8,7 +8,7 @@ export interface Word {
 
 /** How one or several written words are read. */
 export interface WordReading {
-  /** What is said for each word taken, in order; none of them is read again. */
+  /** The spoken words for each consumed word, in order. Consumed words are not read again. */
   readonly spoken: readonly string[];
   /** Punctuation that stays before the first word, where it changes. */
   readonly before?: string;
@@ -90,7 +90,7 @@ export function spreadOverWords(words: string, count: number): string[] {
   );
 }
 
-/** Joins what is there with single spaces. */
+/** Joins the parts that are not empty with single spaces. */
 export function phrase(...parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join(" ");
 }

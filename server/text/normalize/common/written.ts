@@ -1,4 +1,4 @@
-/** What the classifier finds in a text, before a language has words for it. */
+/** The classes of written text, before a language puts them into words. */
 
 /** A number as written: digits, never a float, so that nothing is lost. */
 export interface Amount {
@@ -15,7 +15,7 @@ export interface CalendarDate {
   readonly day: number;
   /** 1 to 12. */
   readonly month: number;
-  /** As digits; "" where none is given. */
+  /** Digits; "" where none is given. */
   readonly year: string;
 }
 

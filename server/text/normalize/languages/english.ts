@@ -227,7 +227,7 @@ function endOf(window: NormalizationWindow): string {
   return ends ? after : after.slice(1);
 }
 
-/** What follows a street in an address. */
+/** Words that follow the name of a street in an address. */
 const addressParts = wordSet(
   "apt apartment suite ste unit floor fl room rm no nw ne sw se n s e w north south east west",
 );
