@@ -8,6 +8,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { ClusterCache } from "../cluster/cache.ts";
 import type { ClusterClient } from "../cluster/client.ts";
 import type { Secrets } from "../cluster/secrets.ts";
+import { monitors } from "../desired/monitors.ts";
 import { keySecrets } from "../desired/pods/api-keys.ts";
 import { telemetrySecrets } from "../desired/pods/telemetry.ts";
 import { answerIn, isRouted } from "../desired/routing-config-map.ts";
@@ -153,14 +154,17 @@ async function exists({ secrets }: ObserveContext, namespace: string, name: stri
 
 async function observeTelemetry(
   context: ObserveContext,
-  { metadata, spec }: TtsDeployment,
+  deployment: TtsDeployment,
 ): Promise<ObservedTelemetry> {
+  const { metadata, spec } = deployment;
   const wanted = telemetrySecrets(spec.telemetry);
+  // a kind that is installed later is watched from the first time that it is asked for
+  const kinds = new Set(monitors(deployment).map(({ kind }) => kind));
+  const installed = await Promise.all([...kinds].map((kind) => context.view.isInstalled(kind)));
   const found = await Promise.all(wanted.map((name) => exists(context, metadata.namespace, name)));
   return {
     missingSecrets: wanted.filter((_name, index) => !found[index]),
-    monitorsMissing:
-      spec.telemetry?.serviceMonitor.enabled === true && !(await context.view.isInstalled("ServiceMonitor")),
+    monitorsMissing: installed.includes(false),
   };
 }
 

@@ -178,13 +178,18 @@ describe("monitors for the Prometheus operator", () => {
   const arcana = [{ name: "arcana", kind: "arcana", engine: { type: "vllm" } }];
   const monitorOf = async (kind: "ServiceMonitor" | "PodMonitor") => (await house.get(kind, "demo"))?.spec;
 
-  it("are told to be missing while it is not installed, nothing else waits, and they come with it", async () => {
+  it("are told to be missing while it is not installed, nothing else waits, and they come with it and are watched from then on", async () => {
     await house.ready(monitored, arcana);
     expect(await house.condition("TelemetryReady")).toMatch(/^False MonitorsNotInstalled/);
     expect(await house.condition("Ready")).toMatch(/^True/);
     await install("prometheusOperator");
     await house.untilThere("ServiceMonitor", "demo");
     await house.untilCondition("TelemetryReady", /^True/);
+    for (const kind of ["ServiceMonitor", "PodMonitor"]) {
+      await house.untilThere(kind, "demo");
+      await house.remove(kind, "demo");
+      await house.untilThere(kind, "demo");
+    }
   });
 
   it("are made as its own schema wants them, and taken back", async () => {
