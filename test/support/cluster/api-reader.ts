@@ -94,6 +94,59 @@ export async function readObjects(kinds: string, namespace: string, selector = "
   return (await Promise.all(lists)).flat();
 }
 
+/** What a JSON Patch would make of the object; undefined where the API server refuses it. Nothing is written. */
+export async function tryPatch(
+  kind: string,
+  namespace: string,
+  name: string,
+  operations: readonly object[],
+): Promise<KubeObject | undefined> {
+  const resource = await resourceOf(kind);
+  const answer = await fetch(`${pathOf(resource, namespace)}/${name}?dryRun=All`, {
+    method: "PATCH",
+    headers: { "content-type": "application/json-patch+json" },
+    body: JSON.stringify(operations),
+  });
+  if ([400, 403, 422].includes(answer.status)) return void (await answer.body?.cancel());
+  return (await bodyOf(answer)) as KubeObject;
+}
+
+/** Calls for every object of a kind that is there and for each of its later states, until it is stopped. */
+export async function watchObjects(
+  kind: string,
+  namespace: string,
+  onState: (object: KubeObject) => void,
+): Promise<{ readonly stop: () => Promise<void> }> {
+  const resource = await resourceOf(kind);
+  const stopping = new AbortController();
+  const answer = await fetch(`${pathOf(resource, namespace)}?watch=true&allowWatchBookmarks=true`, {
+    signal: stopping.signal,
+  });
+  if (!answer.ok || answer.body === null) throw new Error(`watch of ${kind}: ${answer.status}`);
+  const reading = readLines(answer.body, (line) => {
+    const { type, object } = JSON.parse(line) as { type: string; object: KubeObject };
+    if (type === "ADDED" || type === "MODIFIED") onState(object);
+  }).catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  return {
+    stop() {
+      stopping.abort();
+      return reading;
+    },
+  };
+}
+
+async function readLines(body: AsyncIterable<Uint8Array>, onLine: (line: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const piece of body) {
+    const lines = (rest + decoder.decode(piece, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) if (line !== "") onLine(line);
+  }
+}
+
 /** What `kubectl get --raw` prints. */
 export async function readText(path: string): Promise<string> {
   const answer = await fetch(`${apiUrl()}${path}`);
