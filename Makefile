@@ -114,7 +114,7 @@ test-vllm: node_modules/.installed ## test arcana with a real vLLM and a tiny mo
 	@$(BIN)/vitest run --project vllm
 
 .PHONY: test-e2e-long
-test-e2e-long: node_modules/.installed ## run all long tests on the same cluster: scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL (six files, minutes each)
+test-e2e-long: node_modules/.installed ## run all long tests on the same cluster: scaling from zero, an upgrade, a drain of a node, a collector, two API pods with PostgreSQL, kubectl patch of every child (seven files, minutes each)
 	@$(BIN)/vitest run --project e2e-long
 
 .PHONY: test-keda
@@ -139,8 +139,8 @@ bench-load-balancing: node_modules/.installed ## simulate load balancing of seve
 	@REQUESTS=$(REQUESTS) SEED=$(SEED) $(NODE) tools/bench/load-balancing/main.ts
 
 .PHONY: bench-operator
-bench-operator: node_modules/.installed ## measure the operator next to its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes; SIZES=20,40 REST=30: minutes)
-	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/main.ts
+bench-operator: node_modules/.installed ## measure the operator next to its twin in Go, 1,000 TtsDeployments on 500 KWOK nodes: docs/benchmarks-operator.md (35 minutes; SIZES=20,40 REST=30: minutes; TRAFFIC=1: with callers on every pool)
+	@SIZES=$(SIZES) CHANGES=$(CHANGES) REST=$(REST) MINUTES=$(MINUTES) WINDOW=$(WINDOW) PAGE=$(PAGE) FROM=$(FROM) $(NODE) tools/bench/operator/$(if $(TRAFFIC),traffic/)main.ts
 
 .PHONY: images
 images: ## build the server and operator images (PUSH=1 pushes them to SVC_TTS_IMAGE_REPOSITORY)

@@ -53,6 +53,8 @@ export interface ControlPlaneOptions {
   readonly scheduler?: boolean;
   /** Also let KWOK play every node and its pods, which are ready as soon as they are placed. */
   readonly kwok?: boolean;
+  /** Addresses of the pods that KWOK plays. Nothing answers there unless they are the loopback's (127.64.0.0/12), where a test may. */
+  readonly podCidr?: string;
   /** An audit policy (audit.k8s.io/v1): what it asks for is told in `audit.log`, a JSON line each. */
   readonly auditPolicy?: object;
 }
@@ -106,7 +108,8 @@ export async function controlPlane(options: ControlPlaneOptions = {}): Promise<C
       processes.push(launch(address, "kube-controller-manager", controllerArguments(directory, more)));
     }
     if (options.scheduler) processes.push(launch(address, "kube-scheduler", schedulerArguments(directory)));
-    if (options.kwok) processes.push(launch(address, "kwok", kwokArguments(address)));
+    if (options.kwok)
+      processes.push(launch(address, "kwok", kwokArguments(address, options.podCidr ?? noPods)));
     return new ControlPlane(address, processes);
   } catch (cause) {
     for (const child of processes.toReversed()) await end(child);
@@ -219,14 +222,16 @@ async function auditArguments(directory: string, wanted: object): Promise<string
   return [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`, "--audit-log-maxsize=4096"];
 }
 
+const noPods = "10.64.0.0/12";
+
 /** Leases that are renewed seldom: nothing here asks whether a node still lives. */
-function kwokArguments({ directory, binDirectory }: ControlPlaneAddress): string[] {
+function kwokArguments({ directory, binDirectory }: ControlPlaneAddress, podCidr: string): string[] {
   return [
     `--config=${join(binDirectory, "../kwok-stages.yaml")}`,
     `--kubeconfig=${join(directory, "pki/admin.kubeconfig")}`,
     "--manage-all-nodes=true",
     "--node-ip=10.0.0.1",
-    "--cidr=10.64.0.0/12",
+    `--cidr=${podCidr}`,
     "--node-lease-duration-seconds=3600",
   ];
 }

@@ -33,8 +33,8 @@ export interface Plot {
 
 export const namespaces = { ours: "bench-ours", twin: "bench-twin" } as const;
 
-/** A control plane, CRDs and `nodes` nodes of 8 GPUs each. */
-export async function openField(nodes: number): Promise<Field> {
+/** A control plane, CRDs and `nodes` nodes of 8 GPUs each. @param podCidr addresses of their pods */
+export async function openField(nodes: number, podCidr?: string): Promise<Field> {
   const users = Object.values(namespaces).map(userOf);
   let plane: ControlPlane | undefined;
   let admin: ClusterClient | undefined;
@@ -45,7 +45,8 @@ export async function openField(nodes: number): Promise<Field> {
     await plane?.stop();
   };
   try {
-    plane = await controlPlane({ scheduler: true, kwok: true, auditPolicy: auditPolicy(users) });
+    const cidr = podCidr === undefined ? {} : { podCidr };
+    plane = await controlPlane({ scheduler: true, kwok: true, auditPolicy: auditPolicy(users), ...cidr });
     const { address } = plane;
     admin = await adminClient(address);
     audit = new AuditLog(join(address.directory, "audit.log"));

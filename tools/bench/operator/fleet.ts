@@ -6,38 +6,64 @@ import type { KubernetesObject } from "../../../operator/facts/kubernetes-object
 import type { Issuer } from "../../../test/support/server/licenses.ts";
 import { inParallel } from "./parallel.ts";
 
-/** One license and one set of API keys for all, as a platform team has them. */
-const licenseSecret = "license";
-const keysSecret = "keys";
 const pollMs = 250;
+
+interface SecretNames {
+  readonly license: string;
+  readonly keys: string;
+}
+
+/** What the TtsDeployments of a fleet have in common. */
+interface FleetShape {
+  /** The Secrets of the TtsDeployment of this name. */
+  secretsOf(name: string): SecretNames;
+  /** What its pools have beside name, kind, image and accelerator. */
+  readonly pool: object;
+}
+
+/** One license and one set of API keys for all, as a platform team has them; pools of one replica. */
+const sharedSecrets: FleetShape = {
+  secretsOf: () => ({ license: "license", keys: "keys" }),
+  pool: { replicas: 1 },
+};
+
+/** A license and API keys of its own for each, and pools that follow their callers. */
+export const ownSecrets = (pool: object): FleetShape => ({
+  secretsOf: (name) => ({ license: `${name}-license`, keys: `${name}-keys` }),
+  pool,
+});
+
+const dayMs = 86_400_000;
 
 export class Fleet {
   readonly namespace: string;
   readonly #admin: ClusterClient;
+  readonly #issuer: Issuer;
+  readonly #shape: FleetShape;
+  /** By name of the license's Secret, until both are written. */
+  readonly #secrets = new Map<string, Promise<void>>();
   #size = 0;
   /** Made or changed, and not seen ready since. */
   readonly #unsettled = new Set<string>();
 
-  constructor(admin: ClusterClient, namespace: string) {
+  constructor(admin: ClusterClient, namespace: string, issuer: Issuer, shape = sharedSecrets) {
     this.#admin = admin;
     this.namespace = namespace;
+    this.#issuer = issuer;
+    this.#shape = shape;
   }
 
   get size(): number {
     return this.#size;
   }
 
-  /** The Secrets that all of them share. */
-  async open(issuer: Issuer): Promise<void> {
-    const limits = { exp: Math.floor(Date.now() / 1000) + 90 * 86_400, maxGpus: 1e6, maxStreams: 1e9 };
-    await this.#secret(licenseSecret, { "license.jwt": await issuer.issue(limits) });
-    await this.#secret(keysSecret, { "keys.yaml": "keys: []\n" });
-  }
-
   /** Makes more until there are `size`, and waits until every one serves; the operator has to run. */
   async growTo(size: number): Promise<void> {
     const names = Array.from({ length: size }, (_, index) => nameOf(index)).slice(this.#size);
-    await inParallel(names, (name) => this.#write(name, 0));
+    await inParallel(names, async (name) => {
+      await this.#secretsOf(this.#shape.secretsOf(name));
+      await this.#write(name, 0);
+    });
     this.#size = size;
     await this.untilReady();
   }
@@ -69,9 +95,41 @@ export class Fleet {
     };
   }
 
-  async #write(name: string, version: number): Promise<void> {
+  /** Another image for all, tried by a canary of each pool first. */
+  async tryCanary(index: number, version: number, canary: object): Promise<string> {
+    const name = nameOf(index);
+    await this.#write(name, version, { rollout: { canary } });
+    return name;
+  }
+
+  /** Another license, which ends then. */
+  async limitLicense(index: number, expiresMs: number): Promise<string> {
+    const name = nameOf(index);
+    await this.#putLicense(this.#shape.secretsOf(name).license, expiresMs);
+    return name;
+  }
+
+  #secretsOf({ license, keys }: SecretNames): Promise<void> {
+    const known = this.#secrets.get(license) ?? this.#makeSecrets(license, keys);
+    this.#secrets.set(license, known);
+    return known;
+  }
+
+  async #makeSecrets(license: string, keys: string): Promise<void> {
+    await this.#putLicense(license, Date.now() + 90 * dayMs);
+    await this.#secret(keys, { "keys.yaml": "keys: []\n" });
+  }
+
+  async #putLicense(name: string, expiresMs: number): Promise<void> {
+    const claims = { jti: name, exp: Math.floor(expiresMs / 1000), maxGpus: 1e6, maxStreams: 1e9 };
+    await this.#secret(name, { "license.jwt": await this.#issuer.issue(claims) });
+  }
+
+  async #write(name: string, version: number, more: object = {}): Promise<void> {
     this.#unsettled.add(name);
-    await this.#admin.apply(ttsDeployment(this.namespace, name, version), { manager: "kubectl" });
+    const { secretsOf, pool } = this.#shape;
+    const given = { secrets: secretsOf(name), pool: { ...pool, ...more } };
+    await this.#admin.apply(ttsDeployment(this.namespace, name, version, given), { manager: "kubectl" });
   }
 
   #read(name: string): Promise<KubernetesObject | undefined> {
@@ -103,18 +161,23 @@ function isReady(found: KubernetesObject | undefined): boolean {
   return observedGeneration === found?.metadata.generation && ready?.status === "True";
 }
 
-function ttsDeployment(namespace: string, name: string, version: number): KubernetesObject {
+function ttsDeployment(
+  namespace: string,
+  name: string,
+  version: number,
+  { secrets, pool }: { readonly secrets: SecretNames; readonly pool: object },
+): KubernetesObject {
   const image = `registry.example/svc-tts/server:0.1.${version}`;
   return {
     apiVersion: api.apiVersion,
     kind: "TtsDeployment",
     metadata: { name, namespace },
     spec: {
-      license: { secretRef: { name: licenseSecret } },
-      api: { image, replicas: 1, keys: { secretRef: { name: keysSecret } } },
+      license: { secretRef: { name: secrets.license } },
+      api: { image, replicas: 1, keys: { secretRef: { name: secrets.keys } } },
       models: [
-        { name: "mist", kind: "mist", image, replicas: 1 },
-        { name: "arcana", kind: "arcana", image, replicas: 1, accelerator: { count: 1 } },
+        { name: "mist", kind: "mist", image, ...pool },
+        { name: "arcana", kind: "arcana", image, accelerator: { count: 1 }, ...pool },
       ],
     },
   };

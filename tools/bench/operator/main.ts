@@ -2,19 +2,16 @@
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { licenseIssuer } from "../../../test/support/server/licenses.ts";
 import { describeMachine } from "../common/machine.ts";
 import { targetsTable } from "../common/page.ts";
 import { namespaces, openField, openPlot } from "./field.ts";
 import { fullSizes, nodesFor, operatorPage, operatorTargets, scalePlot } from "./page.ts";
 import type { BenchmarkPlan } from "./plan.ts";
+import { operatorPrograms } from "./programs.ts";
 import { type Result, ResultsFile, readResults } from "./results.ts";
 import { type Contender, measureOperators } from "./run.ts";
 
-/** What the image's options come to under the chart's memory limit of 256Mi. */
-const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";
 const root = join(import.meta.dirname, "../../..");
-const ours = join(root, "operator/main.ts");
 const startedMs = performance.now();
 
 if (process.env.FROM) show(readResults(process.env.FROM), true);
@@ -59,35 +56,13 @@ async function run(plan: BenchmarkPlan, results: ResultsFile): Promise<void> {
   const nodes = nodesFor(largest);
   say(`a control plane with ${nodes} nodes, and two fleets of ${largest} TtsDeployments`);
   await using field = await openField(nodes);
-  const issuer = await licenseIssuer();
-  const keysFile = join(field.address.directory, "jwks.json");
-  writeFileSync(keysFile, JSON.stringify(issuer.keys));
-  const environment = {
-    TTS_SERVER_IMAGE: "registry.example/svc-tts/server:0.1.0",
-    TTS_LICENSE_KEYS_FILE: keysFile,
-  };
+  const programs = await operatorPrograms(field.address.directory);
   const contenders: Contender[] = [
-    {
-      plot: await openPlot(field, namespaces.ours),
-      program: {
-        name: "ours",
-        command: [process.execPath, ours, "run"],
-        environment: { ...environment, ...compiled(join(field.address.directory, "compiled")) },
-      },
-    },
-    {
-      plot: await openPlot(field, namespaces.twin),
-      program: { name: "twin", command: [twin], environment },
-    },
+    { plot: await openPlot(field, namespaces.ours), program: programs.ours() },
+    { plot: await openPlot(field, namespaces.twin), program: programs.twin(twin) },
   ];
+  const { issuer } = programs;
   await measureOperators({ field, issuer, plan, tell: results.add, say }, contenders);
-}
-
-/** As in the image: its modules are compiled already. */
-function compiled(cache: string): Record<string, string> {
-  const environment = { NODE_ENV: "production", NODE_OPTIONS: asInPod, NODE_COMPILE_CACHE: cache };
-  execFileSync(process.execPath, [ours, "--version"], { env: { ...process.env, ...environment } });
-  return environment;
 }
 
 function show(result: Result, onPage: boolean): void {

@@ -47,9 +47,7 @@ export async function measureOperators(course: Course, contenders: readonly Cont
   const dueMs = (share: number) => startedMs + share * plan.minutes * 60_000;
   const lanes: Lane[] = [];
   for (const { program, plot } of contenders) {
-    const fleet = new Fleet(field.admin, plot.namespace);
-    await fleet.open(issuer);
-    lanes.push({ program, plot, fleet });
+    lanes.push({ program, plot, fleet: new Fleet(field.admin, plot.namespace, issuer) });
   }
   for (const size of plan.sizes) {
     const reached = await grow(course, lanes, size, dueMs(growthShare));

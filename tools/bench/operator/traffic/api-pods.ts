@@ -1,0 +1,98 @@
+/** The API pods that KWOK plays, as far as the operator talks to them: their load, which changes all the time, and their metrics. */
+import { once } from "node:events";
+import { createServer, type ServerResponse } from "node:http";
+import {
+  type ApiLoad,
+  loadHeartbeatMs,
+  loadPath,
+  loadType,
+  type PoolLoad,
+} from "../../../../config/contract/load.ts";
+import { ports } from "../../../../config/contract/names.ts";
+
+/** KWOK's pods get addresses of the loopback, so that one listener answers for all of them. */
+export const podCidr = "127.64.0.0/12";
+const pools = ["mist", "arcana"];
+
+export interface ApiPods extends AsyncDisposable {
+  /** Open connections on which load is reported. */
+  readonly followed: number;
+  /** Reports with other figures than the one before, so far. */
+  readonly changes: number;
+  /** From now on every pool's streams change this often; 0: not any more. */
+  changeEvery(periodMs: number): void;
+}
+
+/** @param most streams of a pool at once */
+export async function playApiPods(most: number): Promise<ApiPods> {
+  /** With the last report to each. */
+  const listeners = new Map<ServerResponse, string>();
+  let periodMs = 0;
+  let changes = 0;
+  const report = (response: ServerResponse, line = `${JSON.stringify(someLoad(most))}\n`) => {
+    listeners.set(response, line);
+    response.write(line);
+  };
+  const server = createServer((request, response) => {
+    if (request.url !== loadPath) {
+      response.writeHead(request.url === "/metrics" ? 200 : 404, { "content-type": "text/plain" }).end();
+      return;
+    }
+    response.writeHead(200, { "content-type": loadType });
+    report(response);
+    response.once("close", () => listeners.delete(response));
+  });
+  // one wheel for all: each pod has its own moment of every period
+  let turn = 0;
+  const timer = setInterval(() => {
+    turn += 1;
+    let index = 0;
+    for (const [response, last] of listeners) {
+      index += 1;
+      const isTurn = (everyMs: number) => (turn + index) % Math.max(1, Math.round(everyMs / tickMs)) === 0;
+      if (periodMs > 0 && isTurn(periodMs)) {
+        changes += 1;
+        report(response);
+      } else if (isTurn(loadHeartbeatMs)) report(response, last);
+    }
+  }, tickMs);
+  server.listen(ports.api, "0.0.0.0");
+  try {
+    await once(server, "listening");
+  } catch (cause) {
+    clearInterval(timer);
+    throw new Error(`port ${ports.api} is taken, where the API pods are played: stop what listens there`, {
+      cause,
+    });
+  }
+  return {
+    get followed() {
+      return listeners.size;
+    },
+    get changes() {
+      return changes;
+    },
+    changeEvery(every) {
+      periodMs = every;
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      const closed = once(server, "close");
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+const tickMs = 100;
+
+function someLoad(most: number): ApiLoad {
+  return { pools: Object.fromEntries(pools.map((pool) => [pool, someStreams(most)])) };
+}
+
+function someStreams(most: number): PoolLoad {
+  const streams = Math.floor(Math.random() * (most + 1));
+  const replicas = streams === 0 ? {} : { "http://127.64.0.1:8080": streams };
+  return { streams, waiting: 0, replicas, ...(streams > 0 && { firstAudioMs: 100 + streams }) };
+}

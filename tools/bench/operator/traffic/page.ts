@@ -1,0 +1,131 @@
+import { ascending, quantile } from "../../../../server/bench/quantiles.ts";
+import type { TargetRow } from "../../common/measurement.ts";
+import { calmSentence, type Machine, machineSentence, markdownTable, targetsTable } from "../../common/page.ts";
+import { type Cost, mostStreams, reportMs, type TrafficResult, writesPerSecond } from "./measure.ts";
+
+/** TtsDeployments of the full run. */
+export const fullSize = 1_000;
+
+const targets = {
+  cores: 0.5,
+  residentMebibytes: 256,
+  lateMs: 2_000,
+};
+
+const mebibytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+
+export function trafficTargets({
+  plan,
+  traffic,
+  stepsLateMs,
+  expiriesLateMs,
+  missing,
+}: TrafficResult): TargetRow[] {
+  const minutes = traffic.seconds / 60;
+  const writes = (traffic.writes["ttsdeployments/status"] ?? 0) / plan.size;
+  const resident = traffic.mostResidentBytes;
+  return [
+    {
+      what: "processor time under traffic",
+      target: `under ${targets.cores} cores`,
+      measured: `${traffic.cores.toFixed(2)} cores`,
+      met: traffic.cores < targets.cores,
+    },
+    {
+      what: "most resident memory under traffic",
+      target: `under ${targets.residentMebibytes} MiB`,
+      measured: mebibytes(resident),
+      met: resident < targets.residentMebibytes * 2 ** 20,
+    },
+    {
+      what: `status writes of each TtsDeployment in ${minutes.toFixed(1)} minutes`,
+      // one a minute, and the window may begin and end with one
+      target: `at most ${(minutes + 1).toFixed(1)}`,
+      measured: writes.toFixed(1),
+      met: writes <= minutes + 1,
+    },
+    late("canary step after its due time, p95; longest", stepsLateMs),
+    late("license's end until the status says so, p95; longest", expiriesLateMs),
+    {
+      what: "steps and ends that did not come",
+      target: "0",
+      measured: String(missing),
+      met: missing === 0,
+    },
+  ];
+}
+
+function late(what: string, timesMs: readonly number[]): TargetRow {
+  const target = `under ${targets.lateMs / 1000} s`;
+  const sorted = ascending(timesMs);
+  const longest = sorted.at(-1);
+  if (longest === undefined) return { what, target, measured: "not measured", met: false };
+  const measured = `${quantile(sorted, 0.95).toFixed(0)} ms; ${longest.toFixed(0)} ms`;
+  return { what, target, measured, met: longest < targets.lateMs };
+}
+
+/** `docs/benchmarks-operator-traffic.md`, whole. */
+export function trafficPage(result: TrafficResult, machine: Machine): string {
+  const { plan, still, traffic, stepsLateMs, expiriesLateMs } = result;
+  const times = (all: readonly number[]) => {
+    const sorted = ascending(all);
+    if (sorted.length === 0) return ["0", "", "", ""];
+    const found = [quantile(sorted, 0.5), quantile(sorted, 0.95), sorted.at(-1) ?? 0];
+    return [String(sorted.length), ...found.map((ms) => `${ms.toFixed(0)} ms`)];
+  };
+  return `# Benchmark of the operator under traffic
+
+\`\`\`sh
+make bench-operator TRAFFIC=1                      # ${fullSize} TtsDeployments
+make bench-operator TRAFFIC=1 SIZES=20 WINDOW=60   # a trial, printed alone
+\`\`\`
+
+writes this page. ${machineSentence(machine)}${calmSentence(machine)}
+
+${plan.size} TtsDeployments with two pools each. Each has a license Secret and a key Secret of its own, and its pools have \`scaling\`, so that the operator follows the load that its API
+pod reports. The control plane is a real one, [KWOK](https://kwok.sigs.k8s.io) plays nodes and pods, and the benchmark answers in the place of the API pods: on every pool
+the streams change every ${reportMs / 1000} s, between 0 and ${mostStreams}, which one replica bears. The operator runs as in a pod, under the chart's role. Everything shares the machine.
+
+## Targets
+
+${targetsTable(trafficTargets(result))}
+
+## Cost
+
+${markdownTable(
+  ["", "load that stays", "load that changes"],
+  [
+    row("seconds measured", still, traffic, ({ seconds }) => seconds.toFixed(0)),
+    row("reports with new figures", still, traffic, ({ reports }) => String(reports)),
+    row("processor time", still, traffic, ({ cores }) => `${cores.toFixed(2)} cores`),
+    row("most resident memory", still, traffic, ({ mostResidentBytes }) => mebibytes(mostResidentBytes)),
+    row("writes a second", still, traffic, (cost) => writesPerSecond(cost).toFixed(1)),
+    row("writes", still, traffic, writesOf),
+    row("reads", still, traffic, ({ reads }) => String(reads)),
+  ],
+)}
+
+Requests are counted by the API server's audit log, without those for the Lease.
+
+## Times under traffic
+
+${markdownTable(
+  ["", "measured", "p50", "p95", "longest"],
+  [
+    ["canary step after its due time", ...times(stepsLateMs)],
+    ["license's end until the status says so", ...times(expiriesLateMs)],
+  ],
+)}
+
+Both are measured from the time that the status or the license names until a watch shows the new state.
+`;
+}
+
+function row(what: string, still: Cost, traffic: Cost, figure: (cost: Cost) => string): string[] {
+  return [what, figure(still), figure(traffic)];
+}
+
+function writesOf({ writes }: Cost): string {
+  const named = Object.entries(writes).map(([resource, count]) => `${count} ${resource}`);
+  return named.length === 0 ? "0" : named.join(", ");
+}
