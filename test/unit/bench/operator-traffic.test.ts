@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { type Cost, type TrafficResult, writesPerSecond } from "../../../tools/bench/operator/traffic/measure.ts";
+import {
+  type Cost,
+  type TrafficResult,
+  writesPerSecond,
+} from "../../../tools/bench/operator/traffic/measure.ts";
 import { trafficPage, trafficTargets } from "../../../tools/bench/operator/traffic/page.ts";
 
 const cost = (more: Partial<Cost> = {}): Cost => ({

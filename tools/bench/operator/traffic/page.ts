@@ -1,6 +1,12 @@
 import { ascending, quantile } from "../../../../server/bench/quantiles.ts";
 import type { TargetRow } from "../../common/measurement.ts";
-import { calmSentence, type Machine, machineSentence, markdownTable, targetsTable } from "../../common/page.ts";
+import {
+  calmSentence,
+  type Machine,
+  machineSentence,
+  markdownTable,
+  targetsTable,
+} from "../../common/page.ts";
 import { type Cost, mostStreams, reportMs, type TrafficResult, writesPerSecond } from "./measure.ts";
 
 /** TtsDeployments of the full run. */
