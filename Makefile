@@ -38,8 +38,8 @@ apt-install = echo "==> installing $(1)"; \
 	{ apt-get install -y -qq $(1) || { apt-get update -qq && apt-get install -y -qq $(1); }; } >/dev/null
 
 .PHONY: run
-run: node_modules/.installed deps ## run the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1)
-	@$(NODE) server/main.ts all
+run: node_modules/.installed deps ## run the three tiers on this machine, without a cluster (PORT_OFFSET=N, DEV=1; NATURAL_VOICES=0 fetches no voices)
+	@$(NODE) server/main.ts all $(if $(filter 0,$(NATURAL_VOICES)),,--fetch kokoro-82m)
 
 .PHONY: check
 check: node_modules/.installed ## check types, lint, format and the project's own rules

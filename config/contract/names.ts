@@ -198,6 +198,8 @@ export const env = {
   voicesProviders: "SVC_TTS_VOICES_PROVIDERS",
   /** Engine processes of each mounted model. */
   voicesProcesses: "SVC_TTS_VOICES_PROCESSES",
+  /** Folder of the models that `svc-tts models` installs. */
+  modelsDir: "SVC_TTS_MODELS_DIR",
   logLevel: "SVC_TTS_LOG_LEVEL",
 } as const;
 

@@ -8,8 +8,11 @@ import type { ModelKind } from "../../config/contract/models.ts";
 import { env as names, ports } from "../../config/contract/names.ts";
 import { voices } from "../../config/contract/voices.ts";
 import { smallSemiSpace } from "../../lib/child-processes.ts";
-import type { Command, Shell } from "../../lib/command-line.ts";
+import type { Command, OptionValues, Shell } from "../../lib/command-line.ts";
 import { UsageError } from "../../lib/usage-error.ts";
+import { modelsFolder } from "../presets/installed.ts";
+import { presets } from "../presets/preset.ts";
+import { fetchInBackground } from "./background-fetch.ts";
 import { prepareRunFiles, type RunFiles, runFolder } from "./run-files.ts";
 import type { Environment } from "./settings/environment.ts";
 import { readPortOffset } from "./settings/settings.ts";
@@ -33,7 +36,12 @@ const settleMs = 300;
 export const allCommand: Command = {
   name: "all",
   summary: "run the three tiers on this machine: API 8000, mist 8080, arcana 8090",
-  options: {},
+  options: {
+    fetch: {
+      value: "MODEL",
+      help: "install this model in the background, as `svc-tts models get MODEL` does; its voices speak as soon as they are here",
+    },
+  },
   notes: [
     "PORT_OFFSET=N shifts all three ports. DEV=1 restarts a tier when its files change.",
     "SVC_TTS_API_KEY=KEY is accepted as one more key. SVC_TTS_LOG_LEVEL (default warn) says how much the tiers tell.",
@@ -41,7 +49,13 @@ export const allCommand: Command = {
   run: runAll,
 };
 
-async function runAll(shell: Shell): Promise<number> {
+async function runAll(shell: Shell, { fetch: wanted }: OptionValues): Promise<number> {
+  const preset = presets.find(({ id }) => id === wanted);
+  if (wanted !== undefined && !preset) {
+    throw new UsageError(
+      `--fetch must be one of ${presets.map(({ id }) => id).join(", ")}; it is ${wanted}.`,
+    );
+  }
   const offset = readPortOffset(shell.env);
   const shifted: Ports = {
     api: ports.api + offset,
@@ -58,8 +72,9 @@ async function runAll(shell: Shell): Promise<number> {
   const stop = new AbortController();
   const signal = AbortSignal.any([shell.signal, stop.signal]);
   const running = parts.map(
-    (part) => new RunningPart(shell, part, partEnvironment(shell.env, shifted[part], files)),
+    (part) => new RunningPart(shell, part, partEnvironment(shell.env, part, shifted[part], files)),
   );
+  const fetching = preset && fetchInBackground(shell, preset.id, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
     const died = Promise.race(running.map(async ({ part, died: how }) => ({ part, how: await how })));
@@ -72,7 +87,7 @@ async function runAll(shell: Shell): Promise<number> {
     unwatch();
     stop.abort();
     shell.print("==> stopping");
-    await Promise.all(running.map((part) => part.stop()));
+    await Promise.all([...running.map((part) => part.stop()), fetching]);
     rmSync(files.routingFile, { force: true }); // of these ports alone; all else serves the next run
     shell.print("==> stopped");
   }
@@ -152,9 +167,10 @@ function restartOnSave(shell: Shell, running: readonly RunningPart[]): () => voi
   };
 }
 
-function partEnvironment(inherited: Environment, port: number, files: RunFiles): Environment {
+function partEnvironment(inherited: Environment, part: Part, port: number, files: RunFiles): Environment {
   return {
     ...inherited,
+    ...(part === "mist" && { [names.modelsDir]: modelsFolder(inherited) }),
     [names.host]: host,
     [names.port]: String(port),
     [names.logLevel]: inherited[names.logLevel] ?? "warn",

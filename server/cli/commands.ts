@@ -4,6 +4,7 @@ import { benchCommand } from "./bench.ts";
 import { fetchCommand } from "./fetch.ts";
 import { keysCommands } from "./keys.ts";
 import { licenseCommands } from "./license.ts";
+import { modelsCommands } from "./models.ts";
 import { normalizeCommand } from "./normalize.ts";
 import { apiCommand, modelCommands } from "./serve.ts";
 
@@ -16,6 +17,7 @@ export const commands = [
   ...keysCommands,
   backupCommand,
   fetchCommand,
+  ...modelsCommands,
   benchCommand,
   normalizeCommand,
 ];

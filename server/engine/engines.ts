@@ -114,6 +114,8 @@ export class Engines {
   /** @throws Failure `model_unreachable` when the voice's engine is not installed, or its files were removed. */
   speakerFor({ id, engine: voice }: KnownVoice): VoiceEngine {
     if (voice.kind === "neural") return this.#mountedSpeaker(id);
+    const replacement = this.mounted?.replacementFor(id);
+    if (replacement) return replacement;
     if (this.#generator) {
       const generated = { kind: "generated", name: this.#generator.voiceOf(id) } as const;
       return { engine: this.#generator, voice: generated, release: keep };

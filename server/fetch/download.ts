@@ -21,6 +21,8 @@ export interface DownloadOptions {
   readonly folder: string;
   readonly log: DownloadLog;
   readonly signal: AbortSignal;
+  /** Tries that bring nothing before it gives up; 8 unless given. */
+  readonly tries?: number;
   /** First pause after a failure, doubled up to `longestPauseMs` while nothing comes. */
   readonly pauseMs?: number;
   readonly idleTimeoutMs?: number;
@@ -29,7 +31,7 @@ export interface DownloadOptions {
 
 /** Kept beside the files: partial ones, and what is known of whole ones. */
 const stateFolder = ".fetch";
-const triesWithoutProgress = 8;
+const usualTries = 8;
 const longestPauseMs = 30_000;
 
 /** What is known of a partial or whole file. */
@@ -107,6 +109,7 @@ class Part {
 
   async complete(): Promise<{ sha256: string; bytes: number }> {
     await this.#resume();
+    const mostTries = this.#options.tries ?? usualTries;
     let pauseMs = this.#options.pauseMs ?? 1_000;
     for (let tries = 1; !this.#whole; tries++) {
       const before = this.#bytes;
@@ -116,7 +119,7 @@ class Part {
         tries = 0;
         pauseMs = this.#options.pauseMs ?? 1_000;
       }
-      if (failure instanceof Refused || tries >= triesWithoutProgress) throw failure;
+      if (failure instanceof Refused || tries >= mostTries) throw failure;
       const { path } = this.#file;
       this.#options.log.warn(
         { file: path, bytes: this.#bytes, error: failure.message, pauseMs },

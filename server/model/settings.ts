@@ -39,7 +39,10 @@ export interface ModelTierOptions {
 }
 
 export interface VoicesFolder {
-  readonly folder: string;
+  /** Voices that an administrator mounts. */
+  readonly folder?: string;
+  /** Models that `svc-tts models` installs; readiness does not wait for them. */
+  readonly installed?: string;
   /** A folder in it, or itself, that holds no voices but the model of arcana's generator. */
   readonly except?: string;
   /** ONNX Runtime's execution providers, in order of preference. */

@@ -166,6 +166,7 @@ class ModelTier {
     if (!voices) return undefined;
     return {
       folder: voices.folder,
+      installed: voices.installed,
       except: voices.except,
       models: modelsOfKind(tier),
       cores: availableParallelism(),

@@ -49,13 +49,20 @@ export const answerSchemas = {
   OpenaiProblem: object({ ...problem, error: openaiError }, ["errors"]),
   VoiceList: object({
     voices: list(
-      object({
-        id: text,
-        models: list({ type: "string", enum: [...modelIds] }),
-        language: { type: "string", description: "ISO 639-3." },
-        gender: { type: "string", enum: ["female", "male", "neutral"] },
-        license: text,
-      }),
+      object(
+        {
+          id: text,
+          models: list({ type: "string", enum: [...modelIds] }),
+          language: { type: "string", description: "ISO 639-3." },
+          gender: { type: "string", enum: ["female", "male", "neutral"] },
+          license: text,
+          engine: {
+            type: "string",
+            description: "The engine of the mounted model that speaks it, if one does.",
+          },
+        },
+        ["engine"],
+      ),
     ),
   }),
   ModelList: object({
@@ -69,6 +76,15 @@ export const answerSchemas = {
         maxTextLength: { type: ["integer", "null"], description: "Characters; null is unlimited." },
         defaultSamplingRate: integer,
         defaultPcmSamplingRate: integer,
+        mountedEngines: list(
+          object(
+            {
+              engine: text,
+              variant: { type: "string", description: "How it speaks, if it has several ways." },
+            },
+            ["variant"],
+          ),
+        ),
       }),
     ),
   }),

@@ -39,6 +39,7 @@ const answerHeaders = Object.fromEntries(
     ["X-Sampling-Rate", "Hz of the audio.", { type: "integer" }],
     ["X-Model", "The model that spoke.", { type: "string", enum: [...modelIds] }],
     ["X-Voice", "The voice that spoke.", { type: "string" }],
+    ["X-Voice-Engine", "The engine that synthesized it.", { type: "string" }],
     ["Server-Timing", "Milliseconds to the first audio.", { type: "string" }],
   ].map(([name, description, of]) => [name, { description, schema: of }]),
 );

@@ -5,12 +5,13 @@ import type { ApiContext } from "../services/api-context.ts";
 /** `GET /v1/voices` and `GET /v1/models`: what a caller may name. Public, as they say nothing of this deployment's users. */
 export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiContext): void {
   app.get("/v1/voices", async () => ({
-    voices: voices.all().map(({ id, models: speakable, language, gender, license }) => ({
+    voices: voices.all().map(({ id, models: speakable, language, gender, license, mountedEngine }) => ({
       id,
       models: speakable,
       language,
       gender,
       license,
+      ...(mountedEngine && { engine: mountedEngine }),
     })),
   }));
   app.get("/v1/models", async () => ({
@@ -23,6 +24,7 @@ export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: Api
       maxTextLength: models[id].maxTextLength ?? null,
       defaultSamplingRate: models[id].defaultRate,
       defaultPcmSamplingRate: models[id].defaultPcmRate,
+      mountedEngines: voices.engines(id),
     })),
   }));
 }

@@ -40,7 +40,7 @@ export function profileOf({ directory }: ApiContext): Profile {
 export async function startSynthesisFor(parts: ApiContext, exchange: HttpExchange): Promise<Speaking> {
   exchange.request.spoken = spokenBy(parts, exchange);
   const speaking = await startSynthesis(parts, orderOf(exchange));
-  setFirstAudioHeaders(exchange);
+  setFirstAudioHeaders(exchange, speaking);
   return speaking;
 }
 
@@ -58,7 +58,7 @@ export async function retrySynthesis(
   speech.close();
   exchange.request.spoken?.startAgain();
   const speaking = await repeatSynthesis(parts, orderOf(exchange), { replica: speech.replica, failure });
-  setFirstAudioHeaders(exchange);
+  setFirstAudioHeaders(exchange, speaking);
   return speaking;
 }
 
@@ -99,12 +99,13 @@ function whenClosed(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-function setFirstAudioHeaders({ reply, wanted }: HttpExchange): void {
+function setFirstAudioHeaders({ reply, wanted }: HttpExchange, { speech }: Speaking): void {
   const { invocation, rate } = wanted;
   void reply.headers({
     "x-sampling-rate": String(rate),
     "x-model": invocation.modelId,
     "x-voice": invocation.speaker,
+    "x-voice-engine": speech.engine,
     "server-timing": `first-audio;dur=${reply.elapsedTime.toFixed(1)}`,
     "cache-control": "no-store",
   });

@@ -1,7 +1,7 @@
-import Type from "typebox";
+import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
 import { Agent } from "undici";
-import { modelIds } from "../../../config/contract/models.ts";
+import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
 import { type Clock, every } from "../../../lib/clock.ts";
 import { readBounded } from "./bounded-body.ts";
@@ -9,11 +9,24 @@ import type { ReplicaDirectory } from "./replicas.ts";
 
 /** The voices that callers may name: the server's own, and those that model tiers tell of. */
 export interface VoiceDirectory {
-  /** The server's own first. */
-  all(): readonly ListedVoice[];
+  /** Natural voices first, then the server's own, then others that are mounted. */
+  all(): readonly DirectoryVoice[];
+  /** The mounted models that speak a model's voices somewhere, and how. */
+  engines(model: ModelId): readonly MountedEngine[];
   /** Base URLs of the replicas that cannot speak this voice; none where it is the server's own. */
   replicasWithout(voiceId: string): ReadonlySet<string>;
   close(): Promise<void>;
+}
+
+export interface DirectoryVoice extends ListedVoice {
+  /** The engine of a mounted model that speaks it; undefined where the server's own engines do. */
+  readonly mountedEngine?: string | undefined;
+}
+
+export interface MountedEngine {
+  readonly engine: string;
+  /** Which of its ways it speaks in, where it has several. */
+  readonly variant?: string | undefined;
 }
 
 export interface VoiceDirectoryOptions {
@@ -33,25 +46,42 @@ const listSchema = Type.Object({
       language: Type.String({ pattern: "^[a-z]{3}$" }),
       gender: Type.Enum(["female", "male", "neutral"]),
       license: Type.String({ maxLength: 200 }),
+      engine: Type.Optional(Type.String({ maxLength: 64 })),
+      replaces: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { maxItems: 20 })),
     }),
     { maxItems: 10_000 },
   ),
+  models: Type.Optional(
+    Type.Array(
+      Type.Object({
+        engine: Type.String({ maxLength: 64 }),
+        variant: Type.Optional(Type.String({ maxLength: 500 })),
+        models: Type.Array(Type.Enum([...modelIds])),
+      }),
+      { maxItems: 1_000 },
+    ),
+  ),
 });
+type Told = Static<typeof listSchema>;
 const list = Compile(listSchema);
 const maxListBytes = 4 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
+/** Engines whose voices are listed first, as they are the best that there are. */
+const naturalEngines = ["kokoro"];
 
 /** Asks every replica once an interval. One that does not answer keeps what it said last, as long as it is there. */
 export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirectory {
   const { own, directory, intervalMs, timeoutMs, clock } = options;
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const ownIds = new Set(own.map(({ id }) => id));
-  const mounted = new Map<string, readonly ListedVoice[]>();
-  let joined = own;
+  const mounted = new Map<string, Told>();
+  let joined: readonly DirectoryVoice[] = own;
 
   const join = () => {
-    const byId = new Map([...mounted.values()].flat().map((voice) => [voice.id, voice]));
-    joined = [...own, ...[...byId.values()].filter(({ id }) => !ownIds.has(id))];
+    joined = joinedVoices(
+      own,
+      [...mounted.values()].flatMap(({ voices }) => voices),
+    );
   };
   const ask = async (url: string) => {
     const told = await readList(agent, url);
@@ -71,9 +101,15 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
 
   return {
     all: () => joined,
+    engines: (model) => {
+      const told = [...mounted.values()].flatMap(({ models = [] }) => models);
+      const speaking = told.filter(({ models }) => models.includes(model));
+      const byName = new Map(speaking.map((found) => [`${found.engine} ${found.variant}`, found]));
+      return [...byName.values()].map(({ engine, variant }) => ({ engine, ...(variant && { variant }) }));
+    },
     replicasWithout: (voiceId) => {
       if (ownIds.has(voiceId)) return none;
-      const has = (url: string) => mounted.get(url)?.some(({ id }) => id === voiceId) === true;
+      const has = (url: string) => mounted.get(url)?.voices.some(({ id }) => id === voiceId) === true;
       return new Set([...replicasOf(directory)].filter((url) => !has(url)));
     },
     close: () => {
@@ -83,19 +119,36 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   };
 }
 
+/** A built-in voice that a mounted one speaks for keeps its id and its place. */
+function joinedVoices(own: readonly ListedVoice[], told: Told["voices"]): DirectoryVoice[] {
+  const ownIds = new Set(own.map(({ id }) => id));
+  const replacements = new Map(told.flatMap((voice) => (voice.replaces ?? []).map((id) => [id, voice])));
+  const spokenNow = own.map((voice): DirectoryVoice => {
+    const replacement = replacements.get(voice.id);
+    if (!replacement) return voice;
+    return { ...voice, license: replacement.license, mountedEngine: replacement.engine };
+  });
+  const byId = new Map(told.map((voice) => [voice.id, voice]));
+  const others = [...byId.values()]
+    .filter(({ id }) => !ownIds.has(id))
+    .map(({ engine, ...voice }): DirectoryVoice => ({ ...voice, mountedEngine: engine }));
+  const isNatural = ({ mountedEngine = "" }: DirectoryVoice) => naturalEngines.includes(mountedEngine);
+  return [...others.filter(isNatural), ...spokenNow, ...others.filter((voice) => !isNatural(voice))];
+}
+
 function replicasOf(directory: ReplicaDirectory): Set<string> {
   const routes = modelIds.flatMap((id) => directory.table()?.models[id] ?? []);
   return new Set(routes.flatMap((route) => directory.replicas(route)));
 }
 
 /** Not answering, or not so, says nothing new: a tier of an older version has no such list. */
-async function readList(agent: Agent, origin: string): Promise<readonly ListedVoice[] | undefined> {
+async function readList(agent: Agent, origin: string): Promise<Told | undefined> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/voices", method: "GET" });
     const text = await readBounded(body, maxListBytes);
     if (statusCode !== 200 || text === undefined) return undefined;
     const told: unknown = JSON.parse(text);
-    return list.Check(told) ? told.voices : undefined;
+    return list.Check(told) ? told : undefined;
   } catch {
     return undefined;
   }

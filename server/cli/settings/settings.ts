@@ -210,10 +210,19 @@ function readVoicesFolder(
 ): Pick<ModelTierOptions, "voices"> {
   const { text, integer } = readers(environment);
   const folder = text(names.voicesDir);
-  if (folder === undefined) return {};
+  const installed = text(names.modelsDir);
+  if (folder === undefined && installed === undefined) return {};
   const processes = integer(names.voicesProcesses, 0, 0, 256);
   const providers = readProviders(environment, names.voicesProviders);
-  return { voices: { folder, providers, ...(except && { except }), ...(processes > 0 && { processes }) } };
+  return {
+    voices: {
+      providers,
+      ...(folder && { folder }),
+      ...(installed && { installed }),
+      ...(except && { except }),
+      ...(processes > 0 && { processes }),
+    },
+  };
 }
 
 /** How far `make run` shifts its three ports. */

@@ -11,6 +11,8 @@ interface Dialect {
   readonly inSound: Rules;
   /** Applied, in this order, to the sounds of a word together. */
   readonly inWord: Rules;
+  /** Whole words that training texts stressed in another way. */
+  readonly words?: Readonly<Record<string, string>>;
 }
 
 /** Diphthongs and affricates with a symbol of their own in every language. */
@@ -50,12 +52,17 @@ const lastEnglishSounds: Rules = [
   ["ʔ", "t"],
 ];
 
+/** The pronoun I: without its stress the model makes it too short to be heard. */
+const englishWords = { I: "ˌI" } as const;
+
 const american: Dialect = {
+  words: englishWords,
   inSound: [...shared, ["oʊ", "O"], ["əl", "ᵊl"]],
   inWord: [...englishSounds, ["ɜːɹ", "ɜɹ"], ["ɜː", "ɜɹ"], ["ɪə", "iə"], ["ː", ""], ...lastEnglishSounds],
 };
 
 const british: Dialect = {
+  words: englishWords,
   inSound: [["eə", "ɛː"], ...shared, ["əʊ", "Q"], ["əl", "ᵊl"]],
   inWord: [...englishSounds, ["iə", "ɪə"], ...lastEnglishSounds],
 };
@@ -71,8 +78,9 @@ const others: Dialect = {
  * @param espeakVoice the eSpeak NG voice that read them, as `en-us`.
  */
 export function kokoroSymbols(sounds: readonly string[], espeakVoice: string): string {
-  const { inSound, inWord } = dialectOf(espeakVoice);
-  return replaced(sounds.map((sound) => replaced(sound, inSound)).join(""), inWord);
+  const { inSound, inWord, words } = dialectOf(espeakVoice);
+  const symbols = replaced(sounds.map((sound) => replaced(sound, inSound)).join(""), inWord);
+  return words?.[symbols] ?? symbols;
 }
 
 function dialectOf(espeakVoice: string): Dialect {

@@ -1,6 +1,7 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 import { findVoice } from "../../../config/contract/voices.ts";
 import { abortableSleep } from "../../../lib/abortable-sleep.ts";
+import { readIfExists } from "../../../lib/read-if-exists.ts";
 import { type EngineLog, EngineMissing } from "../runtime/engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
 import { findPackages } from "./folder.ts";
@@ -14,9 +15,13 @@ import {
 } from "./package.ts";
 import { processLayout } from "./process-layout.ts";
 import { checkReadings } from "./readings.ts";
+import { checkReplacements } from "./replacements.ts";
 
 export interface MountOptions {
-  readonly folder: string;
+  /** Voices that an administrator mounts. */
+  readonly folder?: string | undefined;
+  /** Models that `svc-tts models` installs: loaded in the background, as the built-in voices speak meanwhile. It may not exist yet. */
+  readonly installed?: string | undefined;
   /** A folder in it, or itself, that holds no voices. */
   readonly except?: string | undefined;
   /** Voices of other models are another tier's. */
@@ -32,6 +37,15 @@ export interface MountOptions {
   readonly reader: Reader | undefined;
   /** Between two looks at the folder. */
   readonly intervalMs: number;
+}
+
+/** A model that is served. */
+export interface MountedModel {
+  /** As `X-Voice-Engine` names it. */
+  readonly engine: string;
+  /** Which of its ways it speaks in, where it has several. */
+  readonly variant: string | undefined;
+  readonly models: readonly ModelId[];
 }
 
 /** Why a package is not served, or not in its newest state. */
@@ -91,6 +105,8 @@ interface Judgement {
 
 /** What is known of one package. */
 interface Place {
+  /** The folder that it was found in. */
+  readonly folder: string;
   judged: Judgement | undefined;
   /** Of the files as they were last seen: a copy under way changes it from look to look. */
   seen: string | undefined;
@@ -121,7 +137,7 @@ export class MountedVoices {
   readonly #places = new Map<string, Place>();
   readonly #retiring = new Set<Promise<void>>();
   readonly #closing = new AbortController();
-  #folderProblem: MountProblem | undefined;
+  readonly #folderProblems = new Map<string, MountProblem>();
   #looks = 0;
   #watching: Promise<void> = Promise.resolve();
 
@@ -129,10 +145,13 @@ export class MountedVoices {
     this.#options = options;
   }
 
-  /** Loads what is there, then follows the folder. What is wrong with it is logged and told by `problems`, never thrown. */
+  /**
+   * Loads the voices of the mounted folder, then follows both folders. Problems are logged and returned by `problems`, never thrown.
+   */
   static async open(options: MountOptions): Promise<MountedVoices> {
     const mounted = new MountedVoices(options);
-    await mounted.#look();
+    mounted.#looks++;
+    await mounted.#lookInto(options.folder);
     mounted.#watching = mounted.#watch();
     return mounted;
   }
@@ -143,7 +162,7 @@ export class MountedVoices {
 
   problems(): MountProblem[] {
     const found = [...this.#places.values()].flatMap(({ problem }) => problem ?? []);
-    return this.#folderProblem ? [this.#folderProblem, ...found] : found;
+    return [...this.#folderProblems.values(), ...found];
   }
 
   /** Models in memory, the ones that only finish their streams included. */
@@ -164,6 +183,26 @@ export class MountedVoices {
     return undefined;
   }
 
+  /** The speaker that speaks for a built-in voice; undefined where none does. */
+  replacementFor(id: string): MountedSpeaker | undefined {
+    const replacement = this.voices().find(({ replaces }) => replaces.includes(id));
+    return replacement && this.speakerFor(replacement.id);
+  }
+
+  /** The name of the engine that speaks a voice. */
+  engineOf(id: string): string | undefined {
+    return this.#loaded().find(({ voices }) => voices.some((voice) => voice.id === id))?.engine.name;
+  }
+
+  /** Models that are served, and how each of them speaks. */
+  models(): MountedModel[] {
+    return this.#loaded().map(({ engine, voices }) => ({
+      engine: engine.name,
+      variant: engine.variant,
+      models: [...new Set(voices.flatMap(({ models }) => models))],
+    }));
+  }
+
   /** Streams have ended before. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -178,42 +217,49 @@ export class MountedVoices {
 
   async #watch(): Promise<void> {
     const { signal } = this.#closing;
+    const { folder, installed, intervalMs } = this.#options;
+    await this.#lookInto(installed);
     while (!signal.aborted) {
-      await abortableSleep(this.#options.intervalMs, signal);
-      if (!signal.aborted) await this.#look();
+      await abortableSleep(intervalMs, signal);
+      this.#looks++;
+      for (const each of [folder, installed]) if (!signal.aborted) await this.#lookInto(each);
     }
   }
 
-  async #look(): Promise<void> {
-    const { folder, except } = this.#options;
-    this.#looks++;
+  async #lookInto(folder: string | undefined): Promise<void> {
+    if (folder === undefined) return;
     let packages: readonly PackageSource[];
     try {
-      packages = await findPackages(folder, except);
+      packages = await this.#packagesIn(folder);
     } catch (error) {
-      this.#folderProblem = this.#tell(this.#folderProblem, {
-        file: folder,
-        message: `cannot be read: ${text(error)}`,
-      });
+      const problem = { file: folder, message: `cannot be read: ${text(error)}` };
+      this.#folderProblems.set(folder, this.#tell(this.#folderProblems.get(folder), problem));
       return; // what is loaded stays: a folder that is swapped is away for a moment
     }
-    this.#folderProblem = undefined;
-    this.#forgetAbsent(new Set(packages.map(({ file }) => file)));
+    this.#folderProblems.delete(folder);
+    this.#forgetAbsent(folder, new Set(packages.map(keyOf)));
     for (const source of packages) await this.#lookAt(source);
   }
 
-  #forgetAbsent(present: ReadonlySet<string>): void {
-    for (const [file, place] of this.#places) {
-      place.looksAbsent = present.has(file) ? 0 : place.looksAbsent + 1;
+  async #packagesIn(folder: string): Promise<readonly PackageSource[]> {
+    const { except, installed } = this.#options;
+    const packages = findPackages(folder, except);
+    return folder === installed ? ((await readIfExists(packages)) ?? []) : packages;
+  }
+
+  #forgetAbsent(folder: string, present: ReadonlySet<string>): void {
+    for (const [key, place] of this.#places) {
+      if (place.folder !== folder) continue;
+      place.looksAbsent = present.has(key) ? 0 : place.looksAbsent + 1;
       if (place.looksAbsent < looksUntilGone) continue;
-      if (place.loaded) this.#options.log.info({ file }, "a mounted voice was removed");
+      if (place.loaded) this.#options.log.info({ file: key }, "a mounted voice was removed");
       this.#retire(place);
-      this.#places.delete(file);
+      this.#places.delete(key);
     }
   }
 
   async #lookAt(source: PackageSource): Promise<void> {
-    const place = this.#placeOf(source.file);
+    const place = this.#placeOf(source);
     try {
       const signature = await signatureOf(source);
       const isSettled = signature === place.seen || (source.kind === "manifest" && !place.judged);
@@ -238,17 +284,18 @@ export class MountedVoices {
     }
   }
 
-  #placeOf(file: string): Place {
-    const known = this.#places.get(file);
+  #placeOf(source: PackageSource): Place {
+    const known = this.#places.get(keyOf(source));
     if (known) return known;
     const place: Place = {
+      folder: source.folder,
       judged: undefined,
       seen: undefined,
       looksAbsent: 0,
       loaded: undefined,
       problem: undefined,
     };
-    this.#places.set(file, place);
+    this.#places.set(keyOf(source), place);
     return place;
   }
 
@@ -283,6 +330,7 @@ export class MountedVoices {
         `${id} is ${owner}; give this one another id`,
       );
     }
+    checkReplacements(source, voices);
   }
 
   #retire(place: Place): void {
@@ -300,6 +348,10 @@ export class MountedVoices {
     }
     return problem;
   }
+}
+
+function keyOf({ folder, file }: PackageSource): string {
+  return `${folder}/${file}`;
 }
 
 /** Whether these files are to be loaded at this look. */

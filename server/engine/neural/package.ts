@@ -22,6 +22,8 @@ import type { NeuralModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
 /** A catalogue entry that a mounted model speaks. */
 export interface MountedVoice extends ListedVoice {
   readonly engine: NeuralVoice;
+  /** Built-in voices that it speaks for while its model is loaded. */
+  readonly replaces: readonly string[];
 }
 
 /** Files that make up one model with its voices, by the manifest or the bare Piper model that names them. */
@@ -140,6 +142,7 @@ async function readPiper(
   return {
     voices: manifest.voices.map((voice, i) => ({
       id: voice.id,
+      replaces: voice.replaces ?? [],
       models: voice.models ?? usualModels,
       language: voice.language ?? languageOfPiper(configFile, config),
       gender: voice.gender,
@@ -190,8 +193,9 @@ async function readKokoro(
 ): Promise<VoicePackage> {
   const vocabulary = beside(source, manifest.vocabulary);
   return {
-    voices: manifest.voices.map(({ id, models = usualModels, language, gender }, speaker) => ({
+    voices: manifest.voices.map(({ id, models = usualModels, language, gender, replaces = [] }, speaker) => ({
       id,
+      replaces,
       models,
       language,
       gender,

@@ -18,6 +18,8 @@ test.each([
   { espeak: "en-us", word: "see", sounds: ["s", "ˈiː"], symbols: "sˈi" },
   { espeak: "en-us", word: "loch", sounds: ["l", "ˈɑː", "x"], symbols: "lˈɑk" },
   { espeak: "en-us", word: "fire", sounds: ["f", "ˈaɪɚ"], symbols: "fˈIəɹ" },
+  { espeak: "en-us", word: "I", sounds: ["aɪ"], symbols: "ˌI" },
+  { espeak: "en-us", word: "eye", sounds: ["ˈaɪ"], symbols: "ˈI" },
   { espeak: "en-us+f3", word: "day", sounds: ["d", "ˈeɪ"], symbols: "dˈA" },
   // a stop before a fricative is no affricate, and two vowels side by side are no diphthong
   { espeak: "en-us", word: "nutshell", sounds: ["n", "ˈʌ", "t", "ʃ", "ɛ", "l"], symbols: "nˈʌtʃɛl" },

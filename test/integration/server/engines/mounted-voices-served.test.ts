@@ -49,11 +49,13 @@ test("a mounted voice is listed and spoken like any other, by the replica that h
     language: "eng",
     gender: "neutral",
     license: "not stated",
+    engine: "piper",
   });
   for (let request = 0; request < 8; request++) {
     const answer = await speak({ samplingRate: 16_000, lang: "en" });
     expect(answer.status).toBe(200);
     expect(answer.headers.get("x-voice")).toBe("en_gb-nora-low");
+    expect(answer.headers.get("x-voice-engine")).toBe("piper");
     expect((await answer.arrayBuffer()).byteLength).toBeGreaterThan(16_000);
   }
   const events = await api.post(

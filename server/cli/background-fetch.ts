@@ -1,0 +1,49 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { constants, setPriority } from "node:os";
+import { createInterface } from "node:readline";
+import type { Shell } from "../../lib/command-line.ts";
+
+/**
+ * Installs a model in a process of its own, with what the tiers leave of the processor. The tiers speak meanwhile, and also when it fails.
+ * Resolves when that process is gone.
+ */
+export async function fetchInBackground(shell: Shell, model: string, signal: AbortSignal): Promise<void> {
+  const [runtime, ...rest] = shell.program;
+  const child = spawn(runtime, [...rest, "models", "get", model], {
+    env: { ...shell.env },
+    stdio: ["ignore", "pipe", "pipe", "ipc"], // it ends with this process, by the closed channel
+  });
+  child.once("spawn", () => lowerPriority(child.pid));
+  for (const stream of [child.stdout, child.stderr]) {
+    if (!stream) continue;
+    createInterface({ input: stream }).on("line", (line) => {
+      if (!signal.aborted) shell.print(`    natural voices: ${line.trim()}`);
+    });
+  }
+  const stop = () => child.kill("SIGTERM");
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) stop();
+  try {
+    const [code] = (await once(child, "close")) as [number | null];
+    if (!signal.aborted) shell.print(`    natural voices: ${code === 0 ? greeting : failing(model)}`);
+  } catch (error) {
+    shell.complain(`    natural voices: ${error instanceof Error ? error.message : String(error)}`);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+const greeting = 'they speak in a few seconds; try {"speaker":"af_heart","modelId":"mist","text":"Hello."}';
+
+function failing(model: string): string {
+  return `not installed; the built-in voices go on speaking. Try again: svc-tts models get ${model}`;
+}
+
+function lowerPriority(pid: number | undefined): void {
+  try {
+    if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
+  } catch {
+    return; // the system does not allow it, or the process has ended
+  }
+}

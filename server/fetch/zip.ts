@@ -1,0 +1,70 @@
+import { crc32, inflateRawSync } from "node:zlib";
+import { FetchFailure } from "./failure.ts";
+
+/** Reads zip archives (PKWARE's APPNOTE 6.3) that are small enough for memory: stored or deflated entries, without encryption. */
+
+const endSignature = 0x06_05_4b_50;
+const entrySignature = 0x02_01_4b_50;
+const endBytes = 22;
+const entryBytes = 46;
+const localBytes = 30;
+const methods = { stored: 0, deflated: 8 } as const;
+
+/** @throws FetchFailure when the archive is broken or has no such entry. */
+export function zipEntry(archive: Buffer, name: string): Buffer {
+  try {
+    const found = directory(archive).find((entry) => entry.name === name);
+    if (!found) throw new FetchFailure(`the archive has no file ${name}`);
+    return read(archive, found);
+  } catch (cause) {
+    if (cause instanceof FetchFailure) throw cause;
+    throw new FetchFailure("the archive is broken", { cause });
+  }
+}
+
+interface Entry {
+  readonly name: string;
+  readonly method: number;
+  readonly crc: number;
+  readonly packedBytes: number;
+  readonly bytes: number;
+  readonly offset: number;
+}
+
+function directory(archive: Buffer): Entry[] {
+  const end = archive.lastIndexOf(Buffer.from([0x50, 0x4b, 5, 6]));
+  if (end < 0 || end + endBytes > archive.length || archive.readUInt32LE(end) !== endSignature) {
+    throw new FetchFailure("the file is no zip archive");
+  }
+  const entries: Entry[] = [];
+  let at = archive.readUInt32LE(end + 16);
+  for (let count = archive.readUInt16LE(end + 10); count > 0; count--) {
+    if (archive.readUInt32LE(at) !== entrySignature) throw new FetchFailure("the archive is broken");
+    const nameBytes = archive.readUInt16LE(at + 28);
+    entries.push({
+      name: archive.toString("utf8", at + entryBytes, at + entryBytes + nameBytes),
+      method: archive.readUInt16LE(at + 10),
+      crc: archive.readUInt32LE(at + 16),
+      packedBytes: archive.readUInt32LE(at + 20),
+      bytes: archive.readUInt32LE(at + 24),
+      offset: archive.readUInt32LE(at + 42),
+    });
+    at += entryBytes + nameBytes + archive.readUInt16LE(at + 30) + archive.readUInt16LE(at + 32);
+  }
+  return entries;
+}
+
+function read(archive: Buffer, { name, method, crc, packedBytes, bytes, offset }: Entry): Buffer {
+  const extra = archive.readUInt16LE(offset + 26) + archive.readUInt16LE(offset + 28);
+  const packed = archive.subarray(offset + localBytes + extra, offset + localBytes + extra + packedBytes);
+  const content = unpacked(packed, method, bytes);
+  if (content.length !== bytes || crc32(content) !== crc)
+    throw new FetchFailure(`${name} is broken in its archive`);
+  return content;
+}
+
+function unpacked(packed: Buffer, method: number, bytes: number): Buffer {
+  if (method === methods.stored) return packed;
+  if (method === methods.deflated) return inflateRawSync(packed, { maxOutputLength: Math.max(1, bytes) });
+  throw new FetchFailure(`the archive is packed by method ${method}, which is not known here`);
+}

@@ -1,0 +1,153 @@
+import { copyFile, mkdir, readFile, rename, rm, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { readVocabulary } from "../engine/neural/manifest.ts";
+import { type RewriteOutcome, rewriteGraph } from "../engine/rewriting/rewrite.ts";
+import { FetchFailure } from "../fetch/failure.ts";
+import { withLock } from "../fetch/lock.ts";
+import { type Installation, installationName, isWhole, readInstallation, stagingName } from "./installed.ts";
+import { type Preset, presetFolder } from "./preset.ts";
+import { type SourceContext, Sources } from "./sources.ts";
+
+export interface InstallOptions extends Omit<SourceContext, "archives"> {
+  /** Presets are installed in folders of it. */
+  readonly folder: string;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** `rewriteGraph` unless given. */
+  readonly rewrite?: typeof rewriteGraph;
+}
+
+const rewrittenName = "rewritten.onnx";
+/** The same license that this program has. */
+const apacheLicense = new URL("../../LICENSE", import.meta.url);
+/** Archives, parts and the rewritten graph, against the files themselves. */
+const roomFactor = 3;
+
+/**
+ * Fetches a preset's files, checks them, rewrites its graph and lets the folder appear whole under its name. What an earlier try left is
+ * used.
+ * @throws FetchFailure with a sentence that the user can act on.
+ */
+export async function installPreset(
+  preset: Preset,
+  options: InstallOptions,
+): Promise<{ installation: Installation; isNew: boolean }> {
+  const { folder, log, signal } = options;
+  await mkdir(folder, { recursive: true });
+  const lock = { signal, onWaiting: () => log.info({}, "another process installs here; waiting for it") };
+  return withLock(join(folder, `.${preset.id}.lock`), lock, async (held) => {
+    const known = await readInstallation(folder, preset);
+    if (known && (await areWhole(join(folder, preset.id), preset)))
+      return { installation: known, isNew: false };
+    return { installation: await install(preset, { ...options, signal: held }), isNew: true };
+  });
+}
+
+async function areWhole(folder: string, { files }: Preset): Promise<boolean> {
+  for (const file of files) if (!(await isWhole(folder, file))) return false;
+  return true;
+}
+
+async function install(preset: Preset, options: InstallOptions): Promise<Installation> {
+  const { folder, log, now } = options;
+  const staging = join(folder, stagingName(preset.id));
+  const archives = join(staging, ".archives");
+  await mkdir(archives, { recursive: true });
+  await requireRoom(preset, staging);
+  const origins = await fetchFiles(preset, { staging, archives }, options);
+  await addOwnFiles(preset, staging);
+  log.info({}, "rewriting the graph and comparing what it says with the original");
+  const rewriting = await rewritten(preset, staging, options);
+  const installation: Installation = {
+    preset: preset.id,
+    installedAt: new Date(now()).toISOString(),
+    source: origins[0] ?? "an earlier try",
+    rewriting,
+  };
+  await writeFile(join(staging, installationName), JSON.stringify(installation, null, 2));
+  await writeFile(join(staging, "manifest.json"), JSON.stringify(manifestOf(preset, rewriting), null, 2));
+  await rm(archives, { recursive: true });
+  await rm(join(staging, ".fetch"), { recursive: true, force: true });
+  await rm(join(folder, preset.id), { recursive: true, force: true });
+  await rename(staging, join(folder, preset.id));
+  return installation;
+}
+
+/** @returns where the files came from that were not there yet. */
+async function fetchFiles(
+  preset: Preset,
+  { staging, archives }: { readonly staging: string; readonly archives: string },
+  options: InstallOptions,
+): Promise<string[]> {
+  const { env, log, signal, mirror } = options;
+  const sources = new Sources({ folder: staging, archives, env, log, signal, mirror });
+  const origins: string[] = [];
+  for (const file of preset.files) {
+    if (await isWhole(staging, file)) continue;
+    log.info({ file: file.path, bytes: file.bytes }, "fetching");
+    origins.push(await sources.fetch(file));
+  }
+  return origins;
+}
+
+async function requireRoom({ files, title }: Preset, folder: string): Promise<void> {
+  const needed = roomFactor * files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const { bavail, bsize } = await statfs(folder);
+  const free = bavail * bsize;
+  if (free >= needed) return;
+  throw new FetchFailure(
+    `${title} needs ${megabytes(needed)} while it is installed, and ${folder} has ${megabytes(free)} left`,
+  );
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6)} MB`;
+}
+
+async function addOwnFiles(preset: Preset, staging: string): Promise<void> {
+  const own = (name: string) => fileURLToPath(new URL(name, presetFolder(preset)));
+  for (const name of [preset.manifest.vocabulary, "NOTICE", "LICENSE-kokoro-onnx-MIT"]) {
+    await copyFile(own(name), join(staging, name));
+  }
+  await copyFile(fileURLToPath(apacheLicense), join(staging, "LICENSE-Apache-2.0"));
+}
+
+/** Also where it fails: the model speaks with the graph as it came. */
+async function rewritten(
+  preset: Preset,
+  staging: string,
+  { signal, rewrite = rewriteGraph }: InstallOptions,
+): Promise<RewriteOutcome> {
+  const { manifest } = preset;
+  const [voice] = manifest.voices;
+  const spec = {
+    kind: "kokoro",
+    model: join(staging, manifest.model),
+    sha256: manifest.sha256,
+    rate: 24_000,
+    runtime: { providers: ["cpu"], threads: 1, threadsAlone: 1 },
+    ids: await vocabularyOf(preset),
+    voices: voice ? [{ style: join(staging, voice.style), espeak: voice.espeak }] : [],
+  } as const;
+  try {
+    return await rewrite({ spec, target: join(staging, rewrittenName) }, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    return {
+      kind: "none",
+      reason: `it could not be tried: ${error instanceof Error ? error.message : String(error)}`,
+    };
+  }
+}
+
+async function vocabularyOf(preset: Preset): Promise<Record<string, number>> {
+  const name = preset.manifest.vocabulary;
+  return readVocabulary(name, await readFile(new URL(name, presetFolder(preset)), "utf8"));
+}
+
+function manifestOf({ manifest }: Preset, rewriting: RewriteOutcome): object {
+  if (rewriting.kind === "none") return manifest;
+  const { sha256, weights } = rewriting;
+  return { ...manifest, rewritten: { model: rewrittenName, sha256, weights } };
+}

@@ -1,0 +1,65 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { readFile, rename, rm, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { env as names } from "../../config/contract/names.ts";
+import { readIfExists } from "../../lib/read-if-exists.ts";
+import type { RewriteOutcome } from "../engine/rewriting/rewrite.ts";
+import type { Preset, PresetFile } from "./preset.ts";
+
+/** The record of an installed preset, in its folder. */
+export interface Installation {
+  readonly preset: string;
+  /** RFC 3339. */
+  readonly installedAt: string;
+  /** The source of its first file, which is the largest. */
+  readonly source: string;
+  readonly rewriting: RewriteOutcome;
+}
+
+export const installationName = "installed.json";
+
+/** The folder of installed presets: `SVC_TTS_MODELS_DIR`, or the user's data folder (XDG Base Directory). */
+export function modelsFolder(env: Readonly<Record<string, string | undefined>>): string {
+  const given = env[names.modelsDir];
+  if (given) return given;
+  const { HOME = homedir(), XDG_DATA_HOME = "" } = env;
+  const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : join(HOME, ".local", "share");
+  return join(data, "svc-tts", "models");
+}
+
+/** Undefined where it is not installed. */
+export async function readInstallation(folder: string, { id }: Preset): Promise<Installation | undefined> {
+  const text = await readIfExists(readFile(join(folder, id, installationName), "utf8"));
+  return text === undefined ? undefined : (JSON.parse(text) as Installation);
+}
+
+/** Whether a file exists with the expected content. */
+export async function isWhole(folder: string, { path, bytes, sha256 }: PresetFile): Promise<boolean> {
+  const file = join(folder, path);
+  const found = await readIfExists(stat(file));
+  return found?.size === bytes && (await digestOf(file)) === sha256;
+}
+
+async function digestOf(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  for await (const piece of createReadStream(file)) hash.update(piece as Buffer);
+  return hash.digest("hex");
+}
+
+/** @returns false where it was not installed. */
+export async function removePreset(folder: string, { id }: Preset): Promise<boolean> {
+  const gone = join(folder, `.${id}.removed`);
+  await rm(gone, { recursive: true, force: true });
+  // at once: a server that looks at the folder sees all of it or nothing
+  const isThere = (await readIfExists(rename(join(folder, id), gone).then(() => true))) ?? false;
+  await rm(gone, { recursive: true, force: true });
+  await rm(join(folder, stagingName(id)), { recursive: true, force: true });
+  return isThere;
+}
+
+/** Hidden from servers that look at the folder. */
+export function stagingName(id: string): string {
+  return `.${id}.partial`;
+}

