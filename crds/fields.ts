@@ -162,7 +162,7 @@ export const EngineSchema = Type.Object(
   {
     type: Type.Enum(["mini", "flite", "vllm"], {
       description:
-        "`mini`: the small model that the image brings. `flite`: no model. `vllm`: the model of `cache`, which vLLM serves in the pod; `image` must have it.",
+        "`mini`: the small model that the image brings. `flite`: no model, so sampling options have no effect. `vllm`: the model of `cache`, which vLLM serves in the pod; `image` must have it.",
     }),
     parameters: Type.Optional(
       Type.Record(Type.String(), Type.String({ maxLength: 256, pattern: "^\\S*$" }), {

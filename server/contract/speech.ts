@@ -77,8 +77,6 @@ export interface Utterance {
   readonly tokens: readonly Token[];
   /** Length against the voice's own, on top of it. */
   readonly stretch: number;
-  /** Pitch against the voice's own, on top of it. */
-  readonly pitch: number;
   /** For an engine that samples. */
   readonly sampling?: Sampling;
   /** When its listener runs dry, in milliseconds of `performance.now`: who runs dry first is spoken first. */

@@ -12,13 +12,11 @@ import type { VoiceEngine } from "../engine/engines.ts";
 import type { Engine } from "../engine/runtime/engine.ts";
 import type { Segment } from "../text/planning/plan.ts";
 import type { WrittenToken } from "../text/tokens.ts";
-import type { PhraseProsody, Prosody } from "./prosody.ts";
 
 export interface SpeechJob {
   readonly segments: Iterable<Segment>;
   readonly speaker: VoiceEngine;
   readonly stretch: number;
-  readonly prosody: Prosody;
   /** For an engine that samples by itself. */
   readonly sampling?: Sampling;
   /** Longest audio of one phrase, seconds at stretch 1; what goes beyond is cut. */
@@ -128,7 +126,6 @@ class SegmentLine {
 /** A phrase that the engine works on. */
 interface BegunPhrase {
   readonly segment: PhraseSegment;
-  readonly manner: PhraseProsody;
   readonly frames: AsyncIterable<EngineFrame>;
   /** All of it, though not all of it is heard. */
   isWritten(): boolean;
@@ -138,24 +135,22 @@ interface BegunPhrase {
 
 function beginPhrase(
   segment: PhraseSegment,
-  { speaker, stretch, prosody, sampling }: SpeechJob,
+  { speaker, stretch, sampling }: SpeechJob,
   turn: Required<Pick<Utterance, "dueAtMs" | "isFirst">>,
   signal: AbortSignal,
   onWritten: () => void,
 ): BegunPhrase {
   const { tokens } = segment;
-  const manner = prosody();
   const utterance = {
     voice: speaker.voice,
     tokens: tokens.map(spoken),
-    stretch: stretch * manner.stretch,
-    pitch: manner.pitch,
+    stretch,
     ...turn,
     ...(sampling && { sampling }),
   };
   if (!speaker.engine.worksAhead) {
     const frames = speaker.engine.speak(utterance, signal);
-    return { segment, manner, frames, isWritten: () => false, leave: async () => undefined };
+    return { segment, frames, isWritten: () => false, leave: async () => undefined };
   }
   const left = new AbortController();
   let written = false;
@@ -169,7 +164,6 @@ function beginPhrase(
   first.catch(() => undefined); // told to whoever takes it, or to nobody where nobody does
   return {
     segment,
-    manner,
     frames: startedWith(first, frames),
     isWritten: () => written,
     leave: async () => {
@@ -191,7 +185,7 @@ async function* startedWith<Value>(
 }
 
 async function* phrase(
-  { segment: { tokens, pauseMs }, manner, frames }: BegunPhrase,
+  { segment: { tokens, pauseMs }, frames }: BegunPhrase,
   { speaker, stretch, maxPhraseSeconds }: SpeechJob,
   startSeconds: number,
 ): AsyncGenerator<Frame, void, void> {
@@ -199,7 +193,7 @@ async function* phrase(
   for await (const frame of atMost(frames, maxPhraseSeconds * stretch)) {
     yield { samples: frame.samples, rate: frame.rate, words: words.read(frame.times) };
   }
-  yield* silence((pauseMs / 1000) * stretch * manner.pause, speaker.engine, words.flush());
+  yield* silence((pauseMs / 1000) * stretch, speaker.engine, words.flush());
 }
 
 /** What the engine needs of a token: a written word may have millions of letters, and would go with each of its parts. */

@@ -8,10 +8,9 @@ import { readLexicon } from "../text/lexicon.ts";
 import { checkLongMarkup } from "../text/markup.ts";
 import { planSpeech, type SpeechPlanOptions } from "../text/planning/plan.ts";
 import type { OovCollector } from "./oov-collector.ts";
-import { plainProsody, sampledProsody } from "./prosody.ts";
 import { type SpeechJob, speak } from "./speak.ts";
 
-/** arcana's tokens for a second of audio where its engine writes none: `max_tokens` bounds the audio of one phrase by it. */
+/** `max_tokens` limits the audio of a phrase also where the engine writes no tokens: this many count as a second. */
 const arcanaTokensPerSecond = 82;
 
 /** How a model speaks, whatever the voice. */
@@ -44,7 +43,6 @@ export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines
     speaker,
     segments,
     stretch: invocation.stretch * manner.stretch,
-    prosody: isArcana && !tokensPerSecond ? sampledProsody(sampling, Math.random) : plainProsody,
     maxPhraseSeconds: isArcana
       ? sampling.maxTokens / (tokensPerSecond ?? arcanaTokensPerSecond)
       : Number.POSITIVE_INFINITY,

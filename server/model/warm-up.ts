@@ -25,7 +25,7 @@ export async function warmUpEngines(engines: Engines, signal: AbortSignal): Prom
 async function speakOnce(engine: Engine, voice: EngineVoice, signal: AbortSignal): Promise<void> {
   const token = { text: "ready", before: "", after: ".", stretch: 1 };
   let samples = 0;
-  for await (const frame of engine.speak({ voice, tokens: [token], stretch: 1, pitch: 1 }, signal)) {
+  for await (const frame of engine.speak({ voice, tokens: [token], stretch: 1 }, signal)) {
     samples += frame.samples.length;
   }
   if (samples === 0 && !signal.aborted) {

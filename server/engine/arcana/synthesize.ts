@@ -90,7 +90,7 @@ function mannerOf(utterance: Utterance, voice: FliteVoice, { speakers, heights }
   return {
     speaker,
     formants: voice.formants * likeness.formants,
-    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * tied * likeness.pitch * utterance.pitch,
+    pitchHz: Math.exp(heights[speaker] ?? 0) * voice.pitch * tied * likeness.pitch,
     stretch: voice.stretch * utterance.stretch,
   };
 }

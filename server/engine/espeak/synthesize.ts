@@ -16,7 +16,7 @@ export function espeakSynthesizer(espeak: Espeak): Synthesize {
     if (utterance.voice.kind !== "espeak") throw new Error(`eSpeak NG has no ${utterance.voice.kind} voices`);
     if (utterance.tokens.length === 0) return;
     const worker = espeak.withVoice(utterance.voice.voice);
-    worker.set_pitch(Math.min(maxPitch, Math.round(utterance.voice.pitch * utterance.pitch)));
+    worker.set_pitch(Math.min(maxPitch, Math.round(utterance.voice.pitch)));
     worker.set_rate(Math.round(normalRate / (utterance.voice.stretch * utterance.stretch)));
     const listener = new Listener(sink, worker.get_samplerate());
     worker.synthesize(toSsml(utterance.tokens), (audio, events) => listener.hear(audio, events));

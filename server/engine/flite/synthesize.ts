@@ -45,10 +45,9 @@ export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
 
 /** What is asked of Flite, and what the warp does on top: it moves pitch and formants and makes the speech shorter. */
 function manner(utterance: Utterance, voice: FliteVoice) {
-  const pitch = voice.pitch * utterance.pitch;
   const fixed = fixedPitch.has(voice.voice);
-  const warp = Math.round(voice.formants * (fixed ? pitch : 1) * warpSteps) / warpSteps;
-  return { warp, pitch: fixed ? 1 : pitch / warp, stretch: voice.stretch * utterance.stretch * warp };
+  const warp = Math.round(voice.formants * (fixed ? voice.pitch : 1) * warpSteps) / warpSteps;
+  return { warp, pitch: fixed ? 1 : voice.pitch / warp, stretch: voice.stretch * utterance.stretch * warp };
 }
 
 /** Flite puts a silence at both ends; what is sent begins and ends with the speech. */

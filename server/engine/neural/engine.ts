@@ -98,6 +98,6 @@ export class NeuralEngine implements Engine {
     if (reading?.kind !== "espeak" || !this.#reader) return utterance.tokens.map(({ text }) => [...text]);
     const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;
     const tokens = utterance.tokens.map((token) => ({ ...token, stretch: 1 }));
-    return this.#reader.read({ voice, tokens, stretch: 1, pitch: 1 }, signal);
+    return this.#reader.read({ voice, tokens, stretch: 1 }, signal);
   }
 }

@@ -25,7 +25,7 @@ export async function checkReadings(
     checked.add(reading.voice);
     const voice = { kind: "espeak", voice: reading.voice, pitch: 50, stretch: 1 } as const;
     try {
-      await reader.read({ voice, tokens: [anyWord], stretch: 1, pitch: 1 }, signal);
+      await reader.read({ voice, tokens: [anyWord], stretch: 1 }, signal);
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       throw new VoiceProblem(reading.place, `${problemWith(reading.voice)}: ${reasonOf(error)}`, {

@@ -18,7 +18,7 @@ const readingVoice: EngineVoice = { kind: "espeak", voice: "en-us", pitch: 50, s
 /** Asks eSpeak NG for the sounds of each word. */
 export function timesBy(espeak: Pick<ProcessPool, "read">): ReadTimes {
   return async ({ tokens }, signal) => {
-    const sounds = await espeak.read({ voice: readingVoice, tokens, stretch: 1, pitch: 1 }, signal);
+    const sounds = await espeak.read({ voice: readingVoice, tokens, stretch: 1 }, signal);
     return sounds ? timesOfSounds(tokens, sounds) : [];
   };
 }

@@ -62,7 +62,7 @@ async function say(text: string, model: LetterModel) {
     },
   };
   const voice = { kind: "neural", speaker: 0 } as const;
-  await neuralSynthesizer(model)({ voice, tokens, stretch: 1, pitch: 1 }, sink);
+  await neuralSynthesizer(model)({ voice, tokens, stretch: 1 }, sink);
   return { lines: model.lines, times, samples };
 }
 

@@ -47,7 +47,7 @@ function firstUtterance(text: string): Utterance {
   });
   for (const segment of plan) {
     if (segment.kind === "phrase") {
-      return { voice: voice().engine, tokens: segment.tokens, stretch: 1, pitch: 1 };
+      return { voice: voice().engine, tokens: segment.tokens, stretch: 1 };
     }
   }
   throw new Error("a text without words");

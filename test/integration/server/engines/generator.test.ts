@@ -451,7 +451,6 @@ describe("the vLLM that is run here", () => {
       voice: { kind: "generated", name: "any" },
       tokens: [token],
       stretch: 1,
-      pitch: 1,
     } as const;
     const heard: number[] = [];
     const never = new AbortController().signal;

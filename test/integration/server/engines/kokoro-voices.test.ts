@@ -48,10 +48,7 @@ async function say(mounted: MountedVoices, id: string, text: string, stretch = 1
   if (!speaker) throw new Error(`${id} is not served: ${JSON.stringify(mounted.problems())}`);
   const order: number[] = [];
   let samples = 0;
-  for await (const frame of speaker.engine.speak(
-    { voice: speaker.voice, tokens, stretch, pitch: 1 },
-    never,
-  )) {
+  for await (const frame of speaker.engine.speak({ voice: speaker.voice, tokens, stretch }, never)) {
     samples += frame.samples.length;
     order.push(...frame.times.map(({ token }) => token));
   }

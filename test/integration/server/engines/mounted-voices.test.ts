@@ -101,7 +101,7 @@ function speakerOf(mounted: MountedVoices, id: string): MountedSpeaker {
 }
 
 function speak({ engine, voice }: MountedSpeaker, words: readonly Token[], stretch = 1) {
-  return engine.speak({ voice, tokens: words, stretch, pitch: 1 }, never);
+  return engine.speak({ voice, tokens: words, stretch }, never);
 }
 
 async function say(mounted: MountedVoices, id: string, words: readonly Token[], stretch = 1): Promise<Heard> {
@@ -147,7 +147,7 @@ describe("what is spoken", () => {
     "$voice is read as voices are trained with it, with its lengths and in context",
     async ({ voice, text, sounds }) => {
       const spoken = { kind: "espeak", voice, pitch: 50, stretch: 1 } as const;
-      const utterance = { voice: spoken, tokens: tokens(text), stretch: 1, pitch: 1 };
+      const utterance = { voice: spoken, tokens: tokens(text), stretch: 1 };
       const read = await reader.read(utterance, never);
       expect(read?.map((own) => own.join(""))).toEqual(sounds);
     },

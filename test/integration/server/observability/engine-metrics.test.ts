@@ -94,7 +94,6 @@ describe("the real collector", () => {
     const files = await makeTierFiles();
     writeFileSync(join(files.tokenDir, acceptedTokensKey), internalToken);
     const arcana = await startTierProcess("arcana", files, {
-      SVC_TTS_ARCANA_GENERATOR: "flite",
       PATH: gpu.folder,
       OTEL_COLLECTOR_ENDPOINT: `http://127.0.0.1:${collector.ports.grpc}`,
       ...environment(),
@@ -119,7 +118,6 @@ describe("the real collector", () => {
       vi.stubEnv("PATH", gpu.folder);
       const arcana = await modelTier({
         tier: "arcana",
-        generator: "flite",
         telemetry: readTelemetry({
           ...sending(`http://127.0.0.1:${collector.ports.http}`, protocol),
           ...environment(),

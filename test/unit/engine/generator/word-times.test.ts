@@ -74,7 +74,6 @@ describe("words of real speech", () => {
       voice: { kind: "flite", voice, pitch: 1, formants: 1, stretch: 1 },
       tokens,
       stretch: 1,
-      pitch: 1,
     };
   }
 
