@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ApiPod, putApiPod } from "../../support/operator/api-pods.ts";
+import { untilForgotten } from "../../support/operator/held-requests.ts";
 import { OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
 let house: OperatorHouse;
@@ -151,9 +152,12 @@ describe("a license for the whole cluster", () => {
     await house.untilReplicas("demo-mist", 2);
     await house.putDeployment({}, mist(2), "other");
     await house.untilReplicas("other-mist", 0);
+    // the next status that is written is then that of the change
+    await house.idle();
+    const forgotten = Promise.withResolvers<void>();
     house.proxy.rule = ({ method, path }) =>
       method === "PATCH" && path.endsWith("/ttsdeployments/demo/status")
-        ? { kind: "late", ms: 1_500 }
+        ? { kind: "hold", when: "after", until: forgotten.promise }
         : undefined;
     await house.putDeployment({}, mist(1));
     const isTold = async () => {
@@ -162,6 +166,8 @@ describe("a license for the whole cluster", () => {
     };
     await house.until(isTold, "the status");
     await house.remove("TtsDeployment", "demo");
+    await untilForgotten(house, "TtsDeployment", "demo");
+    forgotten.resolve();
     await house.untilReplicas("other-mist", 2);
   });
 

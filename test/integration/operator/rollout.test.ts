@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { attemptLabel } from "../../../config/contract/pool-metrics.ts";
 import type { RoutingTable } from "../../../config/contract/routing.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import { passBesideHeld } from "../../support/operator/held-requests.ts";
 import { History, type Version, versionOf } from "../../support/operator/history.ts";
 import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
 
@@ -187,22 +188,32 @@ describe("a canary", () => {
 
   it("that is given up while its share is still being written is sent no stream after its end", async () => {
     await begin();
-    house.proxy.rule = ({ method, path }) =>
-      method === "PATCH" && path.includes("/configmaps/") ? { kind: "delay", ms: 2_000 } : undefined;
+    await house.idle();
+    let isHeld = false;
+    const released = Promise.withResolvers<void>();
+    house.proxy.rule = ({ method, path }) => {
+      if (method !== "PATCH" || !path.endsWith("/configmaps/demo-routing")) return undefined;
+      isHeld = true;
+      return { kind: "hold", when: "before", until: released.promise };
+    };
     using pools = await History.of(house.admin, "TtsModelPool", house.namespace);
     using tables = await History.of(house.admin, "ConfigMap", house.namespace);
     await tryChange();
+    await house.until(async () => isHeld, "the write of the first shares");
     counted = bad;
+    // long enough to judge the canary, to roll it back and to drop its pool, if any of it may happen now
+    await passBesideHeld(house, 5, 1_000);
+    released.resolve();
     await reached("RolledBack");
     await gone();
     await house.idle();
     const [end] = (await pools.versions()).filter(({ type }) => type === "DELETED");
     expect(end?.object.metadata.name).toBe("demo-mist-canary");
     const written = (await tables.versions()).filter(({ object }) => object.metadata.name === "demo-routing");
+    expect(written.map(({ object }) => sharesIn(object))).toContain("mist 80, mist-canary 20");
     const isBefore = ({ object }: Version) => end !== undefined && versionOf(object) < versionOf(end.object);
     const served = [...written.filter(isBefore).slice(-1), ...written.filter((one) => !isBefore(one))];
     expect(new Set(served.map(({ object }) => sharesIn(object)))).toEqual(new Set(["mist 100"]));
-    house.proxy.rule = () => undefined;
   });
 
   it("is held, taken over and given up by kubectl annotate", async () => {

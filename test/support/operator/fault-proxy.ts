@@ -23,9 +23,10 @@ export type Fault =
   | { kind: "answer"; status: number; headers?: Record<string, string>; body?: unknown }
   /** The socket is cut; before the server has seen the request, or after it has carried it out. */
   | { kind: "drop"; when: "before" | "after" }
+  /** For where the length of the delay does not matter; a test that depends on the order of events holds the request instead. */
   | { kind: "delay"; ms: number }
-  /** Carried out at once; its answer takes so long to come back. */
-  | { kind: "late"; ms: number }
+  /** Waits for what the test has seen: before the server sees the request, or its answer after the server has carried it out. */
+  | { kind: "hold"; when: "before" | "after"; until: Promise<unknown> }
   /** No answer ever comes. */
   | { kind: "hang" }
   /** Each line of a watch becomes these lines. */
@@ -126,6 +127,8 @@ export class FaultProxy implements AsyncDisposable {
     else if (fault?.kind === "drop" && fault.when === "before") response.destroy();
     else if (fault?.kind === "delay")
       setTimeout(() => this.#forward(incoming, response, asked, undefined), fault.ms);
+    else if (fault?.kind === "hold" && fault.when === "before")
+      void fault.until.then(() => this.#forward(incoming, response, asked, undefined));
     else if (fault?.kind !== "hang") this.#forward(incoming, response, asked, fault);
   }
 
@@ -149,7 +152,7 @@ export class FaultProxy implements AsyncDisposable {
       }
       response.writeHead(answered.statusCode ?? 502, answered.headers);
       if (asked.watch) this.#relayWatch(answered, response, fault);
-      else if (fault?.kind === "late") setTimeout(() => answered.pipe(response), fault.ms);
+      else if (fault?.kind === "hold") void fault.until.then(() => answered.pipe(response));
       else answered.pipe(response);
     });
     forwarded.on("error", () => response.destroy());

@@ -172,6 +172,11 @@ export class OperatorHouse implements AsyncDisposable {
     return this.#running.flatMap(({ operator }) => operator.failingWatches());
   }
 
+  /** One for each operator that runs. */
+  get activities(): Activity[] {
+    return this.#running.map(({ operator }) => operator.activity());
+  }
+
   get(kind: string, name: string): Promise<KubernetesObject | undefined> {
     const { apiVersion } = resourceOf(kind);
     return this.admin.get({ apiVersion, kind, namespace: this.namespace, name });
@@ -334,7 +339,7 @@ export class OperatorHouse implements AsyncDisposable {
    */
   async idle(): Promise<void> {
     await eventually("the operators to be idle", () => this.#isIdle(), {
-      seen: () => this.#running.map(({ operator }) => summaryOf(operator.activity())),
+      seen: () => this.activities.map(summaryOf),
     });
   }
 
@@ -374,8 +379,8 @@ export class OperatorHouse implements AsyncDisposable {
   async hears({ load }: { readonly load: ApiLoad }): Promise<void> {
     const told = JSON.stringify(load);
     const isKnown = () =>
-      this.#running.some(({ operator }) =>
-        [...operator.activity().loads.values()].some((known) => JSON.stringify(known) === told),
+      this.activities.some(({ loads }) =>
+        [...loads.values()].some((known) => JSON.stringify(known) === told),
       );
     await this.until(async () => isKnown(), "the load that the API pod tells");
     await this.idle();
@@ -383,7 +388,7 @@ export class OperatorHouse implements AsyncDisposable {
 
   /** How many have begun so far, of all operators; undefined while one of them has something to do. */
   #passes(): number | undefined {
-    const all = this.#running.map(({ operator }) => operator.activity());
+    const all = this.activities;
     const isBusy = ({ queue, requests, events }: Activity) =>
       queue.waiting + queue.running + requests + events > 0;
     return all.some(isBusy) ? undefined : all.reduce((sum, { queue }) => sum + queue.begun, 0);
@@ -392,7 +397,7 @@ export class OperatorHouse implements AsyncDisposable {
   async #isIdle(): Promise<boolean> {
     const before = this.#passes();
     if (before === undefined) return false;
-    const watches = () => this.#running.flatMap(({ operator }) => operator.activity().watches);
+    const watches = () => this.activities.flatMap((activity) => activity.watches);
     const listed = new Map<string, string>();
     const bySelection = new Map(watches().map((watch) => [idOf(watch), watch]));
     const list = async ([id, watch]: [string, WatchState]) => listed.set(id, await this.#versionsOf(watch));
