@@ -2,42 +2,59 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
-import { afterEach, beforeAll, beforeEach, describe, expect, inject, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { ApiError } from "../../../operator/cluster/api-error.ts";
 import { resourceOf } from "../../../operator/cluster/resources.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import { type Certificate, selfSigned } from "../../support/certificate.ts";
-import { kubectlOrThrow } from "../../support/cluster/kubectl.ts";
-import { type OperatorHouse, useOperatorHouse } from "../../support/operator/operator-house.ts";
+import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
+import { installCrds, kubectlOrThrow } from "../../support/cluster/kubectl.ts";
+import { OperatorHouse } from "../../support/operator/operator-house.ts";
 
 /** What others put in the operator's way: quotas, admission webhooks and policies of other products, names that are taken. */
 
-const address = inject("controlPlane");
+/** Its own: a webhook or a policy concerns every request to its API server, which asks it or evaluates its selector. */
+let plane: ControlPlane;
 let house: OperatorHouse;
 
-useOperatorHouse((opened) => {
-  house = opened;
+beforeAll(async () => {
+  plane = await controlPlane({ prepare: installCrds });
 });
+
+afterAll(() => plane.stop());
+
+beforeEach(async () => {
+  house = await OperatorHouse.open({}, plane.address);
+});
+
+afterEach(() => house[Symbol.asyncDispose]());
 
 async function apply(...items: object[]): Promise<void> {
   const list = { apiVersion: "v1", kind: "List", items };
-  await kubectlOrThrow(address, ["apply", "-f", "-"], JSON.stringify(list));
+  await kubectlOrThrow(plane.address, ["apply", "-f", "-"], JSON.stringify(list));
 }
 
 const ofTheNamespace = () => ({ matchLabels: { "kubernetes.io/metadata.name": house.namespace } });
 
-/** The API server reads webhooks and policies by a watch, some time after it took them. */
+/**
+ * The API server reads webhooks and policies by a watch, some time after it took them.
+ * @param refusal in the words of the API server; any other error is a failure of the probe
+ */
 async function untilRefused(
+  refusal: string,
   probe: { readonly apiVersion: string; readonly kind: string; readonly spec: object },
   name = "probe",
 ): Promise<void> {
   const metadata = { name, namespace: house.namespace };
   await house.until(async () => {
-    const made = await house.admin.create({ ...probe, metadata }).then(
-      () => true,
-      () => false,
-    );
-    if (made) await house.remove(probe.kind, name);
-    return !made;
+    try {
+      await house.admin.create({ ...probe, metadata });
+    } catch (error) {
+      if (error instanceof ApiError && error.message.includes(refusal)) return true;
+      throw error;
+    }
+    await house.remove(probe.kind, name);
+    return false;
   }, `the refusal of ${probe.kind} ${name}`);
 }
 
@@ -93,16 +110,19 @@ describe("an admission webhook of another product", () => {
           rules: [{ apiGroups: ["apps", ""], apiVersions: ["v1"], operations: ["*"], resources }],
           sideEffects: "None",
           admissionReviewVersions: ["v1"],
-          timeoutSeconds: 2,
         },
       ],
     });
     answer = () => ({ allowed: false });
-    await untilRefused({ apiVersion: "v1", kind: "Service", spec: { ports: [{ port: 1 }] } });
+    await untilRefused('admission webhook "guard.example.com" denied the request', {
+      apiVersion: "v1",
+      kind: "Service",
+      spec: { ports: [{ port: 1 }] },
+    });
   });
 
   afterEach(async () => {
-    await kubectlOrThrow(address, ["delete", "validatingwebhookconfiguration", house.namespace]);
+    await kubectlOrThrow(plane.address, ["delete", "validatingwebhookconfiguration", house.namespace]);
     server.closeAllConnections();
     server.close();
   });
@@ -176,7 +196,7 @@ describe("a ValidatingAdmissionPolicy", () => {
 
   async function allow(): Promise<void> {
     const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
-    await kubectlOrThrow(address, ["delete", "--ignore-not-found", kinds, policyName()]);
+    await kubectlOrThrow(plane.address, ["delete", "--ignore-not-found", kinds, policyName()]);
   }
 
   afterEach(allow);
@@ -184,6 +204,7 @@ describe("a ValidatingAdmissionPolicy", () => {
   it("that refuses our pods' template is named", async () => {
     await refuse("apps/deployments", "object.metadata.name != 'demo-api'", "no API today");
     await untilRefused(
+      "denied request: no API today",
       { apiVersion: "apps/v1", kind: "Deployment", spec: { selector, template } },
       "demo-api",
     );
@@ -199,7 +220,11 @@ describe("a ValidatingAdmissionPolicy", () => {
     const route = { api: { route: { hostnames: ["speech.example.com"], ingress: {} } } };
     const defaultBackend = { service: { name: "s", port: { number: 1 } } };
     await refuse("networking.k8s.io/ingresses", "false", "no host today");
-    await untilRefused({ apiVersion: "networking.k8s.io/v1", kind: "Ingress", spec: { defaultBackend } });
+    await untilRefused("denied request: no host today", {
+      apiVersion: "networking.k8s.io/v1",
+      kind: "Ingress",
+      spec: { defaultBackend },
+    });
     await house.putLicense(await house.issuer.issue());
     await house.putDeployment({ ...route, networkPolicy: { enabled: true } });
     await house.serve("demo-api", "demo-mist");
