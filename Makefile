@@ -95,7 +95,7 @@ test-operator-faults: node_modules/.installed ## stop the operator after each si
 
 .PHONY: test-e2e
 test-e2e: node_modules/.installed ## test the main functions on a real cluster, local or KUBECONFIG=…
-	@$(BIN)/vitest run --project e2e
+	@$(BIN)/vitest run --project e2e --project e2e-release
 
 .PHONY: test-speech
 test-speech: node_modules/.installed test-deps ## test every English voice with a speech recognizer, plain and over a telephone, and that voices differ (7 minutes)

@@ -7,6 +7,8 @@ const patience = Number(process.env.PATIENCE ?? 1);
 // Limits bound a test that hangs; they say nothing about speed, and are longer than the limit of `eventually`.
 const TEST_LIMIT_MS = 300_000 * patience;
 const HOOK_LIMIT_MS = 600_000 * patience;
+/** It uninstalls the operator that every other e2e file depends on. */
+const replacesOperator = "test/e2e/release.test.ts";
 const expect = { poll: { timeout: 120_000 * patience, interval: 50 } };
 
 export default defineConfig({
@@ -84,10 +86,24 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/*.test.ts"],
+          exclude: [replacesOperator],
           globalSetup: ["test/support/cluster/e2e-setup.ts"],
           // each file has namespaces of its own and waits for pods most of the time
           maxWorkers: 2,
           sequence: { groupOrder: 7 },
+          testTimeout: TEST_LIMIT_MS,
+          expect,
+          hookTimeout: HOOK_LIMIT_MS,
+        },
+      },
+      {
+        test: {
+          // after all files of e2e, whose waits would include the time without an operator
+          name: "e2e-release",
+          include: [replacesOperator],
+          globalSetup: ["test/support/cluster/e2e-setup.ts"],
+          fileParallelism: false,
+          sequence: { groupOrder: 11 },
           testTimeout: TEST_LIMIT_MS,
           expect,
           hookTimeout: HOOK_LIMIT_MS,

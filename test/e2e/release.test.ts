@@ -19,10 +19,14 @@ beforeAll(async () => {
   await world.openWith(name, { models: [mist()] });
 });
 
+/** Leaves the release as it was, whatever a test that failed has made of it. */
 afterAll(async () => {
-  await release.upgradeTo(installed);
-  await release.system.do("delete", "secret", keySecret, "--ignore-not-found");
-  await world.close();
+  try {
+    await release.restore(installed);
+    await release.system.do("delete", "secret", keySecret, "--ignore-not-found");
+  } finally {
+    await world.close();
+  }
 });
 
 describe("the chart", () => {

@@ -33,7 +33,12 @@ export function lanes(proof: string): readonly (readonly Suite[])[] {
       { name: "server", command: vitest("--project", "server"), needs: [], limitMinutes: 40 },
     ],
     [
-      { name: "e2e", command: vitest("--project", "e2e"), needs: ["cluster"], limitMinutes: 30 },
+      {
+        name: "e2e",
+        command: vitest("--project", "e2e", "--project", "e2e-release"),
+        needs: ["cluster"],
+        limitMinutes: 30,
+      },
       {
         name: "rotation",
         command: vitest("--project", "e2e-rotation", `test/e2e/rotation/${proof}.test.ts`),

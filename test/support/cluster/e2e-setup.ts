@@ -31,20 +31,29 @@ export interface ClusterFacts {
   readonly isLocal: boolean;
 }
 
+const localKubeconfig = join(cache, "cluster", "kubeconfig");
+
+/** Of several projects in one run the first sets the cluster up, for all of them. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const isLocal = !process.env.KUBECONFIG;
-  const wasUp = isLocal && isUp();
-  await script("install.sh");
-  if (isLocal) process.env.KUBECONFIG = join(cache, "cluster", "kubeconfig");
-  process.env.PATH = [toolsFolder(), process.env.PATH].join(delimiter);
+  const isSetUp = process.env[apiVariable] !== undefined;
+  const tearDown = isSetUp ? async () => undefined : await setUpCluster();
   const images = readImages();
   project.provide("cluster", {
     serverImage: images.SERVER_IMAGE ?? "",
     operatorImage: images.OPERATOR_IMAGE ?? "",
     operatorArchive: images.OPERATOR_ARCHIVE ?? "",
     signingKeyFile: join(cache, "dev", "private.jwk"),
-    isLocal,
+    isLocal: process.env.KUBECONFIG === localKubeconfig,
   });
+  return tearDown;
+}
+
+async function setUpCluster(): Promise<() => Promise<void>> {
+  const isLocal = !process.env.KUBECONFIG;
+  const wasUp = isLocal && isUp();
+  await script("install.sh");
+  if (isLocal) process.env.KUBECONFIG = localKubeconfig;
+  process.env.PATH = [toolsFolder(), process.env.PATH].join(delimiter);
   const proxy = await startApiProxy();
   process.env[apiVariable] = proxy.url;
   return async () => {
@@ -55,7 +64,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** `down.sh` removes the file, so it tells a person's running cluster from none. */
 function isUp(): boolean {
-  return existsSync(join(cache, "cluster", "kubeconfig"));
+  return existsSync(localKubeconfig);
 }
 
 /** kubectl and helm of the very version that the cluster has; built ones go before the machine's own. */

@@ -120,6 +120,12 @@ export class Release {
     await this.#helm(["upgrade", releaseName, chart, ...waiting, ...flags], JSON.stringify(values));
   }
 
+  /** With these values and no others, also where the release is not installed now. */
+  async restore(values: Values): Promise<void> {
+    const flags = ["--install", "--reset-values", "--values", "-"];
+    await this.#helm(["upgrade", releaseName, presentChart, ...waiting, ...flags], JSON.stringify(values));
+  }
+
   /** To the revision before. */
   async rollback(): Promise<void> {
     await this.#helm(["rollback", releaseName, ...waiting]);
