@@ -37,7 +37,7 @@ describe("two operators on one lease", () => {
     elections = [];
     leaders = new Set();
     most = 0;
-    clock = new FakeClock(Date.now());
+    clock = new FakeClock();
   });
 
   afterEach(async () => {
@@ -136,7 +136,7 @@ describe("an event", () => {
   beforeEach(async () => {
     const manifest = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "voice", namespace } };
     regarding = await admin.apply(manifest);
-    clock = new FakeClock(Date.now());
+    clock = new FakeClock();
     dropped = [];
   });
 
