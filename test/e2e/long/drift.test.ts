@@ -64,7 +64,10 @@ const second = {
   ],
 };
 
-/** Every state of every child, by kind and name, with the time at which the watch showed it. */
+/**
+ * Every state of every child, by kind and name, with the time at which the watch showed it. It is real time, because the
+ * operator and the cluster are real; it is printed, and no assertion depends on it.
+ */
 const states = new Map<string, { readonly text: string; readonly atMs: number }[]>();
 const watches: { readonly stop: () => Promise<void> }[] = [];
 let crds: string[] = [];

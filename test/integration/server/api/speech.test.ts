@@ -103,10 +103,12 @@ describe("a caller who hangs up", () => {
       });
       const controller = new AbortController();
       const { signal } = controller;
-      const request = api.post(arcana, { accept: "audio/wav" }, { signal }).catch(() => undefined);
+      const request = api.post(arcana, { accept: "audio/wav" }, { signal });
+      const hangsUp = expect(request.then((answer) => answer.arrayBuffer())).rejects.toThrow(/aborted/);
       await eventually("the model was asked", () => model.calls.length === 1);
       if (piece > 0) await request;
       controller.abort();
+      await hangsUp;
       await model.calls[0]?.aborted;
     }
     held.exercised("hang up");
