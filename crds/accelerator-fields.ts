@@ -2,22 +2,36 @@ import { Type } from "typebox";
 import { labelValuePattern, ObjectName, qualifiedNames } from "./fields.ts";
 import { atomicList, rules } from "./keywords.ts";
 
-/** The devices that a replica asks for. */
+/** The schema of `accelerator`: the GPU devices that a replica requests. */
 
 const Toleration = Type.Object(
   {
     key: Type.Optional(
-      Type.String({ maxLength: 316, description: "Taint key; absent tolerates every key." }),
+      Type.String({
+        maxLength: 316,
+        description: "Taint key. If it is absent, the toleration matches every key.",
+      }),
     ),
-    operator: Type.Enum(["Equal", "Exists"], { default: "Equal", description: "How the value is compared." }),
-    value: Type.Optional(Type.String({ maxLength: 63, description: "Taint value, with operator Equal." })),
+    operator: Type.Enum(["Equal", "Exists"], {
+      default: "Equal",
+      description:
+        "How key and value are compared with the taint: `Equal` compares both, `Exists` only the key.",
+    }),
+    value: Type.Optional(
+      Type.String({ maxLength: 63, description: "Taint value. Allowed only with operator Equal." }),
+    ),
     effect: Type.Optional(
       Type.Enum(["NoSchedule", "PreferNoSchedule", "NoExecute"], {
-        description: "Absent tolerates every effect.",
+        description: "Taint effect. If it is absent, the toleration matches every effect.",
       }),
     ),
     tolerationSeconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 86_400, description: "How long NoExecute is tolerated." }),
+      Type.Integer({
+        minimum: 0,
+        maximum: 86_400,
+        description:
+          "Seconds for which the pod stays on a node with a NoExecute taint. If it is absent, the pod stays without a limit.",
+      }),
     ),
   },
   {
@@ -49,32 +63,32 @@ export const Accelerator = Type.Object(
       pattern: "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
       default: "nvidia.com/gpu",
       description:
-        "Extended resource that a device plugin advertises, as `nvidia.com/gpu` (whole devices) or `nvidia.com/gpu.shared` (time-shared ones).",
+        "Extended resource that a device plugin advertises, for example `nvidia.com/gpu` (whole devices) or `nvidia.com/gpu.shared` (time-sliced devices).",
     }),
     count: Type.Integer({
       minimum: 1,
       maximum: 64,
       default: 1,
       description:
-        "Devices per replica, and what the license counts for it; with claimTemplateName, how many the claim gives.",
+        "Number of devices per replica. The license counts this number. With claimTemplateName, set it to the number of devices that the claim allocates.",
     }),
     mig: Type.Optional(
       Type.String({
         maxLength: 32,
         pattern: "^([1-9]c\\.)?[1-9]g\\.[0-9]{1,3}gb(\\.me(\\.all)?|\\.gfx)?$",
         description:
-          "MIG profile, as `1g.10gb`: the replica takes slices of that size in place of whole devices, `nvidia.com/mig-1g.10gb` (MIG strategy `mixed`).",
+          "MIG profile, for example `1g.10gb`. Each replica then requests `nvidia.com/mig-1g.10gb` instead of whole devices. Requires the MIG strategy `mixed`.",
       }),
     ),
     claimTemplateName: Type.Optional(
       ObjectName(
-        "ResourceClaimTemplate in the same namespace: devices come by dynamic resource allocation in place of a device plugin.",
+        "ResourceClaimTemplate in the same namespace. Devices are then allocated by dynamic resource allocation instead of a device plugin.",
       ),
     ),
     nodeSelector: Type.Record(Type.String(), Type.String({ maxLength: 63, pattern: labelValuePattern }), {
       maxProperties: 16,
       default: {},
-      description: "Labels that a node must carry.",
+      description: "Labels that a node must have, for example `nvidia.com/gpu.product: NVIDIA-L4`.",
       ...qualifiedNames("accelerator.nodeSelector", "labels"),
     }),
     tolerations: Type.Array(Toleration, {
@@ -82,26 +96,27 @@ export const Accelerator = Type.Object(
       default: [],
       ...atomicList,
       description:
-        "Taints that the pods tolerate, beside NoSchedule of the resource itself, which they always do.",
+        "Taints that the pods tolerate. A NoSchedule taint whose key is the resource name is always tolerated.",
     }),
-    runtimeClassName: Type.Optional(ObjectName("RuntimeClass of the pods, as `nvidia`.")),
+    runtimeClassName: Type.Optional(ObjectName("RuntimeClass of the pods, for example `nvidia`.")),
   },
   {
-    description: "The GPU that a replica asks for. Absent: the pool runs on CPU.",
+    description: "The GPU that each replica requests. If it is absent, the pool runs on CPU.",
     ...rules(
       {
         rule: "!has(self.mig) || !has(self.claimTemplateName)",
-        message: "accelerator takes mig or claimTemplateName, not both: a claim chooses its slices itself",
+        message: "accelerator must not have both mig and claimTemplateName: the claim selects its own slices",
         fieldPath: ".mig",
       },
       {
         rule: "!has(self.mig) || self.resourceName == 'nvidia.com/gpu'",
-        message: "accelerator.mig takes the place of resourceName: leave resourceName out",
+        message: "accelerator.mig replaces resourceName: leave resourceName out",
         fieldPath: ".mig",
       },
       {
         rule: "!self.resourceName.endsWith('.shared') || self.count == 1",
-        message: "accelerator.count must be 1 for a time-shared device: more shares give no more of it",
+        message:
+          "accelerator.count must be 1 for a time-sliced device: requesting more shares does not allocate more of the device",
         fieldPath: ".count",
       },
     ),

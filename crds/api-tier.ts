@@ -13,14 +13,14 @@ import {
 import { rules, setList } from "./keywords.ts";
 import { Behavior } from "./scaling.ts";
 
-/** `spec.api`: what callers talk to. */
+/** The schema of `spec.api`: the API tier, which clients call. */
 
 const ApiScaling = Type.Object(
   {
     maxReplicas: Type.Integer({
       minimum: 1,
       maximum: 1000,
-      description: "Most API pods; api.replicas is the fewest.",
+      description: "Highest number of API pods. The lowest number is api.replicas.",
     }),
     target: Type.Object(
       {
@@ -28,16 +28,17 @@ const ApiScaling = Type.Object(
           minimum: 1,
           maximum: 10_000,
           default: 100,
-          description: "Streams, spoken or waiting, per API pod.",
+          description:
+            "Streams, in progress or queued, for each API pod. The operator adds pods above this number.",
         }),
       },
-      { default: {}, description: "What an API pod is to bear." },
+      { default: {}, description: "The load that one API pod should carry." },
     ),
     behavior: Type.Optional(Behavior),
   },
   {
     description:
-      "API pods follow the streams of all models together, counted by the operator. A pod that goes first finishes its streams.",
+      "Scales the API pods by the streams of all models together, which the operator counts. A pod that is removed finishes its streams first.",
   },
 );
 
@@ -45,12 +46,12 @@ const Service = Type.Object(
   {
     type: Type.Enum(["ClusterIP", "NodePort", "LoadBalancer"], {
       default: "ClusterIP",
-      description: "How the API's Service is reached.",
+      description: "Type of the Service, as in a Kubernetes Service.",
     }),
     annotations: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
       maxProperties: 32,
       default: {},
-      description: "Annotations of the Service, for a load balancer's settings.",
+      description: "Annotations of the Service, for example for the settings of a cloud load balancer.",
       ...qualifiedNames("api.service.annotations", "annotations"),
     }),
   },
@@ -64,43 +65,57 @@ const Route = Type.Object(
         minLength: 1,
         maxLength: 253,
         pattern: "^(\\*\\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        description: "A host name, as `tts.example.com` or `*.example.com`.",
+        description: "Host name, for example `tts.example.com` or `*.example.com`.",
       }),
-      { minItems: 1, maxItems: 16, ...setList, description: "Host names that lead to the API." },
+      { minItems: 1, maxItems: 16, ...setList, description: "Host names that are routed to the API." },
     ),
     gatewayRef: Type.Optional(
       Type.Object(
         {
           name: ObjectName("Name of the Gateway."),
-          namespace: Type.Optional(ObjectName("Its namespace; absent: the one of the TtsDeployment.")),
-          sectionName: Type.Optional(ObjectName("One of its listeners; absent: all that fit.")),
+          namespace: Type.Optional(
+            ObjectName(
+              "Namespace of the Gateway. If it is absent, the namespace of the TtsDeployment is used.",
+            ),
+          ),
+          sectionName: Type.Optional(
+            ObjectName(
+              "Listener of the Gateway. If it is absent, the route attaches to every listener that allows it.",
+            ),
+          ),
         },
-        { description: "The Gateway that an HTTPRoute joins (Gateway API)." },
+        { description: "The Gateway to which the operator attaches an HTTPRoute (Gateway API)." },
       ),
     ),
     ingress: Type.Optional(
       Type.Object(
         {
-          className: Type.Optional(ObjectName("IngressClass; absent: the cluster's default.")),
+          className: Type.Optional(
+            ObjectName("IngressClass. If it is absent, the cluster's default class is used."),
+          ),
           annotations: Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
             maxProperties: 32,
             default: {},
             description:
-              "Annotations for the ingress controller. Streams need one that passes bytes on at once and waits long enough for the next.",
+              "Annotations for the ingress controller. Streaming needs a controller that does not buffer responses and has a read timeout longer than the pause between two writes.",
             ...qualifiedNames("api.route.ingress.annotations", "annotations"),
           }),
           tlsSecretName: Type.Optional(
             ObjectName(
-              "Secret with the certificate of the host names; absent: plain HTTP, or the controller's own.",
+              "Secret with the TLS certificate of the host names. If it is absent, the API is served over plain HTTP, or with the controller's default certificate.",
             ),
           ),
         },
-        { description: "The Ingress that is made; `{}` is one of the cluster's default class." },
+        {
+          description:
+            "The Ingress that the operator creates. `{}` creates one of the cluster's default class.",
+        },
       ),
     ),
   },
   {
-    description: "How callers outside the cluster reach the API. Absent: by the Service alone.",
+    description:
+      "Access to the API from outside the cluster. If it is absent, the API is reachable only by its Service.",
     ...rules({
       rule: "has(self.gatewayRef) != has(self.ingress)",
       message: "api.route must have exactly one of gatewayRef and ingress",
@@ -114,14 +129,16 @@ const RateLimit = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 1_000_000,
-        description: "Requests a minute of a key that has no limit of its own; absent: no limit.",
+        description:
+          "Requests per minute for each key that has no limit of its own. If it is absent, such keys are not limited.",
       }),
     ),
     streams: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 100_000,
-        description: "Streams at once of a key that has no limit of its own; absent: no limit.",
+        description:
+          "Concurrent streams for each key that has no limit of its own. If it is absent, such keys are not limited.",
       }),
     ),
     valkey: Type.Optional(
@@ -132,36 +149,45 @@ const RateLimit = Type.Object(
             maxLength: 512,
             pattern: "^rediss?://([A-Za-z0-9_.-]+@)?[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[0-9]{1,3})?$",
             description:
-              "`redis://host:6379`, or `rediss://` with TLS; a user's name and the number of a database may be in it, a password may not.",
+              "`redis://host:6379`, or `rediss://` for TLS. The URL may contain a user name and a database number, but no password: put the password into secretRef.",
           }),
-          secretRef: Type.Optional(SecretEntry("password", "Its password; read again for each connection.")),
+          secretRef: Type.Optional(
+            SecretEntry("password", "The password. The API pods read it again for each connection."),
+          ),
           caSecretRef: Type.Optional(
             SecretEntry(
               "ca.crt",
-              "Certificate of the authority that signed the server's, PEM; absent: the system's own.",
+              "PEM certificate of the authority that signed the server's certificate. If it is absent, the system's authorities are trusted.",
             ),
           ),
         },
         {
           description:
-            "Valkey or Redis, where the API pods share their counts. Absent, or away: each pod counts for itself.",
+            "Valkey or Redis, in which the API pods share their counts. If it is absent or not reachable, each API pod counts on its own.",
         },
       ),
     ),
   },
-  { description: "What one key may ask for; keys with limits of their own keep those." },
+  { description: "Default limits for each API key. A key with limits of its own keeps those." },
 );
 
 const Sqlite = Type.Object(
   {
     persistentVolumeClaim: Type.Object(
-      { claimName: ObjectName("Name of the claim, in the same namespace; it is made by you, and kept.") },
-      { description: "The volume of the file: a disk, no network file system." },
+      {
+        claimName: ObjectName(
+          "Name of the claim, in the same namespace. Create it yourself: the operator neither creates nor deletes it.",
+        ),
+      },
+      {
+        description:
+          "The volume of the database file. It must be a disk: SQLite does not work reliably on a network file system.",
+      },
     ),
   },
   {
     description:
-      "Keys and words in an SQLite file on a volume. One API pod then, which ends before the next begins: nobody is served meanwhile.",
+      "Stores API keys and words in an SQLite file on a volume. Allows one API pod only. An update stops the old pod before it starts the new one, so the API is unavailable in between.",
   },
 );
 
@@ -173,22 +199,25 @@ const Postgres = Type.Object(
       pattern:
         "^postgres(ql)?://([A-Za-z0-9_.%-]+@)?[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9_.%-]+([?]sslmode=(disable|no-verify|verify-full))?$",
       description:
-        "`postgres://user@host:5432/name?sslmode=verify-full`; sslmode is `disable` (as without it), `no-verify` or `verify-full`. A password may not be in it.",
+        "`postgres://user@host:5432/name?sslmode=verify-full`. sslmode is `disable` (the default), `no-verify` or `verify-full`. The URL must not contain a password: put it into secretRef.",
     }),
-    secretRef: Type.Optional(SecretEntry("password", "Its password; read again for each connection.")),
+    secretRef: Type.Optional(
+      SecretEntry("password", "The password. The API pods read it again for each connection."),
+    ),
     caSecretRef: Type.Optional(
       SecretEntry(
         "ca.crt",
-        "Certificate of the authority that signed the server's, PEM, read when an API pod starts; absent: the system's own.",
+        "PEM certificate of the authority that signed the server's certificate, read when an API pod starts. If it is absent, the system's authorities are trusted.",
       ),
     ),
   },
   {
-    description: "Keys and words in PostgreSQL, for any number of API pods. Tables are made in it.",
+    description:
+      "Stores API keys and words in PostgreSQL, for any number of API pods. The API pods create the tables.",
     ...rules({
       rule: "!has(self.caSecretRef) || self.url.endsWith('?sslmode=verify-full')",
       message:
-        "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: nothing else is judged by it",
+        "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: other modes do not verify certificates",
     }),
   },
 );
@@ -198,9 +227,9 @@ const Keys = Type.Object(
     secretRef: Type.Optional(
       Type.Object(
         {
-          name: ObjectName("Name of the Secret; key `keys.yaml` holds the digests."),
+          name: ObjectName("Name of the Secret. Its key `keys.yaml` contains the digests of the API keys."),
         },
-        { description: "A Secret in the same namespace." },
+        { description: "Secret in the same namespace with read-only API keys." },
       ),
     ),
     sqlite: Type.Optional(Sqlite),
@@ -208,7 +237,7 @@ const Keys = Type.Object(
   },
   {
     description:
-      "API keys that callers may use: those of a Secret, which nothing changes, of a database, or of both. Absent: no caller is let in.",
+      "The API keys that clients may use: read-only keys of a Secret, keys of a database, or both. If it is absent, every request is rejected.",
     ...rules(
       {
         rule: "has(self.secretRef) || has(self.sqlite) || has(self.postgres)",
@@ -216,7 +245,7 @@ const Keys = Type.Object(
       },
       {
         rule: "!(has(self.sqlite) && has(self.postgres))",
-        message: "api.keys takes sqlite or postgres, not both: keys are in one database",
+        message: "api.keys must not have both sqlite and postgres: keys are stored in one database",
       },
     ),
   },
@@ -224,19 +253,20 @@ const Keys = Type.Object(
 
 const OidcGroup = Type.Object(
   {
-    group: Type.String({ minLength: 1, maxLength: 253, description: "A group, as the claim names it." }),
-    role: Type.Enum(["owner", "member", "viewer"], { description: "What its people may do." }),
+    group: Type.String({ minLength: 1, maxLength: 253, description: "Name of the group, as in the claim." }),
+    role: Type.Enum(["owner", "member", "viewer"], { description: "Role of the group's users." }),
     team: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 64,
         pattern: "^[A-Za-z0-9][A-Za-z0-9 ._@:+-]*$",
-        description: "The team whose keys and words they see; an owner needs none.",
+        description:
+          "Team whose API keys and words the users see. Required for members and viewers; an owner sees all teams.",
       }),
     ),
   },
   {
-    description: "What the people of a group are let in as.",
+    description: "Maps a group of the provider to a role.",
     ...rules({
       rule: "has(self.team) || self.role == 'owner'",
       message: "api.dashboard.oidc.groups must name a team for members and viewers",
@@ -253,24 +283,32 @@ const Oidc = Type.Object(
       minLength: 9,
       maxLength: 512,
       pattern: `^https://${host}${port}(/[A-Za-z0-9._~-]*)*$`,
-      description: "URL of the provider, as its tokens name it: `https://login.example.com/realms/staff`.",
+      description:
+        "Issuer URL of the provider, exactly as in its tokens, for example `https://login.example.com/realms/staff`.",
     }),
     clientId: Type.String({
       minLength: 1,
       maxLength: 253,
-      description: "Name by which the provider knows this server.",
+      description: "Client ID under which this server is registered with the provider.",
     }),
     clientSecretRef: Type.Optional(
-      SecretEntry("client-secret", "Its secret there; read again at each sign-in. Absent: a public client."),
+      SecretEntry(
+        "client-secret",
+        "The client secret. The API pods read it again at each sign-in. If it is absent, the server is a public client.",
+      ),
     ),
     caSecretRef: Type.Optional(
       SecretEntry(
         "ca.crt",
-        "Certificate of the authority that signed the provider's, PEM; absent: the system's own.",
+        "PEM certificate of the authority that signed the provider's certificate. If it is absent, the system's authorities are trusted.",
       ),
     ),
     name: Type.Optional(
-      Type.String({ minLength: 1, maxLength: 64, description: "As people know it; absent: its host." }),
+      Type.String({
+        minLength: 1,
+        maxLength: 64,
+        description: "Name of the provider on the sign-in page. If it is absent, its host name is shown.",
+      }),
     ),
     scopes: Type.Optional(
       Type.Array(
@@ -278,13 +316,14 @@ const Oidc = Type.Object(
           minLength: 1,
           maxLength: 128,
           pattern: "^[A-Za-z0-9._:/-]+$",
-          description: "A scope of OAuth.",
+          description: "OAuth scope, for example `profile`.",
         }),
         {
           minItems: 1,
           maxItems: 16,
           ...setList,
-          description: "What is asked for beside `openid`; absent: `profile` and `email`.",
+          description:
+            "Scopes to request in addition to `openid`. If it is absent, `profile` and `email` are requested.",
         },
       ),
     ),
@@ -292,18 +331,19 @@ const Oidc = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 253,
-        description: "The claim that names a person's groups; absent: `groups`.",
+        description: "The claim that lists a user's groups. If it is absent, `groups` is used.",
       }),
     ),
     groups: Type.Array(OidcGroup, {
       maxItems: 64,
       default: [],
-      description: "Who is let in without an invitation. Of a person's groups the first in this list counts.",
+      description:
+        "Groups whose users may sign in without an invitation. If a user is in several of them, the first one in this list applies.",
     }),
   },
   {
     description:
-      "Sign-in by an OpenID Connect provider beside passwords. Its redirect URI is `/dashboard/oidc/callback` below `api.dashboard.url`.",
+      "Sign-in with an OpenID Connect provider, in addition to passwords. The redirect URI is `/dashboard/oidc/callback` below `api.dashboard.url`.",
   },
 );
 
@@ -313,27 +353,32 @@ const Dashboard = Type.Object(
       minLength: 8,
       maxLength: 512,
       pattern: `^https?://${host}${port}$`,
-      description: "Where people reach the API, as `https://tts.example.com`, without a path.",
+      description:
+        "URL at which users open the dashboard, without a path, for example `https://tts.example.com`.",
     }),
     setupSecretRef: Type.Optional(
       SecretEntry(
         "token",
-        "A long random text, by which the first owner is made at `/dashboard/setup?token=…`. Of no use once there is one; leave it out then.",
+        "A long random text that allows the first owner to register at `/dashboard/setup?token=…`. It has no effect once an owner exists; remove it then.",
       ),
     ),
     oidc: Type.Optional(Oidc),
   },
-  { description: "Pages for people at `/dashboard` of the API. Absent: none." },
+  { description: "The dashboard, at `/dashboard` of the API. If it is absent, the dashboard is disabled." },
 );
 
 export const Api = Type.Object(
   {
-    image: Type.Optional(Image("Image of the API container; the operator's own version when absent.")),
+    image: Type.Optional(
+      Image(
+        "Image of the API container. If it is absent, the operator selects the image of its own version.",
+      ),
+    ),
     replicas: Type.Integer({
       minimum: 1,
       maximum: 1000,
       default: 1,
-      description: "API pods; with scaling, the fewest.",
+      description: "Number of API pods. With scaling, the lowest number.",
     }),
     scaling: Type.Optional(ApiScaling),
     resources: Resources("Resources of the API container.", { cpu: "100m", memory: "128Mi" }),
@@ -346,17 +391,17 @@ export const Api = Type.Object(
     dashboard: Type.Optional(Dashboard),
     rateLimit: Type.Optional(RateLimit),
     trustedProxies: Type.Optional(
-      Type.Array(Cidr("A network of proxies, as `10.0.0.0/8`."), {
+      Type.Array(Cidr("Network of proxies, for example `10.0.0.0/8`."), {
         maxItems: 16,
         ...setList,
         description:
-          "Networks of the ingress controller or load balancer, whose `X-Forwarded-For` is believed. Absent: callers behind a proxy count as one where the dashboard limits sign-ins.",
+          "Networks of the ingress controller or load balancer whose `X-Forwarded-For` header is trusted. If it is empty, the dashboard's limit of sign-in attempts counts all users behind a proxy as one.",
       }),
     ),
   },
   {
     default: {},
-    description: "The API tier: what callers talk to.",
+    description: "The API tier: the pods that clients call.",
     ...rules(
       {
         rule: "!has(self.scaling) || self.replicas <= self.scaling.maxReplicas",
@@ -366,11 +411,11 @@ export const Api = Type.Object(
       {
         rule: "!has(self.keys) || !has(self.keys.sqlite) || (self.replicas == 1 && !has(self.scaling))",
         message:
-          "api.keys.sqlite takes one API pod: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres",
+          "api.keys.sqlite allows one API pod only: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres",
       },
       {
         rule: "!has(self.dashboard) || (has(self.keys) && (has(self.keys.sqlite) || has(self.keys.postgres)))",
-        message: "api.dashboard needs api.keys.sqlite or api.keys.postgres: people and keys are kept there",
+        message: "api.dashboard needs api.keys.sqlite or api.keys.postgres, which store its users and keys",
       },
     ),
   },

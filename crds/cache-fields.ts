@@ -2,7 +2,7 @@ import { Type } from "typebox";
 import { Image, ObjectName, quantityPattern } from "./fields.ts";
 import { mapList, rules } from "./keywords.ts";
 
-/** Where a model's files come from. */
+/** The schema of `cache`: where the files of a model come from, and where they are stored. */
 
 const Source = Type.Object(
   {
@@ -11,21 +11,23 @@ const Source = Type.Object(
       maxLength: 1024,
       pattern: "^(https?|s3|hf|oci)://[^\\s@]+(@[^\\s@]+)?$",
       description:
-        "`https://HOST/PATH`, `s3://BUCKET/KEY`, `hf://OWNER/REPOSITORY[@REVISION][/PATH]` or `oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]`; without a path, every file of the repository.",
+        "`https://HOST/PATH`, `s3://BUCKET/KEY`, `hf://OWNER/REPOSITORY[@REVISION][/PATH]` or `oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]`. Without a path, every file of the repository is fetched.",
     }),
     path: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 512,
         pattern: "^[^/\\\\][^\\\\]*$",
-        description: "Name of the file in the cache, or folder of the files. Absent: the source's own names.",
+        description:
+          "Name of the file in the cache, or of the folder for several files. If it is absent, the names of the source are kept.",
       }),
     ),
     sha256: Type.Optional(
       Type.String({
         maxLength: 64,
         pattern: "^[0-9a-f]{64}$",
-        description: "Digest that the one file of the source must have; another file is not kept.",
+        description:
+          "Expected SHA-256 digest of a source that is one file. A file with another digest is rejected.",
       }),
     ),
     endpoint: Type.Optional(
@@ -33,7 +35,7 @@ const Source = Type.Object(
         maxLength: 512,
         pattern: "^https?://[^\\s@]+$",
         description:
-          "An S3-compatible store, a mirror of Hugging Face or a registry in place of the public service.",
+          "An S3-compatible store, a mirror of Hugging Face, or a registry, to use instead of the public service.",
       }),
     ),
     secretRef: Type.Optional(
@@ -41,7 +43,7 @@ const Source = Type.Object(
         { name: ObjectName("Name of the Secret.") },
         {
           description:
-            "Secret with credentials as environment variables: FETCH_AUTHORIZATION (the whole header), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, HF_TOKEN, OCI_USERNAME, OCI_PASSWORD.",
+            "Secret whose keys become environment variables with credentials: FETCH_AUTHORIZATION (the whole header), AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, HF_TOKEN, OCI_USERNAME, OCI_PASSWORD.",
         },
       ),
     ),
@@ -51,12 +53,13 @@ const Source = Type.Object(
       {
         rule: "!self.url.startsWith('http://') || has(self.sha256)",
         message:
-          "cache.sources[].sha256 must be given where url is http://: nobody else vouches for the file",
+          "cache.sources[].sha256 is required for an http:// URL, because plain HTTP does not protect the file from changes: add the digest, or use https://",
         fieldPath: ".sha256",
       },
       {
         rule: "!self.url.matches('^https?://[^/]*@')",
-        message: "cache.sources[].url must hold no user and password: put them into the Secret of secretRef",
+        message:
+          "cache.sources[].url must not contain a user name or a password: put them into the Secret of secretRef",
         fieldPath: ".url",
       },
     ),
@@ -68,15 +71,15 @@ export const Cache = Type.Object(
     imageVolume: Type.Optional(
       Type.Object(
         {
-          reference: Image("An OCI image or artifact whose files are the model."),
+          reference: Image("OCI image or artifact that contains the model's files."),
           pullPolicy: Type.Enum(["Always", "IfNotPresent", "Never"], {
             default: "IfNotPresent",
-            description: "When it is pulled.",
+            description: "When the image is pulled, as in a container's imagePullPolicy.",
           }),
         },
         {
           description:
-            "An image mounted as a volume; Kubernetes and container runtime must know image volumes.",
+            "An image that is mounted as a volume. Kubernetes and the container runtime must support image volumes.",
         },
       ),
     ),
@@ -85,7 +88,7 @@ export const Cache = Type.Object(
         { claimName: ObjectName("Name of the claim, in the same namespace.") },
         {
           description:
-            "A volume that outlives pods. Replicas share it, one fetches and the others wait, so with several of them it must be ReadWriteMany or theirs one node.",
+            "A volume that outlives the pods. All replicas share it: one fetches the files while the others wait. With several replicas the volume must be ReadWriteMany, or all replicas must run on one node.",
         },
       ),
     ),
@@ -96,11 +99,13 @@ export const Cache = Type.Object(
             Type.String({
               maxLength: 32,
               pattern: quantityPattern,
-              description: "The most that it may hold, as `20Gi`.",
+              description: "Highest size of the volume, for example `20Gi`.",
             }),
           ),
         },
-        { description: "The node's own disk, for as long as the pod lives: each pod fetches anew." },
+        {
+          description: "The node's own disk, for as long as the pod lives. Each pod fetches the files again.",
+        },
       ),
     ),
     sources: Type.Optional(
@@ -109,13 +114,13 @@ export const Cache = Type.Object(
         maxItems: 8,
         ...mapList("url"),
         description:
-          "What is fetched into the cache before the model starts, one after the other: resumed where it broke off, checked, and not fetched again where it is there. A long fetch needs a longer rollout.progressDeadlineSeconds.",
+          "Sources that are fetched into the cache, in this order, before the model starts. An interrupted transfer is resumed, digests are verified, and existing files are not fetched again. A long transfer needs a longer rollout.progressDeadlineSeconds.",
       }),
     ),
   },
   {
     description:
-      "The model's files, mounted read-only at /var/lib/svc-tts/models, where the tier looks for voices (SVC_TTS_VOICES_DIR).",
+      "The model's files, mounted read-only at /var/lib/svc-tts/models, where the model tier looks for voices (SVC_TTS_VOICES_DIR).",
     ...rules(
       {
         rule: "[has(self.imageVolume), has(self.persistentVolumeClaim), has(self.emptyDir)].filter(given, given).size() == 1",
@@ -123,12 +128,12 @@ export const Cache = Type.Object(
       },
       {
         rule: "!has(self.imageVolume) || !has(self.sources)",
-        message: "cache.imageVolume takes no sources: an image cannot be written to",
+        message: "cache.imageVolume must not have sources: an image is read-only",
         fieldPath: ".sources",
       },
       {
         rule: "!has(self.emptyDir) || has(self.sources)",
-        message: "cache.emptyDir needs sources: it starts empty",
+        message: "cache.emptyDir needs sources: the volume is empty when the pod starts",
         fieldPath: ".emptyDir",
       },
     ),

@@ -5,14 +5,14 @@ import { structural } from "./structural.ts";
 import { deploymentNameRule, TtsDeploymentSpecSchema, TtsDeploymentStatusSchema } from "./tts-deployment.ts";
 import { TtsModelPoolSpecSchema, TtsModelPoolStatusSchema } from "./tts-model-pool.ts";
 
-/** The CustomResourceDefinitions as values; `generate.ts` writes them as YAML. */
+/** The CustomResourceDefinitions as values. `generate.ts` writes them as YAML. */
 
 interface Column {
   readonly name: string;
   readonly type: "string" | "integer" | "date";
   readonly jsonPath: string;
   readonly description: string;
-  /** Above 0 is shown with `-o wide` only. */
+  /** Columns with a priority above 0 are shown only with `-o wide`. */
   readonly priority?: number;
 }
 
@@ -27,7 +27,10 @@ interface Source {
   readonly description: string;
   readonly spec: TSchema;
   readonly status: TSchema;
-  /** The status before any operator has looked. Without its generation those who wait by kstatus would take a new object for finished. */
+  /**
+   * The status of an object that no operator has reconciled yet. Its observedGeneration of -1 keeps kstatus
+   * from reporting a new object as finished.
+   */
   readonly unseen: object;
   readonly objectRules: CelRule[];
   readonly scale?: { specReplicasPath: string; statusReplicasPath: string; labelSelectorPath: string };
@@ -38,7 +41,7 @@ const age: Column = {
   name: "Age",
   type: "date",
   jsonPath: ".metadata.creationTimestamp",
-  description: "Time since it was created.",
+  description: "Time since the object was created.",
 };
 
 const ready = (field: "status" | "reason") => `.status.conditions[?(@.type=="Ready")].${field}`;
@@ -67,25 +70,25 @@ const ttsDeployment: Source = {
       name: "Ready",
       type: "string",
       jsonPath: ready("status"),
-      description: "Whether it serves as specified.",
+      description: "Whether the service runs as specified.",
     },
     {
       name: "License",
       type: "string",
       jsonPath: ".status.license.state",
-      description: "The license's verdict.",
+      description: "State of the license.",
     },
     {
       name: "Models",
       type: "string",
       jsonPath: ".status.summary.models",
-      description: "Pools ready, of all.",
+      description: "Ready pools of all pools.",
     },
     {
       name: "Streams",
       type: "string",
       jsonPath: ".status.summary.streams",
-      description: "Streams spoken at once.",
+      description: "Concurrent streams that the ready replicas can serve.",
     },
     {
       name: "Version",
@@ -98,14 +101,14 @@ const ttsDeployment: Source = {
       name: "Endpoint",
       type: "string",
       jsonPath: ".status.endpoint",
-      description: "URL in the cluster.",
+      description: "URL of the API inside the cluster.",
       priority: 1,
     },
     {
       name: "Reason",
       type: "string",
       jsonPath: ready("reason"),
-      description: "Why it is (not) ready.",
+      description: "Reason of the condition Ready.",
       priority: 1,
     },
   ],
@@ -120,7 +123,7 @@ const ttsModelPool: Source = {
     categories: ["tts"],
   },
   description:
-    "One pool of model pods of a TtsDeployment. Made by the operator; scale it with `kubectl scale`.",
+    "One pool of model pods of a TtsDeployment. The operator creates it. Scale it with `kubectl scale`.",
   spec: TtsModelPoolSpecSchema,
   status: TtsModelPoolStatusSchema,
   unseen: {
@@ -139,26 +142,31 @@ const ttsModelPool: Source = {
     labelSelectorPath: ".status.selector",
   },
   columns: [
-    { name: "Kind", type: "string", jsonPath: ".spec.kind", description: "Which models it speaks." },
-    { name: "Desired", type: "integer", jsonPath: ".spec.replicas", description: "Pods asked for." },
+    { name: "Kind", type: "string", jsonPath: ".spec.kind", description: "Models that the pool serves." },
+    {
+      name: "Desired",
+      type: "integer",
+      jsonPath: ".spec.replicas",
+      description: "Requested number of pods.",
+    },
     {
       name: "Ready",
       type: "integer",
       jsonPath: ".status.readyReplicas",
-      description: "Pods that take requests.",
+      description: "Pods that accept requests.",
     },
     {
       name: "Streams",
       type: "integer",
       jsonPath: ".status.capacity.streams",
-      description: "Streams spoken at once.",
+      description: "Concurrent streams that the ready replicas can serve.",
     },
     age,
     {
       name: "Reason",
       type: "string",
       jsonPath: ready("reason"),
-      description: "Why it is (not) ready.",
+      description: "Reason of the condition Ready.",
       priority: 1,
     },
   ],
@@ -196,7 +204,7 @@ function objectSchema(source: Source) {
     description: source.description,
     required: ["spec"],
     properties: {
-      apiVersion: { type: "string", description: "Version of the schema that this object is written in." },
+      apiVersion: { type: "string", description: "Version of the schema of this object." },
       kind: { type: "string", description: "The kind of this object." },
       metadata: { type: "object" },
       spec: structural(source.spec),

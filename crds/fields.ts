@@ -3,21 +3,24 @@ import { modelKinds } from "../config/contract/models.ts";
 import { arcanaEnv, env, generatorEnv } from "../config/contract/names.ts";
 import { anyFields, mapList, rules } from "./keywords.ts";
 
-/** Pieces of schema that `TtsDeployment` and `TtsModelPool` share. Every description is shown by `kubectl explain`. */
+/**
+ * Parts of the schema that `TtsDeployment` and `TtsModelPool` share. `kubectl explain` shows every
+ * description.
+ */
 
 export const quantityPattern =
   "^[+]?([0-9]+|[0-9]+\\.[0-9]*|\\.[0-9]+)([KMGTPE]i|[mkMGTPEnu]|[eE][+-]?[0-9]+)?$";
 export const dnsLabelPattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const secretNamePattern = "^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$";
-/** Of a Secret or ConfigMap; it becomes a file's name, so `.` and `..` are none. */
+/** The key of a Secret or ConfigMap. It becomes a file name, so `.` and `..` are not allowed. */
 const keyPattern = "^\\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$";
 export const labelValuePattern = "^([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?)?$";
 
-/** Map keys have no pattern of their own in a structural schema. */
+/** Map keys cannot have a pattern in a structural schema, so a rule checks them. */
 export const qualifiedNames = (field: string, of: "labels" | "annotations") =>
   rules({
     rule: "self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?$'))",
-    message: `the keys of ${field} must be names of ${of}, as example.com/name`,
+    message: `the keys of ${field} must be names of ${of}, for example example.com/name`,
   });
 
 /** A key in a Secret. */
@@ -38,7 +41,7 @@ const Quantity = Type.Union([
   Type.String({ maxLength: 32, pattern: quantityPattern }),
 ]);
 
-/** A device named here would be counted by no license and be lost beside `accelerator`. */
+/** A device in `resources` would not be counted by the license, and `accelerator` would overwrite it. */
 const Quantities = (description: string) =>
   Type.Record(Type.String(), Quantity, {
     maxProperties: 16,
@@ -46,7 +49,7 @@ const Quantities = (description: string) =>
     ...rules({
       rule: "self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-'))",
       message:
-        "resources must be cpu, memory, ephemeral-storage or hugepages-…; a model asks for devices by accelerator",
+        "resources may contain cpu, memory, ephemeral-storage and hugepages-…: request devices with accelerator",
     }),
   });
 
@@ -57,8 +60,10 @@ export const Resources = (
 ) =>
   Type.Object(
     {
-      requests: Type.Optional(Quantities("What the scheduler reserves, as `cpu: 500m` or `memory: 1Gi`.")),
-      limits: Type.Optional(Quantities("The most that the container may use.")),
+      requests: Type.Optional(
+        Quantities("Resources that the scheduler reserves, for example `cpu: 500m` or `memory: 1Gi`."),
+      ),
+      limits: Type.Optional(Quantities("Resources that the container may use at most.")),
     },
     {
       description,
@@ -92,12 +97,14 @@ const KeyRef = (what: string) =>
     {
       name: ObjectName(`Name of the ${what}.`),
       key: Key(`Key in the ${what}.`),
-      optional: Type.Optional(Type.Boolean({ description: "Start although it is missing." })),
+      optional: Type.Optional(
+        Type.Boolean({ description: "Start the container even if the key does not exist." }),
+      ),
     },
     { description: `A key of a ${what} in the same namespace.` },
   );
 
-/** Variables that the operator sets itself; a second author would break probes, drain or the license. */
+/** The operator sets these variables itself. Another value would break probes, drain or the license. */
 export const reservedVariables: readonly string[] = [
   env.port,
   env.host,
@@ -118,7 +125,7 @@ const Variable = Type.Object(
       pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
       description: "Name of the variable.",
     }),
-    value: Type.Optional(Type.String({ maxLength: 1024, description: "Its value." })),
+    value: Type.Optional(Type.String({ maxLength: 1024, description: "Value of the variable." })),
     valueFrom: Type.Optional(
       Type.Object(
         {
@@ -126,7 +133,7 @@ const Variable = Type.Object(
           configMapKeyRef: Type.Optional(KeyRef("ConfigMap")),
         },
         {
-          description: "Where the value comes from.",
+          description: "Source of the value: a key of a Secret or of a ConfigMap.",
           ...rules({
             rule: "has(self.secretKeyRef) != has(self.configMapKeyRef)",
             message: "valueFrom must name exactly one of secretKeyRef and configMapKeyRef",
@@ -139,12 +146,12 @@ const Variable = Type.Object(
     ...rules(
       {
         rule: "!(has(self.value) && has(self.valueFrom))",
-        message: "env takes value or valueFrom, not both",
+        message: "env must not have both value and valueFrom",
       },
       {
         rule: `!(self.name in [${reservedVariables.map((name) => `'${name}'`).join(", ")}])`,
         message:
-          "env must not set a variable that the operator sets; use the field for it, as maxConcurrentStreams or drain",
+          "env must not set a variable that the operator sets: use the field of the spec, for example maxConcurrentStreams or drain",
         fieldPath: ".name",
       },
     ),
@@ -154,34 +161,35 @@ const Variable = Type.Object(
 export const Env = Type.Array(Variable, {
   maxItems: 64,
   ...mapList("name"),
-  description: "More environment variables for the model container.",
+  description: "Additional environment variables of the model container.",
 });
 
-/** What speaks in a pool of `kind: arcana`, as `SVC_TTS_ARCANA_GENERATOR` names it. */
+/** The generator of a pool of `kind: arcana`, with the names of `SVC_TTS_ARCANA_GENERATOR`. */
 export const EngineSchema = Type.Object(
   {
     type: Type.Enum(["mini", "flite", "vllm"], {
       description:
-        "`mini`: the small model that the image brings. `flite`: no model, so sampling options have no effect. `vllm`: the model of `cache`, which vLLM serves in the pod; `image` must have it.",
+        "`mini` is the small model that the image contains. `flite` uses the Flite engine without a model, so sampling options have no effect. `vllm` is the model of `cache`, which vLLM serves inside the pod; `image` must contain vLLM.",
     }),
     parameters: Type.Optional(
       Type.Record(Type.String(), Type.String({ maxLength: 256, pattern: "^\\S*$" }), {
         maxProperties: 32,
         description:
-          'Flags of vLLM, without their dashes, as `gpu-memory-utilization: "0.9"`; an empty value for those that take none.',
+          'Flags of vLLM without the leading dashes, for example `gpu-memory-utilization: "0.9"`. Use an empty value for a flag without a value.',
         ...rules({
           rule: "self.all(key, key.matches('^[a-z0-9][a-z0-9-]{0,63}$'))",
           message:
-            "the keys of engine.parameters must be flags of vLLM without their dashes, as max-model-len",
+            "the keys of engine.parameters must be flags of vLLM without the leading dashes, for example max-model-len",
         }),
       }),
     ),
   },
   {
-    description: "What speaks, in a pool of arcana. Absent: what the image is set to, which is `mini`.",
+    description:
+      "The generator of an arcana pool. If it is absent, the image's own setting applies, which is `mini`.",
     ...rules({
       rule: "!has(self.parameters) || self.type == 'vllm'",
-      message: "engine.parameters are flags of vLLM: they need engine.type vllm",
+      message: "engine.parameters needs engine.type vllm: the parameters are flags of vLLM",
       fieldPath: ".parameters",
     }),
   },
@@ -193,12 +201,12 @@ const engineVariables: readonly string[] = [env.arcanaGenerator, generatorEnv.vl
 export const engineRules = [
   {
     rule: "!has(self.engine) || self.kind == 'arcana'",
-    message: "models[].engine is for kind arcana: what speaks mist follows from the voice",
+    message: "models[].engine needs kind arcana: for kind mist the voice selects the engine",
     fieldPath: ".engine",
   },
   {
     rule: `!has(self.engine) || !has(self.env) || !self.env.exists(v, v.name in [${engineVariables.map((name) => `'${name}'`).join(", ")}])`,
-    message: `models[].env must not set ${engineVariables.join(" or ")} where engine says it`,
+    message: `models[].env must not set ${engineVariables.join(" or ")} if engine is set: engine sets the variable`,
     fieldPath: ".env",
   },
 ] as const;
@@ -207,17 +215,17 @@ const ownLabels = "!k.startsWith('tts.svc.dev/') && !k.startsWith('app.kubernete
 
 const PodLabels = Type.Record(Type.String(), Type.String({ maxLength: 63, pattern: labelValuePattern }), {
   maxProperties: 32,
-  description: "Labels added to the pods.",
+  description: "Labels to add to the pods.",
   ...rules(...qualifiedNames("podTemplate.metadata.labels", "labels")["x-kubernetes-validations"], {
     rule: `self.all(k, ${ownLabels})`,
     message:
-      "podTemplate.metadata.labels must not be those of the operator (tts.svc.dev/…, app.kubernetes.io/…), which select the pods",
+      "podTemplate.metadata.labels must not contain labels of the operator (tts.svc.dev/…, app.kubernetes.io/…), which select the pods",
   }),
 });
 
 const PodAnnotations = Type.Record(Type.String(), Type.String({ maxLength: 4096 }), {
   maxProperties: 32,
-  description: "Annotations added to the pods.",
+  description: "Annotations to add to the pods.",
   ...qualifiedNames("podTemplate.metadata.annotations", "annotations"),
 });
 
@@ -235,19 +243,19 @@ export const PodTemplate = Type.Object(
         {
           ...anyFields,
           description:
-            "Fields of a pod's spec, as `affinity`, or `containers` with the names of ours (`api`, `mist`, `arcana`) or of more. `$patch: replace` and `$patch: delete` take things away.",
+            "Fields of a pod's spec, for example `affinity` or `containers`. Use the name `api`, `mist` or `arcana` to change the operator's container, and another name to add one. `$patch: replace` and `$patch: delete` remove content.",
         },
       ),
     ),
   },
   {
     description:
-      "Merged over the pods' own template, as `kubectl patch --type=strategic` does: containers, volumes and variables by their names, other lists as a whole. Devices are asked for by accelerator.",
+      "Merged over the operator's pod template by the rules of `kubectl patch --type=strategic`: containers, volumes and variables are merged by name, other lists are replaced. Request devices with accelerator.",
   },
 );
 
 export const PriorityClassName = ObjectName(
-  "PriorityClass of the pods, as `speech`; absent: the cluster's default.",
+  "PriorityClass of the pods, for example `speech`. If it is absent, the cluster's default is used.",
 );
 
 export const SharedMemory = Type.String({
@@ -255,7 +263,7 @@ export const SharedMemory = Type.String({
   maxLength: 32,
   pattern: quantityPattern,
   description:
-    "Size of /dev/shm, as `2Gi`; what is used of it counts to the container's memory. Absent: 2Gi with an accelerator, else the container runtime's own (64Mi).",
+    "Size of /dev/shm, for example `2Gi`. Used shared memory counts as memory of the container. If it is absent, the size is 2Gi with an accelerator, and the container runtime's default (64Mi) without.",
 });
 
 export const TopologySpread = Type.Array(
@@ -265,24 +273,25 @@ export const TopologySpread = Type.Array(
       maxLength: 317,
       pattern: "^([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
       description:
-        "Node label whose values are the domains, as `kubernetes.io/hostname` or `topology.kubernetes.io/zone`.",
+        "Node label whose values are the domains, for example `kubernetes.io/hostname` or `topology.kubernetes.io/zone`.",
     }),
     maxSkew: Type.Integer({
       minimum: 1,
       maximum: 100,
       default: 1,
-      description: "How many pods the fullest domain may have more than the emptiest.",
+      description: "Highest allowed difference in pods between the fullest and the emptiest domain.",
     }),
     whenUnsatisfiable: Type.Enum(["ScheduleAnyway", "DoNotSchedule"], {
       default: "ScheduleAnyway",
-      description: "Whether a pod that would break it is placed all the same, or waits.",
+      description:
+        "Whether a pod that would exceed maxSkew is scheduled nevertheless (`ScheduleAnyway`) or stays pending (`DoNotSchedule`).",
     }),
   }),
   {
     maxItems: 4,
     ...mapList("topologyKey"),
     description:
-      "How the pods of the API, and those of each pool, spread over nodes and zones; each revision by itself.",
+      "How the pods of the API tier, and those of each pool, spread over nodes and zones. Each revision is spread separately.",
   },
 );
 
@@ -290,7 +299,7 @@ export const DisruptionBudget = Type.Object(
   {
     enabled: Type.Boolean({
       default: true,
-      description: "Make a PodDisruptionBudget for the API tier and one for each pool.",
+      description: "Create a PodDisruptionBudget for the API tier and one for each pool.",
     }),
     maxUnavailable: Type.Union(
       [
@@ -300,11 +309,11 @@ export const DisruptionBudget = Type.Object(
       {
         default: 1,
         description:
-          "Pods of one tier that drains of nodes may take at once, as 1 or 25% (rounded up): never none, so that one replica does not block every drain.",
+          "Pods of one tier that node drains may evict at once, for example 1 or 25% (rounded up). At least 1, so that a single replica never blocks a drain.",
       },
     ),
   },
-  { default: {}, description: "How many pods may be taken by drains of nodes at once." },
+  { default: {}, description: "Limits how many pods node drains may evict at once." },
 );
 
 export const Drain = Type.Object(
@@ -313,18 +322,20 @@ export const Drain = Type.Object(
       minimum: 1,
       maximum: 3600,
       default: 300,
-      description: "The longest that a running stream may take to finish when its pod is stopped.",
+      description:
+        "Highest time in seconds that a running stream may take to finish when its pod is stopped.",
     }),
     endpointDelaySeconds: Type.Integer({
       minimum: 1,
       maximum: 60,
       default: 5,
-      description: "How long a stopping pod still takes new requests, while load balancers forget it.",
+      description:
+        "Seconds for which a stopping pod still accepts requests, until load balancers have removed it.",
     }),
   },
   {
     default: {},
-    description: "How pods stop: first forgotten by load balancers, then finishing their streams.",
+    description: "How pods stop: load balancers remove them first, then they finish their streams.",
   },
 );
 
@@ -338,25 +349,25 @@ const Probe = (
         minimum: 0,
         maximum: 3600,
         default: 0,
-        description: "Wait before the first probe.",
+        description: "Seconds to wait before the first probe.",
       }),
       periodSeconds: Type.Integer({
         minimum: 1,
         maximum: 300,
         default: defaults.periodSeconds,
-        description: "Time between probes.",
+        description: "Seconds between two probes.",
       }),
       failureThreshold: Type.Integer({
         minimum: 1,
         maximum: 1000,
         default: defaults.failureThreshold,
-        description: "Failures in a row that count.",
+        description: "Consecutive failures after which the probe has failed.",
       }),
       timeoutSeconds: Type.Integer({
         minimum: 1,
         maximum: 60,
         default: defaults.timeoutSeconds,
-        description: "Time for one answer.",
+        description: "Seconds to wait for the response to one probe.",
       }),
     },
     { default: {}, description },
@@ -365,40 +376,41 @@ const Probe = (
 export const ProbesSchema = Type.Object(
   {
     startup: Probe(
-      "Until it succeeds, nothing else is probed; period times threshold is the time to load a model.",
+      "The startup probe. The other probes start after it succeeded. periodSeconds times failureThreshold is the time to load a model.",
       {
         periodSeconds: 2,
         failureThreshold: 300,
         timeoutSeconds: 5,
       },
     ),
-    readiness: Probe("Whether the pod gets requests.", {
+    readiness: Probe("The readiness probe, which decides whether the pod receives requests.", {
       periodSeconds: 3,
       failureThreshold: 2,
       timeoutSeconds: 3,
     }),
-    liveness: Probe("Whether the container is restarted.", {
+    liveness: Probe("The liveness probe, which decides whether the container is restarted.", {
       periodSeconds: 10,
       failureThreshold: 3,
       timeoutSeconds: 5,
     }),
   },
-  { default: {}, description: "Timing of the probes; their routes are fixed." },
+  { default: {}, description: "Timing of the probes. Their paths are fixed." },
 );
 
 export const PoolName = Type.String({
   minLength: 1,
   maxLength: 20,
   pattern: dnsLabelPattern,
-  description: "Name of the pool, part of its children's names.",
+  description: "Name of the pool. The names of its children contain it.",
   ...rules({
     rule: "self != 'api'",
-    message: "models[].name must not be `api`: the API tier's children are named so",
+    message: "models[].name must not be `api`: the children of the API tier have this name",
   }),
 });
 
 export const Kind = Type.Enum([...modelKinds], {
-  description: "`mist` serves the models mist and mistv2, `arcana` serves arcana.",
+  description:
+    "Model container of the pool: `mist` serves the models mist and mistv2, `arcana` serves arcana.",
   ...rules({
     rule: "self == oldSelf",
     message: "kind of a pool must not change: add a pool under another name and remove this one",
@@ -409,7 +421,8 @@ export const MaxConcurrentStreams = Type.Integer({
   minimum: 1,
   maximum: 10_000,
   default: 16,
-  description: "Streams that one replica speaks at once; more wait or are refused.",
+  description:
+    "Streams that one replica synthesizes at once. Further requests wait in its queue or are rejected.",
 });
 
 export const replicasLimit = { minimum: 0, maximum: 1000 } as const;
@@ -419,5 +432,5 @@ export const Cidr = (description: string) =>
     minLength: 3,
     maxLength: 64,
     description,
-    ...rules({ rule: "isCIDR(self)", message: "must be a network, as 10.0.0.0/8 or 2001:db8::/32" }),
+    ...rules({ rule: "isCIDR(self)", message: "must be a network, for example 10.0.0.0/8 or 2001:db8::/32" }),
   });

@@ -12,7 +12,7 @@ function crdFile(definition: (typeof definitions)[number]): string {
   const text = `${generatedHeader} crds/definitions.ts\n${toYaml(definition)}`;
   if (Buffer.byteLength(text) > kubectlApplyLimitBytes) {
     throw new Error(
-      `${definition.metadata.name} is above ${kubectlApplyLimitBytes} bytes; kubectl apply would refuse it.`,
+      `${definition.metadata.name} exceeds ${kubectlApplyLimitBytes} bytes; kubectl apply would reject it.`,
     );
   }
   return text;

@@ -2,7 +2,9 @@ import type { definitions } from "./definitions.ts";
 import type { CelRule } from "./keywords.ts";
 import type { Structural } from "./structural.ts";
 
-/** The reference page of the custom resources, from the very schemas that the API server judges by. */
+/**
+ * The reference page of the custom resources, generated from the schemas that the API server validates with.
+ */
 export function referencePage(list: typeof definitions): string {
   return `# Reference of the custom resources
 
@@ -81,12 +83,12 @@ function rangeOf({ minimum, maximum }: Structural): string {
   return maximum === undefined ? `, at least ${minimum}` : `, ${minimum} to ${maximum}`;
 }
 
-/** Rules that no type tells, in the words of the refusal. */
+/** Rules that the types do not show, with the API server's messages. */
 function ruleList(schema: Structural): string {
   const messages = [...new Set(rulesOf(schema))];
   return messages.length === 0
     ? ""
-    : `\nThe API server refuses what breaks one of these:\n\n${messages.map((m) => `- ${m}`).join("\n")}\n`;
+    : `\nThe API server rejects an object that breaks one of these rules:\n\n${messages.map((m) => `- ${m}`).join("\n")}\n`;
 }
 
 function* rulesOf(node: Structural): Generator<string> {

@@ -1,9 +1,12 @@
 import { Type } from "typebox";
 import { atomicList, rules, setList } from "./keywords.ts";
 
-/** How pods are replaced: surge, windows and canaries. */
+/** The schema of `rollout`: how pods are replaced, with surge, maintenance windows and canaries. */
 
-/** As `Intl` spells them. */
+/**
+ * Weekdays have the spelling of `Intl.DateTimeFormat` with `weekday: "short"`, so that the operator compares
+ * them without a table.
+ */
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"] as const;
 
 const SurgeOrUnavailable = (description: string, value: number) =>
@@ -26,39 +29,46 @@ const Duration = (description: string, more: object) =>
 
 const MaintenanceWindow = Type.Object(
   {
-    days: Type.Array(Type.Enum([...weekdays], { description: "A day on which the window opens." }), {
-      minItems: 1,
-      maxItems: 7,
-      default: [...weekdays],
-      ...setList,
-      description: "Days on which it opens.",
-    }),
+    days: Type.Array(
+      Type.Enum([...weekdays], { description: "Weekday on which the window opens, for example `Mon`." }),
+      {
+        minItems: 1,
+        maxItems: 7,
+        default: [...weekdays],
+        ...setList,
+        description: "Weekdays on which the window opens. The default is every day.",
+      },
+    ),
     start: Type.String({
       maxLength: 5,
       pattern: "^([01][0-9]|2[0-3]):[0-5][0-9]$",
-      description: "Local time at which it opens, as `02:30`.",
+      description: "Local time at which the window opens, for example `02:30`.",
     }),
-    duration: Duration("How long it stays open, as `2h` or `90m`; it may pass midnight.", {
-      ...rules({
-        rule: "duration(self) >= duration('10m') && duration(self) <= duration('24h')",
-        message: "rollout.maintenanceWindow.duration must be 10m to 24h",
-      }),
-    }),
+    duration: Duration(
+      "How long the window stays open, from 10 minutes to 24 hours, for example `2h` or `90m`. It may continue after midnight.",
+      {
+        ...rules({
+          rule: "duration(self) >= duration('10m') && duration(self) <= duration('24h')",
+          message: "rollout.maintenanceWindow.duration must be 10m to 24h",
+        }),
+      },
+    ),
     timeZone: Type.String({
       minLength: 1,
       maxLength: 64,
       pattern: "^[A-Za-z0-9_+/-]+$",
       default: "UTC",
-      description: "Time zone of start, as `Europe/Berlin` (IANA).",
+      description: "IANA time zone of start, for example `Europe/Berlin`.",
       ...rules({
         rule: "timestamp('2024-01-01T00:00:00Z').getHours(self) >= 0",
-        message: "rollout.maintenanceWindow.timeZone must be a time zone, as Europe/Berlin or UTC",
+        message:
+          "rollout.maintenanceWindow.timeZone must be an IANA time zone, for example Europe/Berlin or UTC",
       }),
     }),
   },
   {
     description:
-      "When new settings may begin to roll out. They wait for it; what has begun is finished after it. Absent: at any time.",
+      "When a rollout of new settings may start. New settings wait for the window; a rollout that has started also continues after it. If it is absent, rollouts start at any time.",
   },
 );
 
@@ -68,25 +78,28 @@ const Analysis = Type.Object(
       minimum: 1,
       maximum: 3600,
       default: 30,
-      description: "Time between two looks at the metrics of the API pods.",
+      description: "Seconds between two evaluations of the API pods' metrics.",
     }),
     minRequests: Type.Integer({
       minimum: 0,
       maximum: 1_000_000,
       default: 20,
-      description: "Streams that the canary must have spoken before it is judged, and before it is promoted.",
+      description:
+        "Streams that the canary must have served before it is evaluated and before it is promoted.",
     }),
     maxErrorPercent: Type.Integer({
       minimum: 0,
       maximum: 100,
       default: 1,
-      description: "Most of its streams that may fail; those retried elsewhere count too.",
+      description:
+        "Highest percentage of the canary's streams that may fail. Streams that were retried on another replica count as failed.",
     }),
     maxFirstAudioMs: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: 600_000,
-        description: "Longest time to first audio, 95th percentile, as the API pods wait for it.",
+        description:
+          "Highest 95th percentile of the time to first audio in milliseconds, as the API pods measure it.",
       }),
     ),
     maxRealTimeFactorPercent: Type.Optional(
@@ -94,11 +107,14 @@ const Analysis = Type.Object(
         minimum: 1,
         maximum: 1000,
         description:
-          "Highest real-time factor, 95th percentile, in percent: 80 is 0.8 s of work for 1 s of sound.",
+          "Highest 95th percentile of the real-time factor, in percent. 80 means 0.8 s of work for 1 s of audio.",
       }),
     ),
   },
-  { default: {}, description: "What the canary is judged by. One look that breaks a bound rolls it back." },
+  {
+    default: {},
+    description: "Limits for the canary's metrics. One evaluation beyond a limit rolls the canary back.",
+  },
 );
 
 const Canary = Type.Object(
@@ -108,30 +124,30 @@ const Canary = Type.Object(
         weight: Type.Integer({
           minimum: 1,
           maximum: 99,
-          description: "Percent of the pool's new streams that the canary takes.",
+          description: "Percentage of the pool's new streams that the canary receives.",
         }),
         pauseSeconds: Type.Integer({
           minimum: 0,
           maximum: 604_800,
           default: 300,
-          description: "How long it takes them before the next step.",
+          description: "How long the canary keeps this percentage before the next step, for example `10m`.",
         }),
       }),
       {
         minItems: 1,
         maxItems: 10,
         ...atomicList,
-        description: "One after the other; after the last the canary is promoted.",
+        description: "Steps of the canary in this order. The canary is promoted after the last one.",
       },
     ),
     analysis: Analysis,
   },
   {
     description:
-      "Try new settings on a share of the streams first: in pods of their own, judged by the API pods' metrics, then promoted or rolled back. Absent: they roll out to all.",
+      "Tries new settings on a share of the streams first. The canary's pods are evaluated by the API pods' metrics, and the settings are then promoted or rolled back. If it is absent, new settings roll out to all pods.",
     ...rules({
       rule: "self.steps.map(step, step.weight).isSorted() && self.steps.all(step, self.steps.exists_one(other, other.weight == step.weight))",
-      message: "rollout.canary.steps must rise in weight",
+      message: "rollout.canary.steps must increase in weight",
       fieldPath: ".steps",
     }),
   },
@@ -139,36 +155,36 @@ const Canary = Type.Object(
 
 const RolloutFields = {
   maxSurge: SurgeOrUnavailable(
-    "How many pods beyond `replicas` a rollout may start, as 1 or 25%. The default starts the new pod before it drains the old one.",
+    "Pods beyond `replicas` that a rollout may start, for example 1 or 25%. With the default, the new pod starts before the old one drains.",
     1,
   ),
   maxUnavailable: SurgeOrUnavailable(
-    "How many pods below `replicas` a rollout may leave, as 1 or 25%. Set it to 1 and maxSurge to 0 to replace pods in place.",
+    "Pods below `replicas` that a rollout may leave, for example 1 or 25%. Set it to 1 and maxSurge to 0 to replace pods in place.",
     0,
   ),
   progressDeadlineSeconds: Type.Integer({
     minimum: 30,
     maximum: 86_400,
     default: 900,
-    description: "A rollout without progress for this long is reported as stalled.",
+    description: "Seconds without progress after which a rollout is reported as stalled.",
   }),
   whenFull: Type.Enum(["Trade", "Wait"], {
     default: "Trade",
     description:
-      "Where a new pod finds no room although it would fit where an old one runs: drain one old pod in exchange, or wait for room, as where nodes are added by themselves.",
+      "What to do when a new pod is unschedulable only because the old pods occupy the capacity: `Trade` drains one old pod to free its place, `Wait` waits for capacity, for example where nodes are added automatically.",
   }),
   maintenanceWindow: Type.Optional(MaintenanceWindow),
   canary: Type.Optional(Canary),
 };
 
 export const Rollout = Type.Object(RolloutFields, {
-  // written out: the API server holds a default to the rule below before it fills in the defaults inside
+  // The default is written out in full, because the API server validates a default against the rule below
+  // before it fills in nested defaults.
   default: { maxSurge: 1, maxUnavailable: 0, progressDeadlineSeconds: 900, whenFull: "Trade" },
   description: "How pods are replaced when the model's settings change.",
   ...rules({
     rule: "!(string(self.maxSurge) in ['0', '0%'] && string(self.maxUnavailable) in ['0', '0%'])",
-    message:
-      "rollout.maxSurge and rollout.maxUnavailable must not both be zero: no pod could ever be replaced",
+    message: "rollout.maxSurge and rollout.maxUnavailable must not both be zero: no pod could be replaced",
     fieldPath: ".maxSurge",
   }),
 });

@@ -1,12 +1,18 @@
 import { type Static, Type } from "typebox";
 import { atomicList, rules } from "./keywords.ts";
 
-/** How many replicas a pool has where nobody says it by hand. */
+/** The schema of `scaling`: how the number of replicas follows the demand. */
 
 const Policy = Type.Object({
-  type: Type.Enum(["Pods", "Percent"], { description: "What `value` counts: pods, or a share of them." }),
-  value: Type.Integer({ minimum: 1, maximum: 10_000, description: "Change allowed within the period." }),
-  periodSeconds: Type.Integer({ minimum: 1, maximum: 1800, description: "The period." }),
+  type: Type.Enum(["Pods", "Percent"], {
+    description: "Whether `value` counts pods (`Pods`) or a percentage of them (`Percent`).",
+  }),
+  value: Type.Integer({
+    minimum: 1,
+    maximum: 10_000,
+    description: "Change that is allowed within periodSeconds.",
+  }),
+  periodSeconds: Type.Integer({ minimum: 1, maximum: 1800, description: "Length of the period in seconds." }),
 });
 
 const Direction = (description: string) =>
@@ -17,12 +23,13 @@ const Direction = (description: string) =>
           minimum: 0,
           maximum: 3600,
           description:
-            "Upwards the lowest, downwards the highest number asked for within this time counts. Absent: 0 upwards, 300 downwards.",
+            "Seconds of recent recommendations to consider. Scaling up uses the lowest of them, scaling down the highest. The default is 0 for scaling up and 300 for scaling down.",
         }),
       ),
       selectPolicy: Type.Enum(["Max", "Min", "Disabled"], {
         default: "Max",
-        description: "Which policy counts: the one that allows most, the one that allows least, or none.",
+        description:
+          "Which policy applies: the one that allows the largest change (`Max`), the smallest change (`Min`), or none (`Disabled`).",
       }),
       policies: Type.Optional(
         Type.Array(Policy, {
@@ -30,7 +37,7 @@ const Direction = (description: string) =>
           maxItems: 4,
           ...atomicList,
           description:
-            "How fast. Absent: upwards at once (with HPA and KEDA, as they do by default), downwards half of the pods a minute.",
+            "Policies that limit the speed. By default scaling up is immediate (HPA and KEDA use their own defaults), and scaling down removes half of the pods per minute.",
         }),
       ),
     },
@@ -39,10 +46,10 @@ const Direction = (description: string) =>
 
 export const Behavior = Type.Object(
   {
-    scaleUp: Direction("How the number grows."),
-    scaleDown: Direction("How the number shrinks."),
+    scaleUp: Direction("How replicas are added."),
+    scaleDown: Direction("How replicas are removed."),
   },
-  { description: "How fast replicas follow, as in a HorizontalPodAutoscaler." },
+  { description: "How fast the number of replicas follows the demand, as in a HorizontalPodAutoscaler." },
 );
 
 const Target = Type.Object(
@@ -52,7 +59,7 @@ const Target = Type.Object(
         minimum: 1,
         maximum: 10_000,
         description:
-          "Streams, spoken or waiting, per replica. Absent: three quarters of maxConcurrentStreams.",
+          "Streams, in progress or queued, for each replica. The default is three quarters of maxConcurrentStreams.",
       }),
     ),
     initialLatencyMs: Type.Optional(
@@ -60,11 +67,11 @@ const Target = Type.Object(
         minimum: 1,
         maximum: 600_000,
         description:
-          "The pool also grows while nine in ten requests do not get their first audio within this time. With provider Builtin.",
+          "Highest 90th percentile of the time to first audio in milliseconds. The pool also grows while it is exceeded. Only with provider Builtin.",
       }),
     ),
   },
-  { description: "What a replica is to bear." },
+  { description: "The load that one replica should carry." },
 );
 
 export const Scaling = Type.Object(
@@ -72,34 +79,38 @@ export const Scaling = Type.Object(
     provider: Type.Enum(["Builtin", "HPA", "KEDA", "External"], {
       default: "Builtin",
       description:
-        "Who scales: the operator itself; a HorizontalPodAutoscaler, which needs an adapter for the external metric `svc_tts_pool_streams`; a ScaledObject of KEDA; or somebody else by the scale subresource of the TtsModelPool.",
+        "Which controller sets the number of replicas: `Builtin` is the operator itself; `HPA` is a HorizontalPodAutoscaler, which needs an adapter for the external metric `svc_tts_pool_streams`; `KEDA` is a ScaledObject; `External` is any other controller that uses the scale subresource of the TtsModelPool.",
     }),
     minReplicas: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 1000,
         description:
-          "Fewest replicas; absent: 1. At 0 the pool sleeps without callers, and the API tier holds the first requests until a replica is warm. With HPA the cluster needs the feature HPAScaleToZero.",
+          "Lowest number of replicas; the default is 1. With 0 the pool scales to zero without demand, and the API tier holds the first requests until a replica is ready. With HPA the cluster needs the feature gate HPAScaleToZero.",
       }),
     ),
     maxReplicas: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 1000, description: "Most replicas; the license may allow fewer." }),
+      Type.Integer({
+        minimum: 1,
+        maximum: 1000,
+        description: "Highest number of replicas. The license may allow fewer.",
+      }),
     ),
     target: Type.Optional(Target),
     behavior: Type.Optional(Behavior),
   },
   {
-    description: "Replicas follow the streams that callers ask for. In place of replicas.",
+    description: "Scales the replicas by the demand for streams. Use it instead of replicas.",
     ...rules(
       {
         rule: "self.provider == 'External' || has(self.maxReplicas)",
-        message: "scaling.maxReplicas is needed, unless provider is External",
+        message: "scaling.maxReplicas is required unless provider is External",
         fieldPath: ".maxReplicas",
       },
       {
         rule: "self.provider != 'External' || !(has(self.minReplicas) || has(self.maxReplicas) || has(self.target) || has(self.behavior))",
         message:
-          "scaling with provider External takes no minReplicas, maxReplicas, target or behavior: whoever scales decides",
+          "scaling with provider External must not have minReplicas, maxReplicas, target or behavior: the external controller decides",
         fieldPath: ".provider",
       },
       {
@@ -116,11 +127,11 @@ export const Scaling = Type.Object(
   },
 );
 
-/** For the model that `scaling` stands in. */
+/** The rule for the object that contains `scaling`. */
 export const scalingRules = [
   {
     rule: "!has(self.replicas) || !has(self.scaling)",
-    message: "models take replicas or scaling, not both: who scales decides",
+    message: "models must not have both replicas and scaling: only one of them sets the number of replicas",
     fieldPath: ".replicas",
   },
 ] as const;

@@ -1,81 +1,101 @@
 import { Type } from "typebox";
 import { mapList } from "./keywords.ts";
 
-/** What the operator reports: counts, conditions and the canary. */
+/** Parts of the status that the operator writes: replica counts, conditions, and the state of the canary. */
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
 const Capacity = Type.Object(
   {
-    streams: Count("Streams that the ready replicas speak at once."),
+    streams: Count("Concurrent streams that the ready replicas can serve."),
     used: Type.Optional(
-      Count("Streams that callers have on them, as last looked at; known of a pool with scaling."),
+      Count("Streams in progress or queued at the last observation. Present for a pool with scaling."),
     ),
   },
-  { description: "What the pool can take now." },
+  { description: "Capacity and load of the pool." },
 );
 
-/** As `metav1.Condition`. */
+/**
+ * The schema has the fields and limits of `metav1.Condition` (Kubernetes API conventions, "Typical status
+ * properties").
+ */
 export const Conditions = Type.Array(
   Type.Object({
-    type: Type.String({ maxLength: 316, description: "What the condition is about." }),
-    status: Type.Enum(["True", "False", "Unknown"], { description: "Whether it holds." }),
-    observedGeneration: Type.Integer({ minimum: 0, description: "The generation that it was judged for." }),
+    type: Type.String({
+      maxLength: 316,
+      description: "Aspect of the object that the condition describes, for example `Ready`.",
+    }),
+    status: Type.Enum(["True", "False", "Unknown"], {
+      description: "Whether the condition holds: `True`, `False` or `Unknown`.",
+    }),
+    observedGeneration: Type.Integer({
+      minimum: 0,
+      description: "Generation of the spec for which the condition was evaluated.",
+    }),
     lastTransitionTime: Type.String({
       format: "date-time",
       maxLength: 64,
-      description: "When status last changed.",
+      description: "Time at which status last changed.",
     }),
-    reason: Type.String({ minLength: 1, maxLength: 1024, description: "One word for programs." }),
-    message: Type.String({ maxLength: 32_768, description: "A sentence for people, with what to do." }),
+    reason: Type.String({
+      minLength: 1,
+      maxLength: 1024,
+      description: "Machine-readable reason, in CamelCase.",
+    }),
+    message: Type.String({ maxLength: 32_768, description: "Explanation with the next step, for people." }),
   }),
-  { maxItems: 16, ...mapList("type"), description: "What holds and what does not." },
+  { maxItems: 16, ...mapList("type"), description: "Current conditions of the object." },
 );
 
-/** How far the pool's new settings came on a share of its streams. */
+/** The state of a canary: new settings of the pool that serve a share of its streams. */
 export const CanaryStatus = Type.Object(
   {
     phase: Type.Enum(["Starting", "Analysing", "Promoting", "RolledBack"], {
       description:
-        "Its pods start; it takes its share and is judged; all pods take over its settings; it was given up.",
+        "`Starting`: the canary's pods start. `Analysing`: the canary serves its share and is evaluated. `Promoting`: all pods of the pool take over its settings. `RolledBack`: the canary was ended.",
     }),
-    settings: Type.String({ maxLength: 64, description: "Hash of the settings that it tries." }),
-    revision: Type.String({ maxLength: 64, description: "Revision that it tries." }),
+    settings: Type.String({ maxLength: 64, description: "Hash of the settings that the canary tries." }),
+    revision: Type.String({ maxLength: 64, description: "Revision that the canary tries." }),
     attempt: Type.Optional(
       Type.String({
         maxLength: 64,
-        description: "Which attempt of this revision it is: its streams are counted as `revision-attempt`.",
+        description:
+          "ID of this attempt of the revision. The metrics of its streams have the label revision `REVISION-ATTEMPT`.",
       }),
     ),
-    step: Type.Integer({ minimum: 0, description: "Index of its step." }),
+    step: Type.Integer({ minimum: 0, description: "Index of the current step, starting at 0." }),
     weight: Type.Integer({
       minimum: 0,
       maximum: 100,
-      description: "Percent of the new streams that it takes.",
+      description: "Percentage of the new streams that the canary receives.",
     }),
     since: Type.String({
       format: "date-time",
       maxLength: 64,
-      description: "When phase, step or weight last changed.",
+      description: "Time at which phase, step or weight last changed.",
     }),
     traded: Type.Integer({
       minimum: 0,
-      description: "Pods of the pool that were drained to make room for those of the canary.",
+      description: "Pods of the pool that were drained to free capacity for the canary's pods.",
     }),
-    reason: Type.Optional(Type.String({ maxLength: 1024, description: "Why it was given up, in one word." })),
-    message: Type.Optional(Type.String({ maxLength: 4096, description: "The same, in a sentence." })),
+    reason: Type.Optional(
+      Type.String({ maxLength: 1024, description: "Machine-readable reason of the rollback, in CamelCase." }),
+    ),
+    message: Type.Optional(
+      Type.String({ maxLength: 4096, description: "Explanation of the rollback, for people." }),
+    ),
   },
-  { description: "The canary, while there is one, and after it was rolled back." },
+  { description: "The canary, while one exists and after it was rolled back." },
 );
 
 const Revision = (description: string) => Type.String({ maxLength: 64, description });
 
 export const ReplicaCounts = {
-  replicas: Count("Pods there are."),
-  readyReplicas: Count("Pods that take requests."),
-  currentRevision: Type.Optional(Revision("Revision of the pod template that last rolled out in full.")),
+  replicas: Count("Number of existing pods."),
+  readyReplicas: Count("Number of pods that accept requests."),
+  currentRevision: Type.Optional(Revision("Revision of the pod template that last rolled out completely.")),
   updateRevision: Type.Optional(
-    Revision("Revision that is rolling out; equal to currentRevision when done."),
+    Revision("Revision that is rolling out. It equals currentRevision after the rollout."),
   ),
   capacity: Capacity,
 };

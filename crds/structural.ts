@@ -1,9 +1,9 @@
 import type { TSchema } from "typebox";
 
-/** A node of a structural schema (OpenAPI v3 as CustomResourceDefinitions take it). */
+/** A node of a structural schema: the subset of OpenAPI v3 that CustomResourceDefinitions allow. */
 export type Structural = { [keyword: string]: unknown };
 
-/** Keywords that mean the same in JSON Schema and in a structural schema. */
+/** Keywords with the same meaning in JSON Schema and in a structural schema. */
 const sameKeywords = new Set([
   "type",
   "description",
@@ -21,9 +21,10 @@ const sameKeywords = new Set([
 ]);
 
 /**
- * Turns a TypeBox schema into a structural schema: no `$ref`, no `const`, no `patternProperties`; integer-or-string unions become
- * `x-kubernetes-int-or-string`; a property that has a default is not required, since the API server fills it in.
- * Throws on a keyword that it does not know, so that nothing is lost in silence.
+ * Converts a TypeBox schema into a structural schema: without `$ref`, `const` and `patternProperties`.
+ * Integer-or-string unions become `x-kubernetes-int-or-string`. A property with a default is not required,
+ * because the API server fills it in. Throws on an unsupported keyword, so that no constraint is lost
+ * silently.
  */
 export function structural(schema: TSchema): Structural {
   const node = schema as Structural;
@@ -53,7 +54,9 @@ function translate(node: Structural, keyword: string, value: unknown): Structura
   }
 }
 
-/** None are left out: the API server would, and see a change in every apply. */
+/**
+ * An empty `required` list is left out: the API server removes it, and every apply would then show a change.
+ */
 function propertiesOf(properties: Record<string, TSchema>): Structural {
   return Object.keys(properties).length > 0 ? { properties: mapValues(properties, structural) } : {};
 }

@@ -2,7 +2,10 @@ import { Type } from "typebox";
 import { Image, Key, ObjectName, qualifiedNames, Resources } from "./fields.ts";
 import { atomicList, mapList, rules } from "./keywords.ts";
 
-/** How metrics leave: pushed by OpenTelemetry (specification 6.3, 6.4), or read by Prometheus. */
+/**
+ * The schema of `telemetry`: metrics and traces that OpenTelemetry pushes (specification 6.3, 6.4), and
+ * metrics that Prometheus reads.
+ */
 
 const secretName = { name: ObjectName("Name of the Secret.") };
 
@@ -13,7 +16,7 @@ const Endpoint = (description: string) =>
     description,
     ...rules({
       rule: "isURL(self) && url(self).getScheme() in ['http', 'https'] && url(self).getHostname() != ''",
-      message: "must be a URL, as https://otlp.example.com:4317",
+      message: "must be a URL, for example https://otlp.example.com:4317",
     }),
   });
 
@@ -23,23 +26,27 @@ const Exporter = Type.Object(
   {
     protocol: Type.Enum(["grpc", "http/protobuf"], {
       default: "grpc",
-      description: "How the collector sends on: OTLP over gRPC, or over HTTP.",
+      description:
+        "Protocol of the collector's export: OTLP over gRPC (`grpc`) or over HTTP (`http/protobuf`).",
     }),
     endpoint: Endpoint(
-      "Where the collector sends to: `https://host:4317` by gRPC; by HTTP the URL before `/v1/metrics`.",
+      "Endpoint of the backend: `https://host:4317` with gRPC; with HTTP the URL without the final `/v1/metrics`.",
     ),
-    compression: Type.Enum(["gzip", "none"], { default: "gzip", description: "How what is sent is packed." }),
+    compression: Type.Enum(["gzip", "none"], {
+      default: "gzip",
+      description: "Compression of the exported data.",
+    }),
     caSecretRef: Type.Optional(
       Type.Object(
         { ...secretName, key: Key("Key in the Secret.", "ca.crt") },
         {
           description:
-            "Certificates of the authority that signed the backend's, PEM; absent: the system's own.",
+            "PEM certificates of the authority that signed the backend's certificate. If it is absent, the system's authorities are trusted.",
         },
       ),
     ),
   },
-  { description: "Where the collector sends to." },
+  { description: "The backend to which the collector exports." },
 );
 
 const Headers = Type.Array(
@@ -48,18 +55,18 @@ const Headers = Type.Array(
       minLength: 1,
       maxLength: 128,
       pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$",
-      description: "Name of the header, as `api-key`.",
+      description: "Name of the header, for example `api-key`.",
     }),
     secretRef: Type.Object(
       { ...secretName, key: Key("Key in the Secret.") },
-      { description: "Where its value is." },
+      { description: "The Secret entry that contains the header's value." },
     ),
   }),
   {
     minItems: 1,
     maxItems: 8,
     ...mapList("name"),
-    description: "Headers of their own; read once, when the pod starts.",
+    description: "Custom headers. The pod reads their values when it starts.",
   },
 );
 
@@ -70,46 +77,46 @@ const Auth = Type.Object(
         {
           secretRef: Type.Object(
             { ...secretName, key: Key("Key in the Secret.", "token") },
-            { description: "Where the token is." },
+            { description: "The Secret entry that contains the token." },
           ),
         },
-        { description: "`Authorization: Bearer`, read when the collector starts." },
+        { description: "`Authorization: Bearer` with a token, which the collector reads when it starts." },
       ),
     ),
     basic: Type.Optional(
       Type.Object(
         {
           secretRef: Type.Object(secretName, {
-            description: "A Secret of type kubernetes.io/basic-auth: keys `username` and `password`.",
+            description: "Secret of type kubernetes.io/basic-auth, with the keys `username` and `password`.",
           }),
         },
-        { description: "`Authorization: Basic`." },
+        { description: "`Authorization: Basic` with a user name and a password." },
       ),
     ),
     oauth2: Type.Optional(
       Type.Object(
         {
-          tokenUrl: Endpoint("Where tokens are asked for."),
+          tokenUrl: Endpoint("Token endpoint of the authorization server."),
           scopes: Type.Array(Type.String({ minLength: 1, maxLength: 256, pattern: "^[!#-\\[\\]-~]+$" }), {
             maxItems: 16,
             default: [],
             ...atomicList,
-            description: "Scopes of the tokens.",
+            description: "Scopes of the requested tokens.",
           }),
           secretRef: Type.Object(secretName, {
-            description: "A Secret with the keys `clientId` and `clientSecret`.",
+            description: "Secret with the keys `clientId` and `clientSecret`.",
           }),
         },
-        { description: "OAuth 2 client credentials (RFC 6749, 4.4)." },
+        { description: "OAuth 2.0 client credentials (RFC 6749, section 4.4)." },
       ),
     ),
     headers: Type.Optional(Headers),
   },
   {
-    description: "How the collector makes itself known to the backend; the model itself does not.",
+    description: "How the collector authenticates with the backend. The model container has no credentials.",
     ...rules({
       rule: "[has(self.bearer), has(self.basic), has(self.oauth2), has(self.headers)].filter(x, x).size() <= 1",
-      message: "telemetry.collector.auth takes one of bearer, basic, oauth2 and headers",
+      message: "telemetry.collector.auth must have at most one of bearer, basic, oauth2 and headers",
     }),
   },
 );
@@ -119,15 +126,15 @@ const Collector = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Run an OpenTelemetry Collector beside each model: it takes the model's metrics and traces, reads /metrics of the model and of vLLM, and sends them on. It outlives the model in a drain.",
+        "Run an OpenTelemetry Collector as a sidecar of each model container. It receives the model's metrics and traces, reads /metrics of the model and of vLLM, and exports all of it. During a drain it stops after the model.",
     }),
     image: Type.Optional(
       Image(
-        "Image of the collector, with the components of its contrib distribution; the operator's own choice when absent.",
+        "Image of the collector, with the components of the contrib distribution. If it is absent, the operator's default image is used.",
       ),
     ),
     resources: Resources(
-      "Resources of the collector. Its memory limit is what it keeps itself within.",
+      "Resources of the collector. The collector keeps its memory use below the memory limit.",
       { cpu: "50m", memory: "96Mi" },
       { memory: "256Mi" },
     ),
@@ -135,51 +142,53 @@ const Collector = Type.Object(
       minimum: 5,
       maximum: 3600,
       default: 30,
-      description: "How often /metrics is read, and arcana sends its own metrics.",
+      description: "Seconds between two reads of /metrics, and between two exports of arcana's own metrics.",
     }),
     exporter: Type.Optional(Exporter),
     auth: Type.Optional(Auth),
   },
   {
-    // written out: the API server holds a default to the rules below before it fills in the defaults inside
+    // The default is written out in full, because the API server validates a default against the rules below
+    // before it fills in nested defaults.
     default: { enabled: false },
     description: "The collector sidecar.",
     ...rules(
       {
         rule: "!self.enabled || has(self.exporter)",
-        message: "telemetry.collector.exporter must say where the collector sends to",
+        message:
+          "telemetry.collector.exporter is required with telemetry.collector.enabled: set the endpoint of the backend",
         fieldPath: ".exporter",
       },
       {
         rule: "!has(self.auth) || !has(self.exporter) || has(self.auth.headers) || self.exporter.protocol != 'grpc' || self.exporter.endpoint.startsWith('https://')",
         message:
-          "telemetry.collector.auth needs an https:// endpoint by gRPC, which sends no credentials in the clear",
+          "telemetry.collector.auth with gRPC needs an https:// endpoint: credentials must not be sent in clear text",
         fieldPath: ".auth",
       },
     ),
   },
 );
 
-/** What pods are made from. */
+/** The part of `telemetry` that changes the pod template. */
 const podTelemetry = {
   protocol: Type.Enum([...protocols], {
     default: "grpc",
-    description: "How arcana sends its metrics to a collector.",
+    description: "Metrics that arcana pushes to a collector.",
   }),
   endpoint: Type.Optional(
     Endpoint(
-      "A collector that arcana sends to, as `http://collector.monitoring:4317`, without authentication. Leave it out with `collector.enabled`: then it is the one beside it.",
+      "Collector to which arcana sends metrics without authentication, for example `http://collector.monitoring:4317`. Leave it out with `collector.enabled`: the sidecar is then used.",
     ),
   ),
   resourceAttributes: Type.Record(Type.String(), Type.String({ maxLength: 1024 }), {
     maxProperties: 32,
     default: {},
     description:
-      "Said of everything that is sent, as `deployment.environment.name: production`. Namespace, pod and the pool's name are said anyway.",
+      "Attributes of all exported data, for example `deployment.environment.name: production`. Namespace, pod and pool are always added.",
     ...rules({
       rule: "self.all(k, k.matches('^[A-Za-z][-A-Za-z0-9_./]{0,127}$'))",
       message:
-        "the keys of telemetry.resourceAttributes must be names of attributes, as deployment.environment.name",
+        "the keys of telemetry.resourceAttributes must be names of attributes, for example deployment.environment.name",
     }),
   }),
   collector: Collector,
@@ -188,13 +197,13 @@ const podTelemetry = {
 const oneWay = rules({
   rule: "!(has(self.endpoint) && self.collector.enabled)",
   message:
-    "telemetry.endpoint and telemetry.collector.enabled exclude each other: with a collector of its own, name the backend in telemetry.collector.exporter.endpoint",
+    "telemetry.endpoint and telemetry.collector.enabled exclude each other: with the collector sidecar, set the backend in telemetry.collector.exporter.endpoint",
   fieldPath: ".endpoint",
 });
 
-const description = "How metrics and traces leave the pods.";
+const description = "How metrics and traces are exported from the pods.";
 
-/** Of a pool. */
+/** The telemetry settings of one pool. */
 export const PodTelemetry = Type.Object(podTelemetry, { description, ...oneWay });
 
 const ServiceMonitor = Type.Object(
@@ -202,13 +211,13 @@ const ServiceMonitor = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Make a ServiceMonitor for the API and the models, and a PodMonitor for vLLM, for the Prometheus operator. Where it is not installed, they are made once it is.",
+        "Create a ServiceMonitor for the API tier and the models, and a PodMonitor for vLLM, for the Prometheus operator. If its CRDs are not installed, the monitors are created after they are.",
     }),
     intervalSeconds: Type.Integer({
       minimum: 5,
       maximum: 3600,
       default: 30,
-      description: "How often Prometheus reads /metrics.",
+      description: "Seconds between two reads of /metrics by Prometheus.",
     }),
     labels: Type.Record(
       Type.String(),
@@ -216,7 +225,8 @@ const ServiceMonitor = Type.Object(
       {
         maxProperties: 16,
         default: {},
-        description: "Labels that Prometheus selects monitors by, as `release: prometheus`.",
+        description:
+          "Labels of the monitors, by which Prometheus selects them, for example `release: prometheus`.",
         ...qualifiedNames("telemetry.serviceMonitor.labels", "labels"),
       },
     ),

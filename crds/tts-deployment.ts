@@ -32,7 +32,10 @@ import { Scaling, scalingRules } from "./scaling.ts";
 import { Conditions, ReplicaCounts } from "./status-fields.ts";
 import { TelemetrySchema } from "./telemetry.ts";
 
-/** What a user writes: one text-to-speech service. Type, check and YAML all come from here. */
+/**
+ * The schema of `TtsDeployment`: one text-to-speech service. The types, the validation and the YAML derive
+ * from it.
+ */
 
 const License = Type.Object(
   {
@@ -49,7 +52,7 @@ const License = Type.Object(
       pattern: "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
       default: "72h",
       description:
-        "How long serving goes on after the license stopped being good, as `72h` or `1h30m`. The smaller of this and the license's own grace counts.",
+        "How long the service continues after the license stopped being valid, for example `72h` or `1h30m`. The smaller of this and the license's own grace period applies.",
       ...rules({
         rule: "duration(self) <= duration('2160h')",
         message: "license.gracePeriod must be at most 2160h (90 days)",
@@ -60,7 +63,7 @@ const License = Type.Object(
         maxLength: 1024,
         pattern: "^https://[^\\s@]+$",
         description:
-          "Where the license's issuer is asked whether it was revoked, as `https://licenses.example.com/v1/status`. Only the license's id is sent, by the API pods. Absent: nobody is ever asked.",
+          "URL of the issuer's online check, which reports revoked licenses, for example `https://licenses.example.com/v1/status`. The API pods send only the license's ID. If it is absent, there is no online check.",
         ...rules({ rule: "isURL(self)", message: "license.endpoint must be an https URL" }),
       }),
     ),
@@ -70,7 +73,7 @@ const License = Type.Object(
       pattern: "^([0-9]{1,4}h)?([0-9]{1,5}m)?([0-9]{1,6}s)?$",
       default: "24h",
       description:
-        "How long an answer of the issuer counts: it is asked again before. When it cannot be asked, grace counts from there.",
+        "How long a response of the issuer is valid, for example `24h`. The API pods repeat the check earlier. If the issuer is not reachable, the grace period starts at the end of this time.",
       ...rules({
         rule: "duration(self) >= duration('1m') && duration(self) <= duration('720h')",
         message: "license.checkInterval must be from 1m to 720h (30 days)",
@@ -79,7 +82,7 @@ const License = Type.Object(
   },
   {
     description:
-      "The license, judged offline before anything starts; with `endpoint`, its issuer is asked too.",
+      "The license. It is verified offline before any pod starts, and with `endpoint` also online.",
   },
 );
 
@@ -87,12 +90,16 @@ const Model = Type.Object(
   {
     name: PoolName,
     kind: Kind,
-    image: Type.Optional(Image("Image of the model container; the operator's own version when absent.")),
+    image: Type.Optional(
+      Image(
+        "Image of the model container. If it is absent, the operator selects the image of its own version.",
+      ),
+    ),
     replicas: Type.Optional(
       Type.Integer({
         ...replicasLimit,
         description:
-          "Pods of the pool. Absent: whoever scales the TtsModelPool decides, as `kubectl scale ttsmp` or `scaling`.",
+          "Number of pods of the pool. If it is absent, the number is set on the TtsModelPool, by `kubectl scale ttsmp` or by `scaling`.",
       }),
     ),
     scaling: Type.Optional(Scaling),
@@ -114,13 +121,13 @@ const Model = Type.Object(
     ...engineRules,
     {
       rule: "!self.name.endsWith('-canary')",
-      message: "models[].name must not end in `-canary`: canaries of pools are named so",
+      message: "models[].name must not end in `-canary`: the names of canaries have this ending",
       fieldPath: ".name",
     },
     {
       rule: "!has(self.rollout.canary) || self.name.size() <= 13",
       message:
-        "models[].name must be at most 13 characters where rollout.canary is set: its canary's name is longer",
+        "models[].name must be at most 13 characters if rollout.canary is set: the name of the canary is longer",
       fieldPath: ".name",
     },
   ),
@@ -131,7 +138,10 @@ const Availability = Type.Object(
     podDisruptionBudget: DisruptionBudget,
     topologySpread: Type.Optional(TopologySpread),
   },
-  { default: {}, description: "How the pods are kept from going away together." },
+  {
+    default: {},
+    description: "How voluntary disruptions and node failures are kept from affecting all pods at once.",
+  },
 );
 
 const Port = (description: string) => Type.Integer({ minimum: 1, maximum: 65_535, description });
@@ -141,7 +151,7 @@ const NetworkPolicy = Type.Object(
     enabled: Type.Boolean({
       default: false,
       description:
-        "Make NetworkPolicies: model pods take connections from the API pods alone and open none that they need not; API pods reach models, names, the API server and the license. Needs a network that enforces them.",
+        "Create NetworkPolicies. Model pods accept connections only from API pods, and open only connections that they need. API pods connect to models, DNS, the Kubernetes API server and the license issuer. The cluster's network plugin must enforce NetworkPolicies.",
     }),
     apiServer: Type.Object(
       {
@@ -150,28 +160,37 @@ const NetworkPolicy = Type.Object(
           default: [],
           ...setList,
           description:
-            "Where the Kubernetes API server answers, as `kubectl get endpointslices -n default` shows; the API pods follow their models there. Empty: any address, on the ports below.",
+            "Addresses of the Kubernetes API server, as `kubectl get endpointslices -n default` shows them. The API pods watch their models there. If it is empty, any address is allowed on the ports below.",
         }),
         ports: Type.Array(Port("A port."), {
           minItems: 1,
           maxItems: 8,
           default: [443, 6443],
           ...setList,
-          description: "Its ports, before and behind its Service.",
+          description: "Ports of the Kubernetes API server: of its Service and of its endpoints.",
         }),
       },
-      { default: {}, description: "The Kubernetes API server, which no selector can name." },
+      {
+        default: {},
+        description: "The Kubernetes API server, which a NetworkPolicy cannot select by labels.",
+      },
     ),
     licenseEgress: Type.Array(
       Type.Object({
-        cidr: Cidr("Network of a license server or proxy."),
-        port: Type.Integer({ minimum: 1, maximum: 65_535, default: 443, description: "Its port." }),
+        cidr: Cidr("Network of a license issuer or of a proxy, for example `203.0.113.0/24`."),
+        port: Type.Integer({
+          minimum: 1,
+          maximum: 65_535,
+          default: 443,
+          description: "Port of the license issuer or of the proxy.",
+        }),
       }),
       {
         maxItems: 16,
         default: [],
         ...atomicList,
-        description: "What else API pods may reach, to check the license online.",
+        description:
+          "Additional networks to which API pods may connect, for the online check of the license.",
       },
     ),
     metricsFrom: Type.Array(
@@ -180,11 +199,12 @@ const NetworkPolicy = Type.Object(
         maxItems: 16,
         default: [],
         ...setList,
-        description: "Namespaces whose pods may read /metrics of model pods, as that of Prometheus.",
+        description:
+          "Namespaces whose pods may read /metrics of model pods, for example the namespace of Prometheus.",
       },
     ),
   },
-  { default: {}, description: "Who may talk to whom." },
+  { default: {}, description: "Which network connections the pods accept and open." },
 );
 
 const InternalToken = Type.Object(
@@ -194,18 +214,21 @@ const InternalToken = Type.Object(
       maximum: 3650,
       default: 30,
       description:
-        "Age at which the token is replaced, with an overlap in which model pods take both; 0: only when the annotation tts.svc.dev/rotate-token gets a new value.",
+        "Age in days at which the token is rotated. Model pods accept the old and the new token for a while. With 0 the token is rotated only when the annotation tts.svc.dev/rotate-token gets a new value.",
     }),
   },
-  { default: {}, description: "The token that API pods send to model pods; the operator makes it." },
+  { default: {}, description: "The token that API pods send to model pods. The operator creates it." },
 );
 
 export const TtsDeploymentSpecSchema = Type.Object(
   {
-    suspend: Type.Boolean({ default: false, description: "Leave everything as it is and write nothing." }),
+    suspend: Type.Boolean({
+      default: false,
+      description: "Stop reconciling: the operator leaves all children as they are.",
+    }),
     profile: Type.Enum([...profiles], {
       default: "self-hosted",
-      description: "Which rules requests are held to: `cloud` takes fewer sampling rates.",
+      description: "Rules for requests. `cloud` accepts fewer sampling rates than `self-hosted`.",
     }),
     imagePullSecrets: Type.Optional(ImagePullSecrets),
     api: Api,
@@ -214,97 +237,110 @@ export const TtsDeploymentSpecSchema = Type.Object(
       minItems: 1,
       maxItems: 8,
       ...mapList("name"),
-      description: "Pools of model pods, known by name.",
+      description: "Pools of model pods. Each name is unique.",
     }),
     availability: Availability,
     networkPolicy: NetworkPolicy,
     internalToken: InternalToken,
     telemetry: Type.Optional(TelemetrySchema),
   },
-  { description: "What should run." },
+  { description: "The desired state of the service." },
 );
 
 export const TtsDeploymentStatusSchema = Type.Object(
   {
     observedGeneration: Type.Integer({
       minimum: -1,
-      description: "The generation that this status is about; -1 before any operator has looked.",
+      description:
+        "Generation of the spec that this status describes. -1 means that no operator has reconciled the object.",
     }),
     endpoint: Type.Optional(
       Type.String({ maxLength: 512, description: "URL of the API inside the cluster." }),
     ),
     version: Type.Optional(
-      Type.String({ maxLength: 256, description: "Version of the API image that runs." }),
+      Type.String({ maxLength: 256, description: "Version of the API image that is running." }),
     ),
     summary: Type.Object(
       {
-        models: Type.String({ maxLength: 32, description: "Pools ready, of all." }),
+        models: Type.String({ maxLength: 32, description: "Ready pools of all pools, for example `2/3`." }),
         streams: Type.String({
           maxLength: 32,
-          description: "Streams that all pools together speak at once.",
+          description: "Concurrent streams that all pools together can serve.",
         }),
       },
-      { description: "For the columns of `kubectl get`." },
+      { description: "Values for the columns of `kubectl get`." },
     ),
     conditions: Conditions,
     models: Type.Array(
-      Type.Object({ name: Type.String({ maxLength: 20, description: "The pool." }), ...ReplicaCounts }),
+      Type.Object({
+        name: Type.String({ maxLength: 20, description: "Name of the pool." }),
+        ...ReplicaCounts,
+      }),
       {
         maxItems: 8,
         ...mapList("name"),
-        description: "The pools, in the order of the spec.",
+        description: "State of the pools, in the order of the spec.",
       },
     ),
     license: Type.Object(
       {
         state: Type.Enum(["valid", "grace", "expired", "invalid", "missing"], {
-          description: "The verdict.",
+          description: "Result of the license evaluation.",
         }),
         id: Type.Optional(
           Type.String({
             maxLength: 256,
-            description: "Its id (`jti`): what shares it shares its GPUs and streams.",
+            description:
+              "ID of the license (`jti`). Deployments with the same license share its GPUs and streams.",
           }),
         ),
-        licensee: Type.Optional(Type.String({ maxLength: 512, description: "Who it is issued to." })),
+        licensee: Type.Optional(
+          Type.String({ maxLength: 512, description: "Organization to which the license was issued." }),
+        ),
         expiresAt: Type.Optional(
-          Type.String({ format: "date-time", maxLength: 64, description: "When it ends." }),
+          Type.String({
+            format: "date-time",
+            maxLength: 64,
+            description: "Time at which the license expires.",
+          }),
         ),
         expiresWithinDays: Type.Optional(
           Type.Integer({
             minimum: 0,
-            description: "The last warning of its end that an event told: 30, 7 or 1.",
+            description: "The last expiry warning that was sent as an event: 30, 7 or 1 days before the end.",
           }),
         ),
         graceUntil: Type.Optional(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "When serving ends, while it is no longer good; absent while it is.",
+            description: "Time at which serving ends. Present while the license is not valid.",
           }),
         ),
         failedAt: Type.Optional(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "When it turned missing or invalid while serving; grace counts from here.",
+            description: "Time at which the license became missing or invalid. The grace period starts here.",
           }),
         ),
         lastValid: Type.Optional(
           Type.Object(
             {
-              id: Type.String({ maxLength: 256, description: "Its id (`jti`)." }),
+              id: Type.String({ maxLength: 256, description: "ID of the license (`jti`)." }),
               models: Type.Array(Type.String({ maxLength: 64 }), {
                 maxItems: 16,
-                description: "Models that it covers.",
+                description: "Models that the license allows.",
               }),
-              maxGpus: Type.Number({ description: "GPUs that it allows." }),
-              maxStreams: Type.Number({ description: "Streams that it allows." }),
-              graceDays: Type.Number({ description: "Its own grace." }),
+              maxGpus: Type.Number({ description: "Number of GPUs that the license allows." }),
+              maxStreams: Type.Number({
+                description: "Number of concurrent streams that the license allows.",
+              }),
+              graceDays: Type.Number({ description: "Grace period of the license in days." }),
             },
             {
               description:
-                "What the last license that was good allows; it still counts in the grace of one that vanished or cannot be read.",
+                "Limits of the last valid license. They apply during the grace period of a license that is missing or unreadable.",
             },
           ),
         ),
@@ -312,27 +348,27 @@ export const TtsDeploymentStatusSchema = Type.Object(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "When its issuer last answered; only with license.endpoint.",
+            description: "Time of the issuer's last response. Present only with license.endpoint.",
           }),
         ),
         checkSince: Type.Optional(
           Type.String({
             format: "date-time",
             maxLength: 64,
-            description: "Since when a first answer of its issuer is awaited.",
+            description: "Time since when the first response of the issuer is pending.",
           }),
         ),
       },
-      { description: "The license as last judged." },
+      { description: "The last evaluation of the license." },
     ),
     operator: Type.Optional(
       Type.String({
         maxLength: 512,
-        description: "Who wrote this: namespace and name of the operator's Lease.",
+        description: "The operator that wrote this status: namespace and name of its Lease.",
       }),
     ),
   },
-  { description: "What runs." },
+  { description: "The observed state of the service." },
 );
 
 export type TtsDeploymentSpec = Static<typeof TtsDeploymentSpecSchema>;
@@ -340,9 +376,9 @@ export type TtsDeploymentStatus = Static<typeof TtsDeploymentStatusSchema>;
 export type ModelSpec = TtsDeploymentSpec["models"][number];
 export type Condition = TtsDeploymentStatus["conditions"][number];
 
-/** Rules over the whole object, where `self.metadata.name` is known. */
+/** Rules of the whole object, in which `self.metadata.name` is available. */
 export const deploymentNameRule = {
   rule: "self.metadata.name.size() <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
   message:
-    "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter: Services are named after it",
+    "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter: the names of Services contain it",
 };

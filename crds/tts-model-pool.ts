@@ -25,7 +25,10 @@ import { Scaling } from "./scaling.ts";
 import { CanaryStatus, Conditions, ReplicaCounts } from "./status-fields.ts";
 import { PodTelemetry } from "./telemetry.ts";
 
-/** One pool of model pods, written by the operator for each entry of `spec.models`; it carries the scale subresource. */
+/**
+ * The schema of `TtsModelPool`: one pool of model pods. The operator creates one for each entry of
+ * `spec.models`. It has the scale subresource.
+ */
 
 export const TtsModelPoolSpecSchema = Type.Object(
   {
@@ -36,11 +39,15 @@ export const TtsModelPoolSpecSchema = Type.Object(
     pool: PoolName,
     kind: Kind,
     imagePullSecrets: Type.Optional(ImagePullSecrets),
-    image: Type.Optional(Image("Image of the model container; the operator's own version when absent.")),
+    image: Type.Optional(
+      Image(
+        "Image of the model container. If it is absent, the operator selects the image of its own version.",
+      ),
+    ),
     replicas: Type.Integer({
       ...replicasLimit,
       default: 1,
-      description: "Pods asked for, by `kubectl scale` too. The license may hold some back.",
+      description: "Requested number of pods, which `kubectl scale` also sets. The license may allow fewer.",
     }),
     scaling: Type.Optional(Scaling),
     resources: Resources("Resources of the model container."),
@@ -54,7 +61,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
       Type.String({
         maxLength: 65_536,
         description:
-          "The pool's podTemplate in the TtsDeployment, as JSON: nulls in it mean something, and objects keep none.",
+          "The podTemplate of the pool's entry in the TtsDeployment, as JSON. It is text because null values have a meaning in a patch, and the API server removes them from objects.",
       }),
     ),
     topologySpread: Type.Optional(TopologySpread),
@@ -67,7 +74,7 @@ export const TtsModelPoolSpecSchema = Type.Object(
   },
   {
     description:
-      "What the pool should run. Written by the operator, replicas aside; for a pool that somebody writes by hand nothing runs.",
+      "The desired state of the pool. The operator writes all of it except replicas. A pool that a user creates by hand starts no pods.",
   },
 );
 
@@ -75,24 +82,25 @@ export const TtsModelPoolStatusSchema = Type.Object(
   {
     observedGeneration: Type.Integer({
       minimum: -1,
-      description: "The generation that this status is about; -1 before any operator has looked.",
+      description:
+        "Generation of the spec that this status describes. -1 means that no operator has reconciled the object.",
     }),
     ...ReplicaCounts,
     desiredReplicas: Type.Integer({
       minimum: 0,
-      description: "Pods that the pool is allowed and asked to have.",
+      description: "Number of pods that are both requested and allowed by the license.",
     }),
     settings: Type.Optional(
       Type.String({
         maxLength: 64,
-        description: "Hash of the spec without replicas and scaling that this status is about.",
+        description: "Hash of the spec that this status describes, without replicas and scaling.",
       }),
     ),
     selector: Type.String({ maxLength: 512, description: "Label selector of the pods, for autoscalers." }),
     canary: Type.Optional(CanaryStatus),
     conditions: Conditions,
   },
-  { description: "What the pool runs." },
+  { description: "The observed state of the pool." },
 );
 
 export type TtsModelPoolSpec = Static<typeof TtsModelPoolSpecSchema>;

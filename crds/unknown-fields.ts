@@ -7,13 +7,13 @@ type Node = {
 };
 
 export interface Sorted {
-  /** The value with what the schema names alone. */
+  /** The value with only the fields that the schema contains. */
   readonly known: unknown;
-  /** Places of the rest, as `models[0].voice`. */
+  /** Paths of the other fields, for example `models[0].voice`. */
   readonly unknown: readonly string[];
 }
 
-/** Parts a value into what this schema knows and what another version of it may know. */
+/** Separates the fields that this schema contains from those that another version of it may contain. */
 export function sortFields(schema: TSchema | undefined, value: unknown, place = ""): Sorted {
   const node = (schema ?? {}) as Node;
   if (Array.isArray(value)) return sortItems(node.items, value, place);

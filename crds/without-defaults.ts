@@ -4,8 +4,8 @@ import type { TSchema } from "typebox";
 type Node = { default?: unknown; properties?: Record<string, TSchema>; items?: TSchema };
 
 /**
- * A value without the fields that say only what the schema's defaults say. A later version of the schema that adds a field with
- * a default leaves the result of an older object as it was.
+ * Returns a value without the fields that equal the schema's defaults. If a later version of the schema adds
+ * a field with a default, the result for an older object stays the same.
  */
 export function withoutDefaults(schema: TSchema | undefined, value: unknown): unknown {
   const node = (schema ?? {}) as Node;
@@ -17,7 +17,10 @@ export function withoutDefaults(schema: TSchema | undefined, value: unknown): un
   return Object.fromEntries(kept);
 }
 
-/** `child` has lost its own defaults already, and so must the default that it is compared with. */
+/**
+ * The defaults inside `child` are already removed, so the default that it is compared with must also be
+ * without them.
+ */
 function isDefault(schema: TSchema | undefined, child: unknown): boolean {
   const { default: given } = (schema ?? {}) as Node;
   return given !== undefined && isDeepStrictEqual(child, withoutDefaults(schema, given));

@@ -1,9 +1,9 @@
 import { api } from "../../config/contract/names.ts";
 
 /**
- * All that the operator may do, in one table; the chart's roles are generated from it.
- * - `workload`: wherever TtsDeployments are served, cluster-wide or in the watched namespaces.
- * - `own`: in the operator's own namespace.
+ * One permission of the operator. The chart's roles are generated from the table below.
+ * - `workload` applies where the operator reconciles TtsDeployments: cluster-wide, or in the watched namespaces.
+ * - `own` applies in the operator's own namespace.
  */
 export interface Permission {
   readonly scope: "workload" | "own";
@@ -14,129 +14,114 @@ export interface Permission {
 }
 
 const read = ["get", "list", "watch"] as const;
-/** Server-side apply is a `patch`, and needs `create` for what is not there yet. Children go with their owner, by Kubernetes' own hand. */
-const own = [...read, "create", "patch"] as const;
+/**
+ * Server-side apply is a `patch`, and needs `create` for an object that does not exist. Kubernetes deletes
+ * children together with their owner.
+ */
+const apply = [...read, "create", "patch"] as const;
+const applyAndDelete = [...apply, "delete"] as const;
+
+const workload = (apiGroup: string, resources: readonly string[], verbs: readonly string[], why: string) =>
+  ({ scope: "workload", apiGroup, resources, verbs, why }) satisfies Permission;
 
 const permissions: readonly Permission[] = [
-  {
-    scope: "workload",
-    apiGroup: api.group,
-    resources: ["ttsdeployments"],
-    verbs: read,
-    why: "What users ask for. It is theirs: the operator never changes a spec.",
-  },
-  {
-    scope: "workload",
-    apiGroup: api.group,
-    resources: ["ttsmodelpools"],
-    verbs: [...own, "delete"],
-    why: "One pool per model of a TtsDeployment; one that leaves the spec is deleted.",
-  },
-  {
-    scope: "workload",
-    apiGroup: api.group,
-    resources: ["ttsdeployments/status", "ttsmodelpools/status"],
-    verbs: ["patch"],
-    why: "Conditions and figures.",
-  },
-  {
-    scope: "workload",
-    apiGroup: api.group,
-    resources: ["ttsdeployments/finalizers", "ttsmodelpools/finalizers"],
-    verbs: ["update"],
-    why: "To set blockOwnerDeletion on children, so that foreground deletion waits for them, where the cluster checks that.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "apps",
-    resources: ["deployments"],
-    verbs: own,
-    why: "Pods of the API and of each model.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "",
-    resources: ["services", "serviceaccounts", "configmaps"],
-    verbs: own,
-    why: "How pods are reached and run, and the routing table that API pods follow.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "networking.k8s.io",
-    resources: ["networkpolicies", "ingresses"],
-    verbs: [...own, "delete"],
-    why: "Who may talk to API and model pods, and how the API is reached from outside, where asked for; deleted when asked for no more.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "gateway.networking.k8s.io",
-    resources: ["httproutes"],
-    verbs: [...own, "delete"],
-    why: "How the API is reached by a Gateway, where asked for and the Gateway API is installed; deleted when asked for no more.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "autoscaling",
-    resources: ["horizontalpodautoscalers"],
-    verbs: [...own, "delete"],
-    why: "Who scales a pool, where scaling.provider is HPA; deleted when it is no more.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "policy",
-    resources: ["poddisruptionbudgets"],
-    verbs: [...own, "delete"],
-    why: "How many pods drains of nodes may take at once; deleted when it is asked for no more.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "keda.sh",
-    resources: ["scaledobjects"],
-    verbs: [...own, "delete"],
-    why: "Who scales a pool, where scaling.provider is KEDA and KEDA is installed; deleted when it is no more.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "monitoring.coreos.com",
-    resources: ["servicemonitors", "podmonitors"],
-    verbs: [...own, "delete"],
-    why: "What Prometheus reads, where it is asked for and the Prometheus operator is installed; deleted when it is asked for no more.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "rbac.authorization.k8s.io",
-    resources: ["roles", "rolebindings"],
-    verbs: own,
-    why: "API pods may read their own routing table and the endpoints of their models, and nothing else.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "discovery.k8s.io",
-    resources: ["endpointslices"],
-    verbs: read,
-    why: "Not read by the operator: Kubernetes allows to grant only rights that one has, and API pods need this one.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "",
-    resources: ["pods"],
-    verbs: ["list", "watch", "patch"],
-    why: "To say why a pod does not start: image, GPU, crash; and to mark those with the fewest streams before a pool shrinks.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "",
-    resources: ["secrets"],
-    verbs: ["get", "watch", "create", "patch"],
-    why: "License and API keys are read and watched by name, never listed; the internal token is made here, and its metadata watched by the operator's own label. Users choose the names, so no list of names can stand here.",
-  },
-  {
-    scope: "workload",
-    apiGroup: "events.k8s.io",
-    resources: ["events"],
-    verbs: ["create", "patch"],
-    why: "Changes of conditions, shown by `kubectl describe`.",
-  },
+  workload(
+    api.group,
+    ["ttsdeployments"],
+    read,
+    "The custom resources that users create. The operator never changes their spec.",
+  ),
+  workload(
+    api.group,
+    ["ttsmodelpools"],
+    applyAndDelete,
+    "One pool for each model of a TtsDeployment. A pool is deleted when it is removed from the spec.",
+  ),
+  workload(
+    api.group,
+    ["ttsdeployments/status", "ttsmodelpools/status"],
+    ["patch"],
+    "Status of both custom resources.",
+  ),
+  workload(
+    api.group,
+    ["ttsdeployments/finalizers", "ttsmodelpools/finalizers"],
+    ["update"],
+    "Setting blockOwnerDeletion on children, so that foreground deletion waits for them. Some clusters check this permission.",
+  ),
+  workload("apps", ["deployments"], apply, "Deployments of the API tier and of each model."),
+  workload(
+    "",
+    ["services", "serviceaccounts", "configmaps"],
+    apply,
+    "Services, ServiceAccounts, and the routing ConfigMap that API pods watch.",
+  ),
+  workload(
+    "networking.k8s.io",
+    ["networkpolicies", "ingresses"],
+    applyAndDelete,
+    "NetworkPolicies of API and model pods, and the Ingress of the API, if the spec enables them. Deleted when the spec disables them.",
+  ),
+  workload(
+    "gateway.networking.k8s.io",
+    ["httproutes"],
+    applyAndDelete,
+    "HTTPRoute of the API, if the spec has a Gateway and the Gateway API is installed. Deleted when the spec removes it.",
+  ),
+  workload(
+    "autoscaling",
+    ["horizontalpodautoscalers"],
+    applyAndDelete,
+    "HorizontalPodAutoscalers of pools with scaling.provider HPA. Deleted when the provider changes.",
+  ),
+  workload(
+    "policy",
+    ["poddisruptionbudgets"],
+    applyAndDelete,
+    "PodDisruptionBudgets. Deleted when the spec disables them.",
+  ),
+  workload(
+    "keda.sh",
+    ["scaledobjects"],
+    applyAndDelete,
+    "ScaledObjects of pools with scaling.provider KEDA, if KEDA is installed. Deleted when the provider changes.",
+  ),
+  workload(
+    "monitoring.coreos.com",
+    ["servicemonitors", "podmonitors"],
+    applyAndDelete,
+    "Monitors for Prometheus, if the spec enables them and the Prometheus operator is installed. Deleted when the spec disables them.",
+  ),
+  workload(
+    "rbac.authorization.k8s.io",
+    ["roles", "rolebindings"],
+    apply,
+    "Roles with which API pods read their own routing table and the endpoints of their models, and nothing else.",
+  ),
+  workload(
+    "discovery.k8s.io",
+    ["endpointslices"],
+    read,
+    "Not used by the operator itself: Kubernetes allows granting only permissions that one has, and API pods need this one.",
+  ),
+  workload(
+    "",
+    ["pods"],
+    ["list", "watch", "patch"],
+    "Finding out why a pod does not start (image, GPU, crash), and marking the pods with the fewest streams before a pool shrinks.",
+  ),
+  workload(
+    "",
+    ["secrets"],
+    ["get", "watch", "create", "patch"],
+    "The license and API keys are read and watched by name, never listed. The operator creates the internal token, and watches its metadata by a label of its own. Users choose the names of Secrets, so this rule cannot list names.",
+  ),
+  workload(
+    "events.k8s.io",
+    ["events"],
+    ["create", "patch"],
+    "Events about changed conditions, which `kubectl describe` shows.",
+  ),
   {
     scope: "own",
     apiGroup: "coordination.k8s.io",
@@ -146,7 +131,7 @@ const permissions: readonly Permission[] = [
   },
 ];
 
-/** A rule as Kubernetes' Role and ClusterRole spell it. */
+/** One rule of a Kubernetes Role or ClusterRole. */
 export interface PolicyRule {
   apiGroups: string[];
   resources: string[];
@@ -166,7 +151,7 @@ export function rulesOf(scope: Permission["scope"]): (PolicyRule & { why: string
 
 interface UserRole {
   readonly name: string;
-  /** Kubernetes' own user-facing roles that take these rules in ("User-facing roles"). */
+  /** The roles of Kubernetes that aggregate these rules (Kubernetes documentation, "User-facing roles"). */
   readonly aggregateTo: readonly ("admin" | "edit" | "view")[];
   readonly rules: readonly {
     readonly apiGroups: readonly string[];
@@ -178,8 +163,8 @@ interface UserRole {
 const ours = ["ttsdeployments", "ttsmodelpools"] as const;
 
 /**
- * The rights that users with `admin`, `edit` or `view` get in a namespace. Only the operator writes pools; users may scale them, as they may
- * scale Deployments.
+ * The permissions of users with the role `admin`, `edit` or `view` in a namespace. Only the operator writes pools. Users may
+ * scale pools, as they may scale Deployments.
  */
 export const userRoles: readonly UserRole[] = [
   {

@@ -34,7 +34,6 @@ const unwrittenFolders: readonly string[] = [
   "SECURITY.md",
   "charts",
   "config",
-  "crds",
   "docs",
   "server/api",
   "server/bench",

@@ -257,7 +257,7 @@ describe("the CRDs", () => {
       "an unknown resource",
       {},
       { resources: { requests: { ram: "1Gi" } } },
-      /spec\.models\[0\]\.resources\.requests.*cpu, memory, ephemeral-storage or hugepages-/,
+      /spec\.models\[0\]\.resources\.requests.*cpu, memory, ephemeral-storage and hugepages-/,
     ],
     [
       "a node label's value that no label can have",
@@ -294,7 +294,7 @@ describe("the CRDs", () => {
       "a pod's label that selects it",
       {},
       { podTemplate: { metadata: { labels: { "tts.svc.dev/pool": "other" } } } },
-      /podTemplate\.metadata\.labels must not be those of the operator/,
+      /podTemplate\.metadata\.labels must not contain labels of the operator/,
     ],
     [
       "another part of a pod's template",
@@ -372,7 +372,7 @@ describe("the CRDs", () => {
 
   it("show every field's description", async () => {
     const said = await kubectlOrThrow(address, ["explain", "ttsd.spec.models.rollout.maxSurge"]);
-    expect(said).toContain("How many pods beyond `replicas` a rollout may start");
+    expect(said).toContain("Pods beyond `replicas` that a rollout may start");
   });
 
   it("give a pool its scale", async () => {

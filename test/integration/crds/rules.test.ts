@@ -41,20 +41,20 @@ const steps = (...weights: number[]) =>
   rollout({ canary: { steps: weights.map((weight) => ({ weight })), analysis: {} } });
 
 const breaches: Record<string, Breach> = {
-  "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter: Services are named after it":
+  "metadata.name must be at most 40 characters of a-z, 0-9 and -, starting with a letter: the names of Services contain it":
     {
       name: "1st",
     },
   "api.replicas must not exceed api.scaling.maxReplicas": api({ replicas: 3, scaling: { maxReplicas: 2 } }),
   "api.keys must have secretRef, sqlite or postgres": api({ keys: {} }),
-  "api.keys takes sqlite or postgres, not both: keys are in one database": api({
+  "api.keys must not have both sqlite and postgres: keys are stored in one database": api({
     keys: { sqlite, postgres },
   }),
-  "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: nothing else is judged by it":
+  "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: other modes do not verify certificates":
     api({ keys: { postgres: { ...postgres, caSecretRef: { name: "ca" } } } }),
-  "api.keys.sqlite takes one API pod: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
+  "api.keys.sqlite allows one API pod only: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
     api({ replicas: 2, keys: { sqlite } }),
-  "api.dashboard needs api.keys.sqlite or api.keys.postgres: people and keys are kept there": api({
+  "api.dashboard needs api.keys.sqlite or api.keys.postgres, which store its users and keys": api({
     keys: { secretRef: { name: "k" } },
     dashboard: { url: "https://tts.example.com" },
   }),
@@ -72,41 +72,45 @@ const breaches: Record<string, Breach> = {
   "resources.requests must not exceed resources.limits": api({
     resources: { requests: { cpu: 2 }, limits: { cpu: 1 } },
   }),
-  "resources must be cpu, memory, ephemeral-storage or hugepages-…; a model asks for devices by accelerator":
+  "resources may contain cpu, memory, ephemeral-storage and hugepages-…: request devices with accelerator":
     model({
       resources: { limits: { "nvidia.com/gpu": 1 } },
     }),
-  "the keys of podTemplate.metadata.labels must be names of labels, as example.com/name": model({
+  "the keys of podTemplate.metadata.labels must be names of labels, for example example.com/name": model({
     podTemplate: { metadata: { labels: wrongName } },
   }),
-  "podTemplate.metadata.labels must not be those of the operator (tts.svc.dev/…, app.kubernetes.io/…), which select the pods":
+  "podTemplate.metadata.labels must not contain labels of the operator (tts.svc.dev/…, app.kubernetes.io/…), which select the pods":
     api({ podTemplate: { metadata: { labels: { "app.kubernetes.io/name": "x" } } } }),
-  "the keys of podTemplate.metadata.annotations must be names of annotations, as example.com/name": model({
-    podTemplate: { metadata: { annotations: wrongName } },
-  }),
-  "the keys of api.service.annotations must be names of annotations, as example.com/name": api({
+  "the keys of podTemplate.metadata.annotations must be names of annotations, for example example.com/name":
+    model({
+      podTemplate: { metadata: { annotations: wrongName } },
+    }),
+  "the keys of api.service.annotations must be names of annotations, for example example.com/name": api({
     service: { annotations: wrongName },
   }),
   "api.route must have exactly one of gatewayRef and ingress": ingress({ gatewayRef: { name: "g" } }),
-  "the keys of api.route.ingress.annotations must be names of annotations, as example.com/name": ingress({
-    ingress: { annotations: wrongName },
-  }),
+  "the keys of api.route.ingress.annotations must be names of annotations, for example example.com/name":
+    ingress({
+      ingress: { annotations: wrongName },
+    }),
   "license.gracePeriod must be at most 2160h (90 days)": license({ gracePeriod: "2161h" }),
   "license.endpoint must be an https URL": license({ endpoint: "https://[licenses" }),
   "license.checkInterval must be from 1m to 720h (30 days)": license({ checkInterval: "59s" }),
-  "models take replicas or scaling, not both: who scales decides": model({
+  "models must not have both replicas and scaling: only one of them sets the number of replicas": model({
     replicas: 1,
     scaling: { maxReplicas: 2 },
   }),
-  "models[].name must not end in `-canary`: canaries of pools are named so": model({ name: "my-canary" }),
-  "models[].name must be at most 13 characters where rollout.canary is set: its canary's name is longer":
+  "models[].name must not end in `-canary`: the names of canaries have this ending": model({
+    name: "my-canary",
+  }),
+  "models[].name must be at most 13 characters if rollout.canary is set: the name of the canary is longer":
     model({
       name: "a".repeat(14),
       ...steps(50).model,
     }),
-  "models[].name must not be `api`: the API tier's children are named so": model({ name: "api" }),
-  "scaling.maxReplicas is needed, unless provider is External": scaling({}),
-  "scaling with provider External takes no minReplicas, maxReplicas, target or behavior: whoever scales decides":
+  "models[].name must not be `api`: the children of the API tier have this name": model({ name: "api" }),
+  "scaling.maxReplicas is required unless provider is External": scaling({}),
+  "scaling with provider External must not have minReplicas, maxReplicas, target or behavior: the external controller decides":
     scaling({
       provider: "External",
       minReplicas: 1,
@@ -117,45 +121,48 @@ const breaches: Record<string, Breach> = {
     maxReplicas: 2,
     target: { initialLatencyMs: 300 },
   }),
-  "models[].engine is for kind arcana: what speaks mist follows from the voice": model({
+  "models[].engine needs kind arcana: for kind mist the voice selects the engine": model({
     engine: { type: "mini" },
   }),
-  "models[].env must not set SVC_TTS_ARCANA_GENERATOR or GENERATOR_VLLM_ARGS where engine says it": model({
-    kind: "arcana",
-    engine: { type: "vllm" },
-    env: [{ name: "GENERATOR_VLLM_ARGS", value: "--enforce-eager" }],
-  }),
-  "engine.parameters are flags of vLLM: they need engine.type vllm": model({
+  "models[].env must not set SVC_TTS_ARCANA_GENERATOR or GENERATOR_VLLM_ARGS if engine is set: engine sets the variable":
+    model({
+      kind: "arcana",
+      engine: { type: "vllm" },
+      env: [{ name: "GENERATOR_VLLM_ARGS", value: "--enforce-eager" }],
+    }),
+  "engine.parameters needs engine.type vllm: the parameters are flags of vLLM": model({
     kind: "arcana",
     engine: { type: "mini", parameters: { "max-model-len": "4096" } },
   }),
-  "the keys of engine.parameters must be flags of vLLM without their dashes, as max-model-len": model({
-    kind: "arcana",
-    engine: { type: "vllm", parameters: { "--max-model-len": "4096" } },
-  }),
-  "env takes value or valueFrom, not both": model({
+  "the keys of engine.parameters must be flags of vLLM without the leading dashes, for example max-model-len":
+    model({
+      kind: "arcana",
+      engine: { type: "vllm", parameters: { "--max-model-len": "4096" } },
+    }),
+  "env must not have both value and valueFrom": model({
     env: [{ name: "A", value: "1", valueFrom: { configMapKeyRef: { name: "c", key: "k" } } }],
   }),
-  "env must not set a variable that the operator sets; use the field for it, as maxConcurrentStreams or drain":
+  "env must not set a variable that the operator sets: use the field of the spec, for example maxConcurrentStreams or drain":
     model({
       env: [{ name: "POD_NAME", value: "1" }],
     }),
   "valueFrom must name exactly one of secretKeyRef and configMapKeyRef": model({
     env: [{ name: "A", valueFrom: {} }],
   }),
-  "accelerator takes mig or claimTemplateName, not both: a claim chooses its slices itself": accelerator({
+  "accelerator must not have both mig and claimTemplateName: the claim selects its own slices": accelerator({
     mig: "1g.10gb",
     claimTemplateName: "a",
   }),
-  "accelerator.mig takes the place of resourceName: leave resourceName out": accelerator({
+  "accelerator.mig replaces resourceName: leave resourceName out": accelerator({
     mig: "1g.10gb",
     resourceName: "example.com/gpu",
   }),
-  "accelerator.count must be 1 for a time-shared device: more shares give no more of it": accelerator({
-    resourceName: "nvidia.com/gpu.shared",
-    count: 2,
-  }),
-  "the keys of accelerator.nodeSelector must be names of labels, as example.com/name": accelerator({
+  "accelerator.count must be 1 for a time-sliced device: requesting more shares does not allocate more of the device":
+    accelerator({
+      resourceName: "nvidia.com/gpu.shared",
+      count: 2,
+    }),
+  "the keys of accelerator.nodeSelector must be names of labels, for example example.com/name": accelerator({
     nodeSelector: wrongName,
   }),
   "tolerations without a key must have operator Exists": toleration({ effect: "NoSchedule" }),
@@ -170,54 +177,56 @@ const breaches: Record<string, Breach> = {
     tolerationSeconds: 5,
   }),
   "cache must have exactly one of imageVolume, persistentVolumeClaim and emptyDir": cache({}),
-  "cache.imageVolume takes no sources: an image cannot be written to": cache({
+  "cache.imageVolume must not have sources: an image is read-only": cache({
     imageVolume: { reference: "a" },
     sources: [{ url: "hf://o/r" }],
   }),
-  "cache.emptyDir needs sources: it starts empty": cache({ emptyDir: {} }),
-  "cache.sources[].sha256 must be given where url is http://: nobody else vouches for the file": source({
-    url: "http://host/a",
+  "cache.emptyDir needs sources: the volume is empty when the pod starts": cache({ emptyDir: {} }),
+  "cache.sources[].sha256 is required for an http:// URL, because plain HTTP does not protect the file from changes: add the digest, or use https://":
+    source({
+      url: "http://host/a",
+    }),
+  "cache.sources[].url must not contain a user name or a password: put them into the Secret of secretRef":
+    source({
+      url: "https://me:pw@host/a",
+    }),
+  "rollout.maxSurge and rollout.maxUnavailable must not both be zero: no pod could be replaced": rollout({
+    maxSurge: "0%",
+    maxUnavailable: 0,
   }),
-  "cache.sources[].url must hold no user and password: put them into the Secret of secretRef": source({
-    url: "https://me:pw@host/a",
-  }),
-  "rollout.maxSurge and rollout.maxUnavailable must not both be zero: no pod could ever be replaced": rollout(
-    {
-      maxSurge: "0%",
-      maxUnavailable: 0,
-    },
-  ),
   "rollout.maintenanceWindow.duration must be 10m to 24h": rollout({
     maintenanceWindow: { ...night, duration: "25h" },
   }),
-  "rollout.maintenanceWindow.timeZone must be a time zone, as Europe/Berlin or UTC": rollout({
+  "rollout.maintenanceWindow.timeZone must be an IANA time zone, for example Europe/Berlin or UTC": rollout({
     maintenanceWindow: { ...night, timeZone: "Europe/Atlantis" },
   }),
-  "rollout.canary.steps must rise in weight": steps(50, 10),
-  "must be a network, as 10.0.0.0/8 or 2001:db8::/32": {
+  "rollout.canary.steps must increase in weight": steps(50, 10),
+  "must be a network, for example 10.0.0.0/8 or 2001:db8::/32": {
     spec: { networkPolicy: { licenseEgress: [{ cidr: "10.0.0.1" }] } },
   },
-  "telemetry.endpoint and telemetry.collector.enabled exclude each other: with a collector of its own, name the backend in telemetry.collector.exporter.endpoint":
+  "telemetry.endpoint and telemetry.collector.enabled exclude each other: with the collector sidecar, set the backend in telemetry.collector.exporter.endpoint":
     telemetry({ endpoint: "http://otlp.example.com:4317", collector: { enabled: true, exporter } }),
-  "must be a URL, as https://otlp.example.com:4317": telemetry({ endpoint: "http://" }),
-  "the keys of telemetry.resourceAttributes must be names of attributes, as deployment.environment.name":
+  "must be a URL, for example https://otlp.example.com:4317": telemetry({ endpoint: "http://" }),
+  "the keys of telemetry.resourceAttributes must be names of attributes, for example deployment.environment.name":
     telemetry({
       resourceAttributes: wrongName,
     }),
-  "telemetry.collector.exporter must say where the collector sends to": telemetry({
-    collector: { enabled: true },
-  }),
-  "telemetry.collector.auth needs an https:// endpoint by gRPC, which sends no credentials in the clear":
+  "telemetry.collector.exporter is required with telemetry.collector.enabled: set the endpoint of the backend":
+    telemetry({
+      collector: { enabled: true },
+    }),
+  "telemetry.collector.auth with gRPC needs an https:// endpoint: credentials must not be sent in clear text":
     collector({
       exporter: { ...exporter, protocol: "grpc" },
       auth: { bearer },
     }),
-  "telemetry.collector.auth takes one of bearer, basic, oauth2 and headers": collector({
+  "telemetry.collector.auth must have at most one of bearer, basic, oauth2 and headers": collector({
     auth: { bearer, basic: { secretRef: { name: "s" } } },
   }),
-  "the keys of telemetry.serviceMonitor.labels must be names of labels, as example.com/name": telemetry({
-    serviceMonitor: { enabled: true, labels: wrongName },
-  }),
+  "the keys of telemetry.serviceMonitor.labels must be names of labels, for example example.com/name":
+    telemetry({
+      serviceMonitor: { enabled: true, labels: wrongName },
+    }),
 };
 
 function deployment({ spec = {}, model: more = {}, name = "demo" }: Breach): KubernetesObject {
@@ -243,7 +252,7 @@ const changes: Record<string, [KubernetesObject["kind"], Json, Json]> = {
     { license: { secretRef: { name: "l" } }, models: [{ name: "mist", kind: "mist" }] },
     { license: { secretRef: { name: "l" } }, models: [{ name: "mist", kind: "arcana" }] },
   ],
-  "deployment must not change: make another object instead": [
+  "deployment must not change: create another object instead": [
     "TtsModelPool",
     { deployment: "a", pool: "mist", kind: "mist" },
     { deployment: "b", pool: "mist", kind: "mist" },

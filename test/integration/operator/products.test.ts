@@ -243,7 +243,7 @@ describe("the collector sidecar", () => {
     const basic = { secretRef: { name: "b" } };
     const wrongs: [object, string][] = [
       [{ ...telemetry, endpoint: "http://c:4317" }, "exclude each other"],
-      [{ collector: { enabled: true } }, "must say where the collector sends to"],
+      [{ collector: { enabled: true } }, "is required with telemetry.collector.enabled"],
       [{ collector: { ...telemetry.collector, auth: { ...auth, basic } } }, "takes one of"],
       [
         { collector: { ...telemetry.collector, exporter: { endpoint: "http://c:4317" } } },
