@@ -8,18 +8,19 @@ import { valuesSchemaOf, withoutRequired } from "./values-schema.ts";
 import { valuesTable } from "./values-table.ts";
 
 /**
- * Writes what the charts take from elsewhere: the CRDs, the operator's roles, the schema of `tts-deployment`'s values, and the tables of
- * values in the READMEs. `make generate` runs it; `make verify` fails when a file differs from its source.
+ * Writes the generated parts of the charts: the CRDs, the operator's roles, the schema of `tts-deployment`'s
+ * values, and the tables of values in the READMEs. `make generate` runs it; `make verify` fails when a file
+ * differs from its source.
  */
 
 const charts = new URL("./", import.meta.url);
 
-/** Labels and annotations belong to the release; braces in the text would be read by Helm. */
+/** Labels and annotations belong to the release. Helm would interpret braces in the text. */
 function crdTemplate(definition: (typeof definitions)[number]): string {
   const { apiVersion, kind, metadata, spec } = definition;
   const body = toYaml({ spec });
   if (body.includes("{{"))
-    throw new Error(`${metadata.name} holds "{{", which Helm would read as a template.`);
+    throw new Error(`${metadata.name} contains "{{", which Helm would interpret as a template.`);
   return `${generatedHeader} crds/definitions.ts
 {{- if .Values.crds.enabled }}
 apiVersion: ${apiVersion}
@@ -94,7 +95,10 @@ ${roleOf("ClusterRole", fullname, undefined, ruleLines("workload"))}{{- end }}
 ${roleOf("Role", `${fullname}-leader`, "{{ $.Release.Namespace }}", ruleLines("own"))}`;
 }
 
-/** ClusterRoles that Kubernetes adds to its own `admin`, `edit` and `view`; a namespaced installation makes no cluster-wide object. */
+/**
+ * ClusterRoles that Kubernetes aggregates into its own `admin`, `edit` and `view`. A namespaced installation
+ * creates no cluster-wide object.
+ */
 function userRolesTemplate(): string {
   const documents = userRoles.map(({ name, aggregateTo, rules }) => {
     const labels = aggregateTo.map((role) => `    ${aggregationLabel(role)}: "true"\n`).join("");
@@ -116,7 +120,10 @@ function aggregationLabel(role: string): string {
   return `rbac.authorization.k8s.io/aggregate-to-${role}`;
 }
 
-/** The values of `tts-deployment`: the CRD's own spec, where the chart names the Secrets that it makes. */
+/**
+ * The values of `tts-deployment`: the CRD's own spec, in which the chart fills in the names of the Secrets
+ * that it creates.
+ */
 function deploymentValuesSchema(): string {
   const spec = valuesSchemaOf(structural(TtsDeploymentSpecSchema));
   const text = (description: string, more = {}) => ({ type: "string", description, ...more });
@@ -142,17 +149,17 @@ function deploymentValuesSchema(): string {
           repository: text("Image name without tag or digest.", {
             pattern: "^[a-z0-9]+([._:/-]+[a-z0-9]+)*$",
           }),
-          tag: text("Its tag.", { pattern: "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$" }),
+          tag: text("Tag of the image.", { pattern: "^([A-Za-z0-9_][A-Za-z0-9._-]{0,127})?$" }),
           pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] },
         }),
         apiKeySecret: object({
           name: text("A Secret.", name),
-          key: text("Its entry.", { pattern: "^[-._a-zA-Z0-9]+$" }),
+          key: text("Key in the Secret.", { pattern: "^[-._a-zA-Z0-9]+$" }),
         }),
         modelId: { enum: ["mist", "mistv2", "arcana"] },
         fixedUserIds: { type: "boolean", description: "Run the test's pod as user 65532." },
         speaker: text("A voice.", { minLength: 1 }),
-        text: text("What is spoken.", { minLength: 1, maxLength: 500 }),
+        text: text("Text of the test sentence.", { minLength: 1, maxLength: 500 }),
       }),
       global: { description: "Set by Helm for subcharts; not used here.", type: "object" },
     }),
@@ -162,7 +169,9 @@ function deploymentValuesSchema(): string {
 
 const system = "svc-tts-system";
 
-/** The same roles for those who use Kustomize; `namespace`: where the operator serves, everywhere when absent. */
+/**
+ * The same roles for Kustomize. `namespace` is the namespace that the operator serves; undefined means all.
+ */
 function kustomizeRoles(namespace: string | undefined): string {
   const role = (
     kind: "Role" | "ClusterRole",
@@ -204,7 +213,10 @@ async function readmeWithValues(chart: string): Promise<string> {
   const read = (file: string) => readFile(new URL(`${chart}/${file}`, charts), "utf8");
   const [before, rest] = (await read("README.md")).split(tableBegin);
   const after = rest?.split(tableEnd)[1];
-  if (after === undefined) throw new Error(`${chart}/README.md has no place for the table of its values`);
+  if (after === undefined)
+    throw new Error(
+      `${chart}/README.md has no place for the table of its values: add the comments <!-- values --> and <!-- end of values -->: add the comments <!-- values --> and <!-- end of values -->: add the comments <!-- values --> and <!-- end of values -->`,
+    );
   return `${before}${tableBegin}\n${valuesTable(await read("values.yaml"))}\n${tableEnd}${after}`;
 }
 
@@ -225,7 +237,7 @@ for (const definition of definitions) {
   const text = `${generatedHeader} crds/definitions.ts\n${toYaml(definition)}`;
   await write(`${kustomize}/crds/${definition.spec.names.plural}.yaml`, text);
 }
-// a chart reaches no file outside its own folder
+// A chart can only read files inside its own folder.
 await copyFile(
   new URL("tts-operator/files/speak.mjs", charts),
   new URL("tts-deployment/files/speak.mjs", charts),

@@ -1,8 +1,9 @@
 import type { Structural } from "../crds/structural.ts";
 
 /**
- * A structural schema (OpenAPI v3, as a CustomResourceDefinition takes it) as the JSON Schema of a chart's values: what it does not list is refused,
- * but for objects that keep whatever they are given. Rules in CEL stay behind; the API server holds them.
+ * Converts a structural schema (OpenAPI v3 as in a CustomResourceDefinition) into the JSON Schema of a
+ * chart's values. It rejects fields that are not listed, except in objects that allow any field. CEL rules
+ * are left out, because the API server evaluates them.
  */
 export function valuesSchemaOf(node: Structural): Structural {
   const out: Structural = {};
@@ -13,7 +14,7 @@ export function valuesSchemaOf(node: Structural): Structural {
   return out;
 }
 
-/** Of no meaning for values: the API server sets defaults, and helm knows no formats. */
+/** Keywords without a meaning for values: the API server sets defaults, and Helm ignores formats. */
 const leftOut = new Set(["default", "format"]);
 
 function translated(keyword: string, value: unknown): Structural {
@@ -28,14 +29,14 @@ function translated(keyword: string, value: unknown): Structural {
   return { [keyword]: value };
 }
 
-/** The same schema where nothing along `path` must be given, since the chart fills it in. */
+/** Returns the same schema without required fields along `path`, because the chart fills them in. */
 export function withoutRequired(schema: Structural, path: readonly string[]): Structural {
   const [name, ...rest] = path;
   if (name === undefined) return schema;
   const { required, ...others } = schema;
   const properties = schema.properties as Record<string, Structural>;
   const child = properties[name];
-  if (child === undefined) throw new Error(`the schema has no ${name}`);
+  if (child === undefined) throw new Error(`the schema does not contain ${name}`);
   const left = ((required ?? []) as string[]).filter((field) => field !== name);
   return {
     ...others,

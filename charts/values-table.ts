@@ -1,6 +1,6 @@
 import { isMap, isScalar, type Pair, parseDocument, type YAMLMap } from "yaml";
 
-/** One value of a chart that somebody may set. */
+/** One value of a chart that an administrator may set. */
 interface Value {
   readonly path: string;
   readonly given: unknown;
@@ -8,12 +8,12 @@ interface Value {
 }
 
 /**
- * The table of a chart's values for its README, from the comments of `values.yaml`. A map whose fields have no comments of their own is one
- * value. Throws for a value that nothing is said about.
+ * Returns the table of a chart's values for its README, from the comments of `values.yaml`. A map whose
+ * fields have no comments of their own is one value. Throws for a value without a comment.
  */
 export function valuesTable(text: string): string {
   const { contents } = parseDocument(text);
-  if (!isMap(contents)) throw new Error("values.yaml holds no map");
+  if (!isMap(contents)) throw new Error("values.yaml does not contain a map");
   const rows = [...valuesOf(contents, "")].map(
     ({ path, given, comment }) => `| \`${path}\` | ${code(given)} | ${comment.replaceAll("|", "\\|")} |`,
   );
@@ -29,12 +29,15 @@ function* valuesOf(map: YAMLMap, path: string): Generator<Value> {
       yield* valuesOf(pair.value, own);
       continue;
     }
-    if (comment === "") throw new Error(`values.yaml says nothing about ${own}`);
+    if (comment === "") throw new Error(`values.yaml has no comment for ${own}`);
     yield { path: own, given: toPlain(pair), comment };
   }
 }
 
-/** The parser gives the first field's comment to the map around it. What stands above an empty line is about the file. */
+/**
+ * The parser attaches the first field's comment to the map that contains it. A comment above an empty line
+ * belongs to the file.
+ */
 function commentOf(map: YAMLMap, { key }: Pair, index: number): string {
   const text =
     (isScalar(key) ? key.commentBefore : undefined) ?? (index === 0 ? map.commentBefore : undefined);

@@ -1,34 +1,37 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
 
-/** What the issuer of a license says of it when it is asked (docs/how-to/check-licenses-online.md). */
+/** The response of the license's issuer to an online check (docs/how-to/check-licenses-online.md). */
 export interface IssuerResponse {
-  /** Of the license. */
+  /** ID of the license. */
   readonly jti: string;
   readonly status: "good" | "revoked";
-  /** When it was said, seconds since the epoch. */
+  /** Time of the response in seconds since the epoch. */
   readonly iat: number;
-  /** Why it was revoked. */
+  /** Reason of the revocation. */
   readonly reason?: string;
-  /** As it was signed (compact JWS), for whoever is to read it again. */
+  /** The signed response (compact JWS), so that other processes can verify it again. */
   readonly text: string;
 }
 
 export interface OnlineCheck {
-  /** An answer counts for so long. */
+  /** Time for which a response is valid. */
   readonly intervalSeconds: number;
-  /** Since when there could have been an answer, milliseconds since the epoch; for a license that has none yet. */
+  /**
+   * Time since when a response was possible, in milliseconds since the epoch. It bounds the wait for the
+   * first response.
+   */
   readonly since: number;
-  /** All that are known, of any license. */
+  /** All known responses, for any license. */
   readonly answers: readonly IssuerResponse[];
 }
 
 export const defaultCheckSeconds = 86_400;
-/** A signature, an id and a sentence. */
+/** A response consists of a signature, an ID and a sentence, so it is short. */
 export const maxResponseBytes = 16_384;
-/** Clocks may differ by so much. */
+/** Allowed difference between the clocks of the issuer and of this machine. */
 const toleratedMs = 300_000;
 
-/** @throws Error saying what is wrong with it */
+/** @throws Error with the defect of the response */
 export async function readLicenseAnswer(
   text: string,
   keys: JSONWebKeySet,
@@ -37,12 +40,13 @@ export async function readLicenseAnswer(
   const trimmed = text.trim();
   const answer = await verified(trimmed, keys);
   const { jti, status, iat, reason } = answer;
-  if (typeof jti !== "string") throw new Error("the answer names no license (jti)");
+  if (typeof jti !== "string") throw new Error("the response contains no license ID (jti)");
   if (status !== "good" && status !== "revoked")
-    throw new Error("the answer's status is neither good nor revoked");
-  if (typeof iat !== "number" || !Number.isFinite(iat)) throw new Error("the answer says no time (iat)");
+    throw new Error("the response's status must be good or revoked");
+  if (typeof iat !== "number" || !Number.isFinite(iat))
+    throw new Error("the response contains no time (iat)");
   if (iat * 1000 > now + toleratedMs)
-    throw new Error("the answer is dated in the future; check this machine's clock");
+    throw new Error("the response is dated in the future; check this machine's clock");
   const why = typeof reason === "string" ? { reason: reason.slice(0, 512) } : {};
   return { jti, status, iat, ...why, text: trimmed };
 }
@@ -51,23 +55,26 @@ async function verified(text: string, keys: JSONWebKeySet): Promise<Record<strin
   try {
     const options = { algorithms: ["EdDSA", "Ed25519"] };
     const { payload, protectedHeader } = await compactVerify(text, createLocalJWKSet(keys), options);
-    // or a license could be shown as its own answer
+    // Without this check a license would be accepted as the response to its own check.
     if (protectedHeader.typ !== responseType)
-      throw new Error(`the answer's type (typ) is not ${responseType}`);
+      throw new Error(`the response's type (typ) is not ${responseType}`);
     const answer: unknown = JSON.parse(new TextDecoder().decode(payload));
     if (typeof answer === "object" && answer !== null) return answer as Record<string, unknown>;
-    throw new Error("the answer is no JSON object");
+    throw new Error("the response is not a JSON object");
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed)
-      throw new Error("the answer is not signed by a key that is trusted here");
-    if (error instanceof errors.JOSEError) throw new Error("the answer is not a signed token (compact JWS)");
+      throw new Error("the response is not signed by a trusted key");
+    if (error instanceof errors.JOSEError)
+      throw new Error("the response is not a signed token (compact JWS)");
     throw error;
   }
 }
 
 export const responseType = "license-status+jws";
 
-/** What counts of all that was said of a license: the newest; of two at once the bad one. */
+/**
+ * Returns the response that applies to a license: the newest one, and among equally new ones a revocation.
+ */
 export function newestResponse(answers: readonly IssuerResponse[], jti: string): IssuerResponse | undefined {
   return answers
     .filter((answer) => answer.jti === jti)

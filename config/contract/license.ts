@@ -1,10 +1,10 @@
 import { compactVerify, createLocalJWKSet, errors, type JSONWebKeySet } from "jose";
 import { newestResponse, type OnlineCheck } from "./license-check.ts";
 
-/** Public claims of a license (design, part 4). Times are seconds since the epoch, as in RFC 7519. */
+/** Public claims of a license. Times are seconds since the epoch, as in RFC 7519. */
 export interface LicenseClaims {
   readonly iss: string;
-  /** The licensee. */
+  /** Organization to which the license was issued. */
   readonly sub: string;
   readonly jti: string;
   readonly nbf: number;
@@ -20,54 +20,64 @@ export type LicenseState = (typeof licenseStates)[number];
 
 export interface LicenseVerdict {
   readonly state: LicenseState;
-  /** A sentence a person can act on. */
+  /** A sentence for people, with the next step. */
   readonly message: string;
-  /** Present when the signature was good, whatever the dates. */
+  /** Present if the signature is valid, even if the license has expired. */
   readonly claims?: LicenseClaims;
-  /** When serving ends, milliseconds since the epoch; present in state `grace`. */
+  /** Time at which serving ends, in milliseconds since the epoch. Present in state `grace`. */
   readonly graceUntil?: number;
-  /** Why a license that is good by itself is not: its issuer took it back, or could not be asked. */
+  /**
+   * Reason why the online check fails although the license itself is valid: it was revoked, or the issuer was
+   * not reachable.
+   */
   readonly cause?: "revoked" | "unconfirmed";
-  /** When the issuer last spoke, and until when that counts, milliseconds since the epoch; only where it is asked. */
+  /**
+   * Time of the issuer's last response, and the time until which it is valid, in milliseconds since the
+   * epoch. Present with online checks.
+   */
   readonly checkedAt?: number;
   readonly confirmedUntil?: number;
 }
 
-/** A license as it was found. */
+/** The license file and the keys to verify it with. */
 export interface LicenseSource {
-  /** The compact JWS, or undefined when there was none. */
+  /** The compact JWS, or undefined if there is no license. */
   readonly token: string | undefined;
   /** Trusted public keys. */
   readonly keys: JSONWebKeySet;
 }
 
-/** When and for whom it is judged. */
+/** The circumstances of a license evaluation: the time, and the deployment's settings. */
 export interface LicenseTerms {
   /** Milliseconds since the epoch. */
   readonly now: number;
-  /** The deployment's `gracePeriod`; the smaller of it and the license's `graceDays` counts. */
+  /** The deployment's `gracePeriod`. The smaller of it and the license's `graceDays` applies. */
   readonly gracePeriodSeconds: number;
-  /** When a license that was good turned invalid or missing, milliseconds since the epoch. */
+  /** Time at which a valid license became invalid or missing, in milliseconds since the epoch. */
   readonly failedAt: number | undefined;
-  /** `graceDays` of the last license that was good: it bounds the grace of one that vanished, whose claims nobody can read. */
+  /**
+   * `graceDays` of the last valid license. It bounds the grace period of a license that is missing or
+   * unreadable.
+   */
   readonly lastGraceDays?: number | undefined;
-  /** Present where the issuer is asked too. */
+  /** Present with online checks. */
   readonly check?: OnlineCheck | undefined;
 }
 
 const dayMs = 86_400_000;
 
-/** Days before a license expires on which people are told. */
+/** Days before a license's expiry on which the operator sends a warning event. */
 const warningDays = [30, 7, 1];
 
-/** When people are told that a license expires; milliseconds since the epoch. */
+/** Returns the times of the expiry warnings in milliseconds since the epoch. */
 export function warningTimes(expiresAt: number | undefined): number[] {
   return expiresAt === undefined ? [] : warningDays.map((days) => expiresAt - days * dayMs);
 }
 
 /**
- * The last warning that is due: `7` from seven days before the end until one day before it. One that would have been due before the license began is
- * none: whoever gets a license of 30 days knows how long it lasts.
+ * Returns the days of the last expiry warning that is due: `7` from seven days before the end until one day
+ * before it. A warning that was due before the license began is skipped, because the owner of a license of 30
+ * days knows its duration.
  */
 export function expiresWithinDays(
   { nbf, exp }: Pick<LicenseClaims, "nbf" | "exp">,
@@ -81,17 +91,23 @@ export function expiresWithinDays(
   });
 }
 
-/** `jti`, as short as a status keeps it. */
+/** Returns `jti`, shortened to the limit of the status. */
 export function licenseIdOf({ jti }: Pick<LicenseClaims, "jti">): string {
   return jti.slice(0, 256);
 }
 
-/** Operator and API container judge by this one function. Serving is allowed in states `valid` and `grace`. */
+/**
+ * Evaluates a license. Operator and API container use this one function. Serving is allowed in the states
+ * `valid` and `grace`.
+ */
 export async function evaluateLicense(question: LicenseSource & LicenseTerms): Promise<LicenseVerdict> {
   return evaluateReading(await readLicense(question), question);
 }
 
-/** The second half of {@link evaluateLicense}: what was read of a license is good for as long as the license stays as it is. */
+/**
+ * The second half of {@link evaluateLicense}. The result of reading a license can be reused until the license
+ * changes.
+ */
 export function evaluateReading(read: LicenseReading, question: LicenseTerms): LicenseVerdict {
   if (!("claims" in read)) {
     const graceDays = question.lastGraceDays ?? Number.POSITIVE_INFINITY;
@@ -103,22 +119,22 @@ export function evaluateReading(read: LicenseReading, question: LicenseTerms): L
     : verdict;
 }
 
-/** What was good once serves on for its grace. */
+/** A license that was valid before continues for its grace period. */
 function failing(verdict: LicenseVerdict, { now, failedAt }: LicenseTerms, graceMs: number): LicenseVerdict {
   const graceUntil = failedAt === undefined ? undefined : failedAt + graceMs;
   if (graceUntil === undefined || now >= graceUntil) return verdict;
   return {
     ...verdict,
     state: "grace",
-    message: `${verdict.message} Serving goes on until ${iso(graceUntil)}; put a good license back before then.`,
+    message: `${verdict.message} Serving continues until ${iso(graceUntil)}; restore a valid license before then.`,
     graceUntil,
   };
 }
 
-/** Of a license that has no answer yet: the issuer may be asked a few times first. */
+/** Time for the first attempts to reach the issuer, for a license without a response. */
 const firstAnswerMs = 300_000;
 
-/** A license that is good by itself, as its issuer sees it. */
+/** Applies the issuer's response to a license that is valid by itself. */
 function judgeChecked(
   verdict: LicenseVerdict,
   claims: LicenseClaims,
@@ -130,7 +146,7 @@ function judgeChecked(
   const graceMs = graceOf(claims, question);
   if (answer?.status === "revoked") {
     const why = answer.reason === undefined ? "" : `: ${answer.reason}`;
-    const message = `The license was revoked by its issuer${why}. Ask for another and update the license Secret.`;
+    const message = `The license was revoked by its issuer${why}. Request another license and update the license Secret.`;
     return failing({ state: "invalid", message, claims, cause: "revoked", ...checked }, question, graceMs);
   }
   const intervalMs = intervalSeconds * 1000;
@@ -140,13 +156,13 @@ function judgeChecked(
   if (question.now < confirmedUntil) return { ...verdict, ...checked, confirmedUntil };
   const graceUntil = Math.min(confirmedUntil + graceMs, verdict.graceUntil ?? Number.POSITIVE_INFINITY);
   const asked = answer ? `since ${iso(answer.iat * 1000)}` : "yet";
-  const unconfirmed = `The license's issuer could not be asked ${asked}`;
+  const unconfirmed = `The license's issuer was not reachable ${asked}`;
   const cause = "unconfirmed" as const;
   if (question.now < graceUntil) {
-    const message = `${unconfirmed}; serving goes on until ${iso(graceUntil)}. Let API pods reach license.endpoint.`;
+    const message = `${unconfirmed}; serving continues until ${iso(graceUntil)}. Allow API pods to connect to license.endpoint.`;
     return { state: "grace", message, claims, graceUntil, cause, ...checked };
   }
-  const message = `${unconfirmed}, and its grace is over. Let API pods reach license.endpoint.`;
+  const message = `${unconfirmed}, and the grace period is over. Allow API pods to connect to license.endpoint.`;
   return { state: "invalid", message, claims, cause, ...checked };
 }
 
@@ -161,10 +177,12 @@ export function mayServe(verdict: LicenseVerdict): boolean {
   return verdict.state === "valid" || verdict.state === "grace";
 }
 
-/** A machine's clock may be behind the issuer's; one license is often put in place as soon as it is issued. */
+/**
+ * This machine's clock may be behind the issuer's, and a license is often installed as soon as it is issued.
+ */
 const leewayMs = 300_000;
 
-/** From when a license is good, milliseconds since the epoch. */
+/** Returns the time from which a license is valid, in milliseconds since the epoch. */
 export function startOf({ nbf }: LicenseClaims): number {
   return nbf * 1000 - leewayMs;
 }
@@ -174,7 +192,7 @@ function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdi
   if (question.now < startOf(claims)) {
     return {
       state: "invalid",
-      message: `The license starts at ${iso(claims.nbf * 1000)}; wait until then or check this machine's clock.`,
+      message: `The license is valid from ${iso(claims.nbf * 1000)}; wait until then, or check this machine's clock.`,
       claims,
     };
   }
@@ -185,7 +203,7 @@ function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdi
   if (question.now < graceUntil) {
     return {
       state: "grace",
-      message: `The license expired at ${iso(expires)}; serving goes on until ${iso(graceUntil)}. Renew it and update the license Secret.`,
+      message: `The license expired at ${iso(expires)}; serving continues until ${iso(graceUntil)}. Renew it and update the license Secret.`,
       claims,
       graceUntil,
     };
@@ -197,7 +215,9 @@ function judgeDates(claims: LicenseClaims, question: LicenseTerms): LicenseVerdi
   };
 }
 
-/** Claims whose signature was good, or why there are none. Nothing of it is a secret. */
+/**
+ * The claims of a license with a valid signature, or the verdict why there are none. It contains no secrets.
+ */
 export type LicenseReading =
   | { readonly claims: LicenseClaims }
   | (LicenseVerdict & { readonly state: "missing" | "invalid" });
@@ -227,12 +247,12 @@ function whyUnreadable(error: unknown): string {
     return "The license is signed by a key that is not trusted here; use a license from your vendor, or add the key to the operator's license.jwks.";
   }
   if (error instanceof errors.JWSSignatureVerificationFailed) {
-    return "The license's signature does not match its content; it was changed after it was issued.";
+    return "The license's signature does not match its content: the license was changed after it was issued. Ask for a new license.";
   }
   return "The license is not a signed token (compact JWS); check that the Secret holds the file as it was issued.";
 }
 
-/** The name of the first claim that is not as it must be. */
+/** Returns the name of the first claim that is missing or malformed. */
 function wrongClaim(claims: unknown): keyof LicenseClaims | "payload" | undefined {
   if (typeof claims !== "object" || claims === null) return "payload";
   const c = claims as Record<string, unknown>;

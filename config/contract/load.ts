@@ -1,26 +1,26 @@
-/** What one API pod tells the operator of the work that callers ask of each pool. */
+/** The report of one API pod to the operator: the demand for each pool. */
 
-/** Of the API tier; the internal token guards it. */
+/** The path is served by the API tier, and requires the internal token. */
 export const loadPath = "/load";
-/** A line of JSON whenever the figures have changed, and now and then when not. */
+/** The response has one line of JSON for each change, and at least one in each heartbeat. */
 export const loadType = "application/x-ndjson";
 /** Longest time between two lines. */
 export const loadHeartbeatMs = 5_000;
 
 export interface PoolLoad {
-  /** Requests sent to its replicas and not over: spoken, or queued there. */
+  /** Requests in progress or queued at the pool's replicas. */
   readonly streams: number;
-  /** Requests held until it has a replica. */
+  /** Held requests: they wait for the first replica. */
   readonly waiting: number;
-  /** Within which nine in ten of the last half minute's requests got their first audio; absent without any. */
+  /** 90th percentile of the time to first audio over the last 30 seconds. Absent without requests. */
   readonly firstAudioMs?: number;
-  /** Streams by base URL of the replica; those without are left out. */
+  /** Streams by base URL of the replica. Replicas without streams are left out. */
   readonly replicas: Readonly<Record<string, number>>;
 }
 
-/** By name of the pool; every pool of the routing table is there. */
+/** Load by pool name, for every pool of the routing table. */
 export interface ApiLoad {
   readonly pools: Readonly<Record<string, PoolLoad>>;
-  /** What the license's issuer last told this pod, as it was signed; only where it is asked. */
+  /** The issuer's last response to this pod, as signed (compact JWS). Present with online checks. */
   readonly licenseAnswer?: string;
 }

@@ -1,9 +1,11 @@
-/** What a caller may name in `modelId`, and which tier speaks it (specification parts 1.3, 2.1 and 8). */
+/**
+ * The values of `modelId`, and the model kind that serves each of them (specification parts 1.3, 2.1 and 8).
+ */
 
 export const modelIds = ["mist", "mistv2", "arcana"] as const;
 export type ModelId = (typeof modelIds)[number];
 
-/** A tier is a container: `mist` serves two models, `arcana` one. */
+/** A model kind is a container: `mist` serves two models, `arcana` one. */
 export const modelKinds = ["mist", "arcana"] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
@@ -12,13 +14,13 @@ export type Profile = (typeof profiles)[number];
 
 export interface ModelFacts {
   readonly tier: ModelKind;
-  /** Unicode code points per request; undefined is unlimited. */
+  /** Unicode code points per request. Undefined means unlimited. */
   readonly maxTextLength: number | undefined;
-  /** The same at the dashboard. */
+  /** The same limit for the dashboard. */
   readonly maxDashboardTextLength: number;
-  /** Hz, where the caller names none. */
+  /** Sampling rate in Hz for requests without one. */
   readonly defaultRate: number;
-  /** Hz, where the caller names none and takes `audio/pcm`. */
+  /** Sampling rate in Hz for requests of `audio/pcm` without one. */
   readonly defaultPcmRate: number;
 }
 

@@ -1,6 +1,9 @@
 import { ports } from "./names.ts";
 
-/** The port of the collector that arcana sends to, by a URL: one that is not named is OTLP's own, with TLS 443. */
+/**
+ * Returns the port of a collector's URL. Without a port in the URL it is 4317, the default port of OTLP, or
+ * 443 with TLS.
+ */
 export function collectorPort(url: string, protocol: string): number {
   const [, scheme, port] = /^(\w+):\/\/[^/?#]*?(?::(\d+))?(?:[/?#]|$)/.exec(url) ?? [];
   if (port !== undefined) return Number(port);

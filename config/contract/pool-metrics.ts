@@ -1,20 +1,25 @@
-/** Metrics of API pods that the operator judges canaries by, each with the labels `pool` and `revision`. */
+/**
+ * Metrics of API pods by which the operator evaluates canaries. Each has the labels `pool` and `revision`.
+ */
 export const poolMetrics = {
-  /** Counter, by `outcome` too. */
+  /** A counter with the additional label `outcome`. */
   spoken: "svc_tts_pool_spoken_total",
-  /** Histogram, seconds. */
+  /** A histogram in seconds. */
   firstAudio: "svc_tts_pool_first_audio_seconds",
-  /** Histogram, seconds of work for a second of sound. */
+  /** A histogram of the seconds of work for each second of audio. */
   realTimeFactor: "svc_tts_pool_real_time_factor",
 } as const;
 
-/** How a stream of a pool ended: `refused` by a replica that was full, leaving, or not asked well, which says nothing of its version. */
+/**
+ * The outcome of a stream. `refused` means that the replica was full or draining, or that the request was
+ * invalid, so it does not count against the replica's revision.
+ */
 export const poolOutcomes = ["ok", "error", "refused", "gone"] as const;
 export type PoolOutcome = (typeof poolOutcomes)[number];
 
 /**
- * What a canary's streams are counted as, in the label `revision`. A revision may be tried again, and must not be judged by the streams of an
- * earlier attempt.
+ * Returns the label `revision` of a canary's streams. It contains the attempt, because a revision may be
+ * tried again, and must not be evaluated by the streams of an earlier attempt.
  */
 export function attemptLabel({ revision, attempt }: { revision: string; attempt?: string }): string {
   return attempt === undefined ? revision : `${revision}-${attempt}`;

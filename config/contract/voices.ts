@@ -1,13 +1,13 @@
 import type { ModelId } from "./models.ts";
 
-/** A voice of the catalogue: what a caller names in `speaker`, and what speaks it. */
+/** A voice of the catalogue: the value of `speaker`, and the engine that synthesizes it. */
 export interface Voice {
   readonly id: string;
   readonly models: readonly ModelId[];
-  /** ISO 639-3. */
+  /** Language code of ISO 639-3. */
   readonly language: string;
   readonly gender: "female" | "male" | "neutral";
-  /** Prosody and timbre on top of the engine's own voice. */
+  /** Changes of prosody and timbre that are applied to the engine's own voice. */
   readonly engine: EngineVoice;
   readonly license: string;
 }
@@ -16,35 +16,38 @@ export type EngineVoice =
   | {
       readonly kind: "flite";
       readonly voice: "awb" | "rms" | "slt" | "kal16";
-      /** Pitch against the voice's own; 1 leaves it. */
+      /** Pitch relative to the engine's voice; 1 leaves it unchanged. */
       readonly pitch: number;
-      /** Resonances of the vocal tract against the voice's own: above 1 is a smaller speaker. */
+      /**
+       * Resonances of the vocal tract relative to the engine's voice. A value above 1 sounds like a smaller
+       * speaker.
+       */
       readonly formants: number;
-      /** Length against the voice's own; 1 leaves it. */
+      /** Duration relative to the engine's voice; 1 leaves it unchanged. */
       readonly stretch: number;
     }
   | {
       readonly kind: "espeak";
-      /** An eSpeak NG voice, as `fr` or `en-us+f3`. */
+      /** Name of an eSpeak NG voice, for example `fr` or `en-us+f3`. */
       readonly voice: string;
-      /** 0..99, 50 is the voice's own. */
+      /** From 0 to 99; 50 is the voice's own pitch. */
       readonly pitch: number;
       readonly stretch: number;
     };
 
-/** One voice of a model that an administrator mounts: its place among the model's speakers or styles. */
+/** One voice of a mounted model: its index among the model's speakers or styles. */
 export interface NeuralVoice {
   readonly kind: "neural";
   readonly speaker: number;
 }
 
-/** A voice of a language model that is mounted, as the model names it. */
+/** A voice of a mounted language model, by the model's own name. */
 export interface GeneratedVoice {
   readonly kind: "generated";
   readonly name: string;
 }
 
-/** What callers see of a voice. */
+/** The public description of a voice. */
 export type ListedVoice = Omit<Voice, "engine">;
 
 export type FliteVoice = Extract<EngineVoice, { kind: "flite" }>;
@@ -78,7 +81,7 @@ function espeak(
   return { id, models: bothMists, language, gender, engine, license: espeakLicense };
 }
 
-/** Every voice, the default of a language first. */
+/** Every voice, with the default of a language first. */
 export const voices: readonly Voice[] = [
   flite("alan", bothMists, "male", ["awb", 1, 1, 1]),
   flite("robert", bothMists, "male", ["rms", 1, 1, 1]),
@@ -140,7 +143,7 @@ export function voicesOf(model: ModelId): Voice[] {
   return voices.filter((voice) => voice.models.includes(model));
 }
 
-/** Languages of the catalogue: ISO 639-3 to ISO 639-1 and the English name. */
+/** Languages of the catalogue, from ISO 639-3 to ISO 639-1 and the English name. */
 export const languages: Readonly<Record<string, { readonly iso6391: string; readonly name: string }>> = {
   eng: { iso6391: "en", name: "English" },
   spa: { iso6391: "es", name: "Spanish" },
@@ -165,7 +168,10 @@ const languageByCode = new Map(
   ]),
 );
 
-/** ISO 639-3 of a language named by either code (`en` and `eng`); undefined when no voice speaks it. */
+/**
+ * Returns the ISO 639-3 code of a language given by either code (`en` and `eng`), or undefined if no voice
+ * speaks it.
+ */
 export function languageOf(code: string): string | undefined {
   return languageByCode.get(code);
 }

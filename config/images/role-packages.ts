@@ -1,6 +1,7 @@
 /**
- * Run inside the image build as `role-packages.ts ROLE=PACKAGE,PACKAGE…`: copies the installed packages that a role needs,
- * with what those depend on, to /roles/ROLE/node_modules, leaving out what only people and compilers read.
+ * Runs inside the image build as `role-packages.ts ROLE=PACKAGE,PACKAGE…`. It copies the installed packages
+ * that a role needs, with their dependencies, to /roles/ROLE/node_modules, without files for people and
+ * compilers only.
  */
 import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -13,19 +14,19 @@ interface Manifest {
 const INSTALLED = join(process.cwd(), "node_modules");
 const FOR_PEOPLE =
   /\.(d\.[cm]?ts|[cm]?ts|map|md|markdown|flow|html|png|yml)$|\/(\.github|docs?|examples?|tests?|__tests__|benchmarks?|coverage|man)$/i;
-/** licenses stay, and so does a folder that code lives in although its name says otherwise */
+/** Licenses are copied, and so is code in a folder whose name suggests documentation. */
 const ALWAYS = /\/(licen[cs]e|copying|notice)[^/]*$|\/yaml\/dist\/doc$/i;
 
-/** ONNX Runtime comes with libraries for every system and processor, 280 MB; an image has one of each. */
+/** ONNX Runtime brings libraries for every system and processor (280 MB). An image needs one of each. */
 const OTHER_MACHINES = new RegExp(
   `/onnxruntime-node/(script$|bin/[^/]+/((?!${process.platform}(/|$))[^/]+|${process.platform}/(?!${process.arch}(/|$))[^/]+))`,
 );
-/** Dependencies that only a package's install script uses, which does not run here. */
+/** Dependencies that only a package's install script uses. The script does not run here. */
 const FOR_INSTALLING: Readonly<Record<string, readonly string[]>> = {
   "onnxruntime-node": ["adm-zip", "global-agent"],
 };
 
-/** The folder of a dependency, looked up from the package that needs it as Node does. */
+/** Finds the folder of a dependency by the rules of Node's module resolution. */
 function locate(name: string, from: string): string | undefined {
   for (let folder = from; folder.length >= dirname(INSTALLED).length; folder = dirname(folder)) {
     const candidate = join(folder, "node_modules", name);
@@ -53,17 +54,17 @@ function keep(path: string): boolean {
 
 for (const argument of process.argv.slice(2)) {
   const [role, list] = argument.split("=");
-  if (!role || !list) throw new Error(`ROLE=PACKAGE,PACKAGE… expected, not "${argument}"`);
+  if (!role || !list) throw new Error(`expected ROLE=PACKAGE,PACKAGE…, not "${argument}"`);
   const packages = new Set<string>();
   for (const name of list.split(",")) {
     const folder = locate(name, process.cwd());
-    // an optional dependency may be missing on purpose: English then speaks alone
+    // An optional dependency may be missing by intention; the image then supports only English.
     if (folder) closure(folder, packages);
   }
   for (const folder of packages) {
     const target = join("/roles", role, "node_modules", folder.slice(INSTALLED.length + 1));
     mkdirSync(dirname(target), { recursive: true });
-    // a package inside another is copied when its own turn comes
+    // A nested package is copied when the loop reaches it.
     cpSync(folder, target, {
       recursive: true,
       filter: (path) => keep(path) && !path.slice(folder.length).includes("/node_modules"),

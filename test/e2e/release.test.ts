@@ -39,7 +39,7 @@ describe("the chart", () => {
     );
     const printed = await release.test();
     expect(printed).toMatch(/Phase:\s+Succeeded/);
-    expect(printed).toMatch(/spoke \d/);
+    expect(printed).toMatch(/returned \d/);
   });
 
   it("runs an operator without root and with a read-only root", async () => {

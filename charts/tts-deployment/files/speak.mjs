@@ -1,12 +1,13 @@
-// What `helm test` runs: the operator must be ready, or a TtsDeployment healthy, and where one is named, speech must come back.
-// Plain JavaScript on Node alone, since it runs from the pod's arguments.
+// The script of `helm test`. The operator must be ready, or the API of a TtsDeployment healthy. With an API
+// key the script also requests speech and checks the audio. It is plain JavaScript that needs only Node,
+// because the pod gets it as an argument.
 const { OPERATOR_URL, HEALTH_URL, SPEAK_URL, SPEAK_REQUEST, SPEAK_API_KEY } = process.env;
 
 try {
   if (OPERATOR_URL) await checkOperator();
   if (HEALTH_URL) await checkHealth();
   if (SPEAK_URL) await checkSpeech();
-  else console.log("nothing was spoken: name an API key (and an endpoint) in the chart's values under test to hear speech");
+  else console.log("no speech was requested: set an API key (and an endpoint) in the chart's values under test to include it");
 } catch (error) {
   console.error(`FAILED: ${error.message}${error.cause ? ` (${error.cause.message})` : ""}`);
   process.exitCode = 1;
@@ -14,7 +15,7 @@ try {
 
 async function checkOperator() {
   const answer = await ask(`${OPERATOR_URL}/readyz`, {});
-  if (!answer.ok) throw new Error(`the operator is not ready: /readyz answered ${answer.status}`);
+  if (!answer.ok) throw new Error(`the operator is not ready: /readyz returned ${answer.status}`);
   console.log("the operator is ready");
 }
 
@@ -35,21 +36,24 @@ async function checkSpeech() {
   if (!answer.ok) throw new Error(`${SPEAK_URL} answered ${answer.status}: ${text.slice(0, 500)}`);
   const sound = hear(Buffer.from(JSON.parse(text).audioContent ?? "", "base64"));
   const tookMs = Math.round(performance.now() - started);
-  console.log(`${SPEAK_URL} spoke ${sound.seconds.toFixed(2)} s of sound at ${sound.rate} Hz in ${tookMs} ms`);
+  console.log(`${SPEAK_URL} returned ${sound.seconds.toFixed(2)} s of audio at ${sound.rate} Hz after ${tookMs} ms`);
 }
 
 async function ask(url, options) {
   try {
     return await fetch(url, { ...options, signal: AbortSignal.timeout(60_000) });
   } catch (cause) {
-    throw new Error(`${url} was not reached`, { cause: cause.cause ?? cause });
+    throw new Error(`${url} was not reachable`, { cause: cause.cause ?? cause });
   }
 }
 
-/** Reads a RIFF WAVE of 16-bit mono PCM, and refuses silence, noise floor and what is too short for a sentence. */
+/**
+ * Reads a RIFF WAVE file of 16-bit mono PCM. Throws for silence, for noise, and for audio that is too short
+ * for a sentence.
+ */
 function hear(wav) {
   if (wav.toString("latin1", 0, 4) !== "RIFF" || wav.toString("latin1", 8, 12) !== "WAVE") {
-    throw new Error(`the answer is no RIFF WAVE file: ${wav.length} bytes`);
+    throw new Error(`the response is not a RIFF WAVE file: ${wav.length} bytes`);
   }
   let data;
   let rate = 0;
@@ -61,7 +65,7 @@ function hear(wav) {
     if (name === "data") data = chunk;
     at += 8 + length + (length % 2);
   }
-  if (!data || rate === 0) throw new Error("the WAVE file has no format or no data");
+  if (!data || rate === 0) throw new Error("the WAVE file has no format chunk or no data chunk");
   const samples = Math.floor(data.length / 2);
   let energy = 0;
   for (let i = 0; i < samples; i++) energy += data.readInt16LE(i * 2) ** 2;

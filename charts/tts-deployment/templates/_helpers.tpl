@@ -15,21 +15,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
-{{/* The spec as it was given, with the Secrets of this chart named in it. */}}
+{{/* The spec of the values, with the names of the Secrets that this chart creates. */}}
 {{- define "tts-deployment.spec" -}}
 {{- $name := include "tts-deployment.name" . -}}
 {{- $spec := deepCopy .Values.spec -}}
 {{- $license := dig "license" "secretRef" "name" "" $spec -}}
 {{- if and .Values.secrets.license $license -}}
-{{- fail "secrets.license and spec.license.secretRef.name are both given: which one holds the license?" -}}
+{{- fail "secrets.license and spec.license.secretRef.name are both set: set only one of them." -}}
 {{- else if .Values.secrets.license -}}
 {{- $_ := set $spec "license" (mergeOverwrite (deepCopy (default dict $spec.license)) (dict "secretRef" (dict "name" (printf "%s-license" $name) "key" "license.jwt"))) -}}
 {{- else if not $license -}}
-{{- fail "there is no license: give it by --set-file secrets.license=license.jwt, or name the Secret that holds it in spec.license.secretRef.name." -}}
+{{- fail "no license is set: set it by --set-file secrets.license=license.jwt, or name its Secret in spec.license.secretRef.name." -}}
 {{- end -}}
 {{- if .Values.secrets.keys -}}
 {{- if get (default dict (dig "api" "keys" dict $spec)) "secretRef" -}}
-{{- fail "secrets.keys and spec.api.keys.secretRef are both given: which one holds the API keys?" -}}
+{{- fail "secrets.keys and spec.api.keys.secretRef are both set: set only one of them." -}}
 {{- end -}}
 {{- $_ := set $spec "api" (mergeOverwrite (deepCopy (default dict $spec.api)) (dict "keys" (dict "secretRef" (dict "name" (printf "%s-keys" $name))))) -}}
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* Name of everything in this release: "tts-operator", or "<release>-tts-operator" beside another. */}}
+{{/* Name of every object of this release: "tts-operator", or "<release>-tts-operator" next to another release. */}}
 {{- define "tts-operator.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
@@ -9,7 +9,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects the operator's pods; never changes between versions, since a Deployment's selector cannot. */}}
+{{/* Labels that select the operator's pods. They stay the same in every version, because a Deployment's selector is immutable. */}}
 {{- define "tts-operator.selectorLabels" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -25,7 +25,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
 {{- end -}}
 
-{{/* podLabels, none of which may be one that the chart sets itself: a key given twice is no YAML, and the selector must hold. */}}
+{{/* podLabels. Labels that the chart sets itself are rejected: a duplicate key is invalid YAML, and the selector must match. */}}
 {{- define "tts-operator.podLabels" -}}
 {{- $own := fromYaml (include "tts-operator.labels" .) -}}
 {{- range $key, $_ := .Values.podLabels -}}
@@ -44,7 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") 
 {{- end -}}
 {{- end -}}
 
-{{/* "repository:tag" of one of .Values.images; an empty tag is the chart's appVersion. */}}
+{{/* "repository:tag" of one of .Values.images. An empty tag means the chart's appVersion. */}}
 {{- define "tts-operator.image" -}}
 {{- $image := index .root.Values.images .name -}}
 {{- if $image.digest -}}
@@ -72,8 +72,7 @@ seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 
 {{/*
-A JWK set (RFC 7517) as it was given, checked: JSON with a "keys" list, and no private key in it (a ConfigMap is no
-place for one). Takes a dict of the value's name and its text.
+Validates a JWK set (RFC 7517): JSON with a "keys" list and without private keys, because a ConfigMap is not confidential. Takes a dict of the value's name and its text.
 */}}
 {{- define "tts-operator.publicKeys" -}}
 {{- $set := dict "keys" list -}}

@@ -123,15 +123,19 @@ describe("the chart tts-deployment", () => {
 
 describe("the chart tts-deployment refuses", () => {
   it.each([
-    ["no license", {}, "there is no license"],
-    ["two licenses", { secrets: { license }, spec: { license: { secretRef: { name: "x" } } } }, "both given"],
+    ["no license", {}, "no license is set"],
+    [
+      "two licenses",
+      { secrets: { license }, spec: { license: { secretRef: { name: "x" } } } },
+      "are both set",
+    ],
     [
       "keys twice",
       { secrets: { license, keys }, spec: { api: { keys: { secretRef: { name: "x" } } } } },
-      "both given",
+      "are both set",
     ],
-    ["a license that is none", { secrets: { license: "hello" } }, "secrets.license is no license"],
-    ["a key in the clear", { secrets: { license, keys: "svc_abc" } }, "no file of key digests"],
+    ["a license that is none", { secrets: { license: "hello" } }, "secrets.license is not a license"],
+    ["a key in the clear", { secrets: { license, keys: "svc_abc" } }, "not a file of key digests"],
     ["an unknown value", { replica: 1 }, "replica"],
     ["a misspelt field deep in the spec", { secrets: { license }, spec: { api: { replcas: 1 } } }, "replcas"],
     [

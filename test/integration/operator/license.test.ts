@@ -43,7 +43,7 @@ describe("the license", () => {
     expect((await house.deployment()).status?.license.state).toBe("valid");
     await house.advance(3_601_000);
     expect((await house.deployment()).status?.license.state).toBe("grace");
-    expect(await house.condition("LicenseValid")).toMatch(/^False Expired: .*serving goes on until/);
+    expect(await house.condition("LicenseValid")).toMatch(/^False Expired: .*serving continues until/);
     expect(await house.condition("Ready")).toMatch(/^True/);
 
     await house.advance(86_400_000);
@@ -277,7 +277,7 @@ describe("a license whose issuer is asked", () => {
     api.hear(await house.issuer.answer({ iat }));
     await house.untilCondition(
       "LicenseValid",
-      /^False Unconfirmed: The license's issuer could not be asked since .*serving goes on until/,
+      /^False Unconfirmed: The license's issuer was not reachable since .*serving continues until/,
     );
     const { state, graceUntil } = (await license()) ?? {};
     expect(state).toBe("grace");

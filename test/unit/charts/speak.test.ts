@@ -72,7 +72,7 @@ describe("helm test", () => {
   it("passes when speech comes back, having asked for it with the key", async () => {
     const { code, said, asked } = await run({ answer: tone(1.5, 8000) }, speaking);
     expect(code).toBe(0);
-    expect(said).toContain("spoke 1.50 s of sound at 22050 Hz");
+    expect(said).toContain("returned 1.50 s of audio at 22050 Hz");
     expect(said).not.toContain("svc_secret");
     expect(asked[0]?.headers).toMatchObject({
       authorization: "Bearer svc_secret",
@@ -89,16 +89,16 @@ describe("helm test", () => {
   it("checks the operator alone where no endpoint is named, and says so", async () => {
     const { code, said } = await run({}, () => ({}));
     expect(code).toBe(0);
-    expect(said).toContain("nothing was spoken: name an API key");
+    expect(said).toContain("no speech was requested: set an API key");
   });
 
   it.each([
-    ["an operator that is not ready", { ready: 503 }, "/readyz answered 503"],
+    ["an operator that is not ready", { ready: 503 }, "/readyz returned 503"],
     ["a refusal, which it repeats", { status: 401, answer: '{"code":"unauthorized"}' }, "unauthorized"],
     ["silence", { answer: tone(1.5, 0) }, "silent"],
     ["a click", { answer: tone(0.1, 8000) }, "too short"],
-    ["bytes that are no audio", { answer: '{"audioContent":"aGVsbG8="}' }, "no RIFF WAVE"],
-    ["an answer without audio", { answer: "{}" }, "no RIFF WAVE"],
+    ["bytes that are no audio", { answer: '{"audioContent":"aGVsbG8="}' }, "not a RIFF WAVE"],
+    ["an answer without audio", { answer: "{}" }, "not a RIFF WAVE"],
   ])("fails at %s", async (_what, scene, why) => {
     const { code, said } = await run(scene, speaking);
     expect(code).toBe(1);
@@ -109,6 +109,6 @@ describe("helm test", () => {
   it("fails when nothing listens", async () => {
     const { code, said } = await run({}, () => ({ SPEAK_URL: "http://127.0.0.1:9", SPEAK_REQUEST: "{}" }));
     expect(code).toBe(1);
-    expect(said).toContain("http://127.0.0.1:9/v1/svc-tts was not reached");
+    expect(said).toContain("http://127.0.0.1:9/v1/svc-tts was not reachable");
   });
 });

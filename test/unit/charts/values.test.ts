@@ -32,7 +32,7 @@ resources:
   });
 
   it("is refused for a value that nothing is said about", () => {
-    expect(() => valuesTable("a:\n  # First.\n  b: 1\n  c: 2\n")).toThrow("says nothing about a.c");
+    expect(() => valuesTable("a:\n  # First.\n  b: 1\n  c: 2\n")).toThrow("has no comment for a.c");
   });
 });
 
