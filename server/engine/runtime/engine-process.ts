@@ -15,8 +15,12 @@ import {
 
 /** The process died, hung or broke the protocol; another one may do the job. */
 export class EngineDied extends Error {
-  constructor(message: string) {
+  /** The process had read the job: it may have died of it. */
+  readonly hadBegun: boolean;
+
+  constructor(message: string, { hadBegun }: { readonly hadBegun: boolean }) {
     super(message);
+    this.hadBegun = hadBegun;
     this.name = "EngineDied";
   }
 }
@@ -50,6 +54,7 @@ interface Job {
   times: TokenTimestamp[];
   rate: number;
   sounds: readonly Sounds[];
+  begun: boolean;
   finished: boolean;
   error: Error | undefined;
   wake: () => void;
@@ -180,7 +185,7 @@ export class EngineProcess {
   }
 
   #begin(type: number, utterance: Utterance): Job {
-    if (this.#dead) throw new EngineDied("the engine process is gone");
+    if (this.#dead) throw new EngineDied("the engine process is gone", { hadBegun: false });
     this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 stands for "no job"
     const job: Job = {
       id: this.#lastId,
@@ -188,6 +193,7 @@ export class EngineProcess {
       times: [],
       rate: 0,
       sounds: [],
+      begun: false,
       finished: false,
       error: undefined,
       wake: () => undefined,
@@ -224,6 +230,9 @@ export class EngineProcess {
         this.#child.stderr?.removeAllListeners("data").resume();
         this.#variant = payload.toString();
         this.#ready.resolve();
+        return;
+      case messageTypes.begun:
+        if (this.#job?.id === payload.readUInt32BE(0)) this.#job.begun = true;
         return;
       case messageTypes.audio:
         this.#takeAudio(payload);
@@ -296,8 +305,9 @@ export class EngineProcess {
     this.#dead = true;
     const detail = this.#stderr ? `${reason}: ${this.#stderr.trim()}` : reason;
     const job = this.#job;
-    if (job && !job.finished) this.#finish(job.id, new EngineDied(`The engine process ${detail}.`));
-    this.#ready.reject(new EngineDied(`The engine process ${detail}.`));
+    const died = new EngineDied(`The engine process ${detail}.`, { hadBegun: job?.begun ?? false });
+    if (job && !job.finished) this.#finish(job.id, died);
+    this.#ready.reject(died);
     this.#exited.resolve(detail);
   }
 }

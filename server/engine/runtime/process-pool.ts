@@ -105,7 +105,8 @@ export class ProcessPool implements Engine {
 
   async *speak(utterance: Utterance, signal: AbortSignal): AsyncGenerator<EngineFrame, void, void> {
     let audioIsOut = false;
-    for (let attempt = 1; ; attempt++) {
+    const mayRetry = this.#retries();
+    for (;;) {
       try {
         for await (const frame of this.#speakOnce(utterance, signal)) {
           audioIsOut = true;
@@ -113,8 +114,7 @@ export class ProcessPool implements Engine {
         }
         return;
       } catch (cause) {
-        const mayRetry = cause instanceof EngineDied && attempt === 1 && !audioIsOut;
-        if (!mayRetry) throw this.#failure(cause);
+        if (audioIsOut || !mayRetry(cause)) throw this.#failure(cause);
       }
     }
   }
@@ -124,17 +124,31 @@ export class ProcessPool implements Engine {
    * @throws Failure `model_failed` as `speak` does.
    */
   async read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {
-    for (let attempt = 1; ; attempt++) {
+    const mayRetry = this.#retries();
+    for (;;) {
       const process = await this.#take(signal);
       if (!process) return undefined;
       try {
         return await process.read(utterance);
       } catch (cause) {
-        if (!(cause instanceof EngineDied) || attempt > 1) throw this.#failure(cause);
+        if (!mayRetry(cause)) throw this.#failure(cause);
       } finally {
         this.#giveBack(process);
       }
     }
+  }
+
+  /**
+   * Whether another process may speak what a process did not. One that died at work may have died of the utterance, so only one more is risked. Others
+   * died before they read it, as all idle ones do at once when memory runs out: each of them may cost one attempt.
+   */
+  #retries(): (cause: unknown) => boolean {
+    let diedAtWork = 0;
+    let diedBefore = 0;
+    return (cause) => {
+      if (!(cause instanceof EngineDied)) return false;
+      return cause.hadBegun ? ++diedAtWork <= 1 : ++diedBefore <= this.capacity + 1;
+    };
   }
 
   async close(): Promise<void> {

@@ -15,6 +15,8 @@ export const messageTypes = {
   read: 4,
   /** Process → owner, once: it can speak. Text that says how, where an engine has several ways. */
   ready: 16,
+  /** Process → owner: it has read this job and works on it (uint32 job id). */
+  begun: 22,
   /** Process → owner: uint32 job id, uint32 rate in Hz, little-endian samples. */
   audio: 17,
   /** Process → owner: JSON of `{id, times}`. */

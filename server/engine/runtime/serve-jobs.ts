@@ -54,6 +54,7 @@ export function reportStartFailure(message: string): void {
 }
 
 function readJob({ id, utterance }: Job, read: Read): void {
+  writeAll(idMessage(messageTypes.begun, id));
   try {
     writeAll(jsonMessage(messageTypes.sounds, { id, sounds: read(utterance) }));
     writeAll(idMessage(messageTypes.done, id));
@@ -67,6 +68,7 @@ async function speakJob(
   synthesize: Synthesize,
   messages: Iterator<Message>,
 ): Promise<void> {
+  writeAll(idMessage(messageTypes.begun, id));
   const sink = new JobSink(id, messages);
   try {
     await synthesize(utterance, sink);

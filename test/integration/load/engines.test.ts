@@ -1,7 +1,9 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
 import type { Socket } from "node:net";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EngineVoice, voices } from "../../../config/contract/voices.ts";
@@ -19,6 +21,7 @@ import {
 } from "../../../server/engine/runtime/protocol.ts";
 import { eventually } from "../../support/eventually.ts";
 import { settle } from "../../support/fake-clock.ts";
+import { folderOfTests } from "../../support/folder.ts";
 import { processGone } from "../../support/processes.ts";
 
 const flite: EngineVoice = { kind: "flite", voice: "awb", pitch: 1, formants: 1, stretch: 1 };
@@ -383,6 +386,32 @@ test("a phrase that nobody else's runs beside is spoken by the process that may 
   } finally {
     await pool.close();
   }
+});
+
+const folderOfFile = folderOfTests("engines");
+
+describe("processes that die before they read their utterance", () => {
+  const heardAfter = async (deaths: number) => {
+    const folder = mkdtempSync(join(folderOfFile, "starts-"));
+    const args = ["telling-after", JSON.stringify({ folder, deaths })];
+    const pool = await ProcessPool.open(
+      { name: "telling", rate: 8_000, file: programs, args },
+      { processes: 2, log: quiet },
+    );
+    try {
+      return (await hear(pool.speak(utterance(flite, "once"), never))).samples[0];
+    } finally {
+      await pool.close();
+    }
+  };
+
+  test("cost their caller nothing, though each of them and one that took a place died", async () => {
+    expect(await heardAfter(3)).toBe(1);
+  });
+
+  test("end in a failure where none can ever read", async () => {
+    await expect(heardAfter(Number.POSITIVE_INFINITY)).rejects.toMatchObject({ code: "model_failed" });
+  });
 });
 
 test("an engine whose library is absent says what to install", async () => {

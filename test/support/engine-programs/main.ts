@@ -1,5 +1,6 @@
 /** Engines and owners of engines that tests start as processes of their own; the first argument says which. */
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { GeneratorSettings } from "../../../server/engine/vllm/settings.ts";
@@ -19,6 +20,29 @@ async function telling(number: string): Promise<void> {
   await serveJobs(async ({ tokens }, sink) => {
     while (sink.audio(piece, 8_000) && tokens[0]?.text === "on") await sleep(5);
   });
+}
+
+/** As `telling`, but the first processes that are started in this folder end when an utterance comes, without reading it. */
+async function tellingAfter(argument: string): Promise<void> {
+  const { folder, deaths } = JSON.parse(argument) as { folder: string; deaths: number | null };
+  if (deaths !== null && startedIn(folder) > deaths) return telling("1");
+  const { encodeMessage, engineSocket, messageTypes } = await import(
+    "../../../server/engine/runtime/protocol.ts"
+  );
+  writeSync(engineSocket, encodeMessage(messageTypes.ready));
+  readSync(engineSocket, Buffer.alloc(1));
+}
+
+/** How many processes of this folder were started, with this one. */
+function startedIn(folder: string): number {
+  for (let count = 1; ; count++) {
+    try {
+      closeSync(openSync(join(folder, String(count)), "wx"));
+      return count;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
 }
 
 /** Owns two engine processes, prints their ids, and waits to be killed. */
@@ -76,6 +100,7 @@ function takeAllDescriptors(): number[] {
 const programs: Readonly<Record<string, (argument: string) => Promise<void>>> = {
   absent,
   telling,
+  "telling-after": tellingAfter,
   owner,
   "generator-owner": generatorOwner,
   starved,
