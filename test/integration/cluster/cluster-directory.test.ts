@@ -1,18 +1,18 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Route } from "../../../../config/contract/routing.ts";
-import { systemClock } from "../../../../lib/clock.ts";
-import type { ClusterClient } from "../../../../operator/cluster/client.ts";
-import { apiRole } from "../../../../operator/desired/role.ts";
-import type { KubernetesObject } from "../../../../operator/facts/kubernetes-object.ts";
-import type { ClusterAccess } from "../../../../server/api/upstream/kubernetes/connection.ts";
-import { createClusterDirectory } from "../../../../server/api/upstream/kubernetes/directory.ts";
-import type { ReplicaDirectory } from "../../../../server/api/upstream/replicas.ts";
-import { adminClient, freshNamespace } from "../../../support/cluster/cluster-namespace.ts";
-import { clusterRequestOrThrow } from "../../../support/cluster/cluster-request.ts";
-import { type ControlPlane, controlPlane } from "../../../support/cluster/control-plane.ts";
-import { eventually } from "../../../support/eventually.ts";
-import { FaultProxy, type ProxiedRequest } from "../../../support/operator/fault-proxy.ts";
-import { ttsDeployment } from "../../../support/operator/observed.ts";
+import type { Route } from "../../../config/contract/routing.ts";
+import { systemClock } from "../../../lib/clock.ts";
+import type { ClusterClient } from "../../../operator/cluster/client.ts";
+import { apiRole } from "../../../operator/desired/role.ts";
+import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
+import type { ClusterAccess } from "../../../server/api/upstream/kubernetes/connection.ts";
+import { createClusterDirectory } from "../../../server/api/upstream/kubernetes/directory.ts";
+import type { ReplicaDirectory } from "../../../server/api/upstream/replicas.ts";
+import { adminClient, freshNamespace } from "../../support/cluster/cluster-namespace.ts";
+import { clusterRequestOrThrow } from "../../support/cluster/cluster-request.ts";
+import { type ControlPlane, controlPlane } from "../../support/cluster/control-plane.ts";
+import { eventually } from "../../support/eventually.ts";
+import { FaultProxy, type ProxiedRequest } from "../../support/operator/fault-proxy.ts";
+import { ttsDeployment } from "../../support/operator/observed.ts";
 
 /**
  * A real API server, which the directory reaches as the ServiceAccount of the API pods, under the role that the operator

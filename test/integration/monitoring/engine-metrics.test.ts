@@ -4,25 +4,25 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { stringify } from "yaml";
-import { acceptedTokensKey } from "../../../../config/contract/names.ts";
-import { type Clock, systemClock } from "../../../../lib/clock.ts";
-import { readTelemetry } from "../../../../server/cli/settings/telemetry.ts";
-import { lastFlushMs } from "../../../../server/telemetry/otlp.ts";
-import { startTelemetry } from "../../../../server/telemetry/start.ts";
-import type { Telemetry } from "../../../../server/telemetry/telemetry.ts";
-import { CollectorPod } from "../../../support/collector.ts";
-import { eventually } from "../../../support/eventually.ts";
-import { FakeClock } from "../../../support/fake-clock.ts";
-import { hear, internalToken, invoke, modelTier } from "../../../support/server/model-tier.ts";
-import { type NvidiaSmi, standInNvidiaSmi } from "../../../support/server/nvidia-smi.ts";
+import { acceptedTokensKey } from "../../../config/contract/names.ts";
+import { type Clock, systemClock } from "../../../lib/clock.ts";
+import { readTelemetry } from "../../../server/cli/settings/telemetry.ts";
+import { lastFlushMs } from "../../../server/telemetry/otlp.ts";
+import { startTelemetry } from "../../../server/telemetry/start.ts";
+import type { Telemetry } from "../../../server/telemetry/telemetry.ts";
+import { CollectorPod } from "../../support/collector.ts";
+import { eventually } from "../../support/eventually.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { hear, internalToken, invoke, modelTier } from "../../support/server/model-tier.ts";
+import { type NvidiaSmi, standInNvidiaSmi } from "../../support/server/nvidia-smi.ts";
 import {
   type OtlpReceiver,
   type ReceivedMetric,
   startOtlpReceiver,
   startSilentCollector,
-} from "../../../support/server/otlp.ts";
-import { makeTierFiles, startTierProcess } from "../../../support/server/tier-process.ts";
-import { heldRules } from "../../contract/held-rules.ts";
+} from "../../support/server/otlp.ts";
+import { makeTierFiles, startTierProcess } from "../../support/server/tier-process.ts";
+import { heldRules } from "../contract/held-rules.ts";
 
 const held = heldRules(import.meta.filename);
 
