@@ -1,6 +1,7 @@
 import { Type } from "typebox";
 import { modelKinds } from "../config/contract/models.ts";
 import { arcanaEnv, env, generatorEnv } from "../config/contract/names.ts";
+import { vllmFlagsWithoutValue, vllmFlagsWithValue } from "../config/contract/vllm-flags.ts";
 import { anyFields, mapList, rules } from "./keywords.ts";
 
 /**
@@ -164,6 +165,22 @@ export const Env = Type.Array(Variable, {
   description: "Additional environment variables of the model container.",
 });
 
+const vllmFlags = [...vllmFlagsWithValue, ...vllmFlagsWithoutValue];
+const celList = (words: readonly string[]) => `[${words.map((word) => `'${word}'`).join(", ")}]`;
+const foreignFlag = "engine.parameters may have only allowed flags of vLLM, without the leading dashes";
+
+const parameterRules = [
+  {
+    rule: `self.all(key, key in ${celList(vllmFlags)})`,
+    message: foreignFlag,
+    messageExpression: `'${foreignFlag}: ' + self.filter(key, !(key in ${celList(vllmFlags)}))[0] + ' is none of ${vllmFlags.join(", ")}'`,
+  },
+  {
+    rule: `self.all(key, (self[key] == '') == (key in ${celList(vllmFlagsWithoutValue)}))`,
+    message: `engine.parameters has an empty value for ${vllmFlagsWithoutValue.join(", ")}, and a value for every other flag`,
+  },
+];
+
 /** The generator of a pool of `kind: arcana`, with the names of `SVC_TTS_ARCANA_GENERATOR`. */
 export const EngineSchema = Type.Object(
   {
@@ -175,12 +192,8 @@ export const EngineSchema = Type.Object(
       Type.Record(Type.String(), Type.String({ maxLength: 256, pattern: "^\\S*$" }), {
         maxProperties: 32,
         description:
-          'Flags of vLLM without the leading dashes, for example `gpu-memory-utilization: "0.9"`. Use an empty value for a flag without a value.',
-        ...rules({
-          rule: "self.all(key, key.matches('^[a-z0-9][a-z0-9-]{0,63}$'))",
-          message:
-            "the keys of engine.parameters must be flags of vLLM without the leading dashes, for example max-model-len",
-        }),
+          'Flags of vLLM for its computation, without the leading dashes, for example `gpu-memory-utilization: "0.9"`. Use an empty value for a flag without a value. The API server rejects flags that could run the code of a model, open files or change what listens.',
+        ...rules(...parameterRules),
       }),
     ),
   },
@@ -205,7 +218,7 @@ export const engineRules = [
     fieldPath: ".engine",
   },
   {
-    rule: `!has(self.engine) || !has(self.env) || !self.env.exists(v, v.name in [${engineVariables.map((name) => `'${name}'`).join(", ")}])`,
+    rule: `!has(self.engine) || !has(self.env) || !self.env.exists(v, v.name in ${celList(engineVariables)})`,
     message: `models[].env must not set ${engineVariables.join(" or ")} if engine is set: engine sets the variable`,
     fieldPath: ".env",
   },

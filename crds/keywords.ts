@@ -10,6 +10,8 @@
 export interface CelRule {
   readonly rule: string;
   readonly message: string;
+  /** CEL that says the same with the offending value in it. It starts with `message`, which is shown if it fails. */
+  readonly messageExpression?: string;
   readonly fieldPath?: string;
 }
 

@@ -1,4 +1,5 @@
 import { generatorEnv, paths } from "../../../config/contract/names.ts";
+import { rejectVllmArguments } from "../../../config/contract/vllm-flags.ts";
 import { UsageError } from "../../../lib/usage-error.ts";
 import type { GeneratorSettings, ServerSettings } from "../../engine/vllm/settings.ts";
 import { type Environment, readers } from "./environment.ts";
@@ -43,7 +44,7 @@ function readServer(environment: Environment): ServerSettings {
   return {
     kind: "here",
     program: text(generatorEnv.vllmProgram) ?? "vllm",
-    args: (text(generatorEnv.vllmArgs) ?? "").split(/\s+/u).filter((argument) => argument !== ""),
+    args: readVllmArguments(text(generatorEnv.vllmArgs) ?? ""),
     environment: Object.fromEntries(
       passed.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     ),
@@ -51,4 +52,12 @@ function readServer(environment: Environment): ServerSettings {
     metricsPort: optionalInteger(generatorEnv.vllmPort, 1, 65_535),
     apiKey,
   };
+}
+
+/** The operator writes `engine.parameters` of a pool into the same variable, so this also holds for objects older than the rule of the CRD. */
+function readVllmArguments(given: string): string[] {
+  const args = given.split(/\s+/u).filter((argument) => argument !== "");
+  const rejected = rejectVllmArguments(args);
+  if (rejected !== undefined) throw new UsageError(`${generatorEnv.vllmArgs} ${rejected}.`);
+  return args;
 }

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { vllmFlagsWithoutValue, vllmFlagsWithValue } from "../../../config/contract/vllm-flags.ts";
 import { definitions } from "../../../crds/definitions.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
@@ -28,6 +29,7 @@ const toleration = (more: Json) => accelerator({ tolerations: [more] });
 const cache = (more: Json) => model({ cache: more });
 const source = (more: Json) => cache({ emptyDir: {}, sources: [more] });
 const rollout = (more: Json) => model({ rollout: more });
+const parameters = (flags: Json) => model({ kind: "arcana", engine: { type: "vllm", parameters: flags } });
 const night = { days: ["Sat"], start: "02:00", duration: "1h" };
 const telemetry = (more: Json): Breach => ({ spec: { telemetry: more } });
 const exporter = { endpoint: "http://otlp.example.com:4317" };
@@ -134,11 +136,11 @@ const breaches: Record<string, Breach> = {
     kind: "arcana",
     engine: { type: "mini", parameters: { "max-model-len": "4096" } },
   }),
-  "the keys of engine.parameters must be flags of vLLM without the leading dashes, for example max-model-len":
-    model({
-      kind: "arcana",
-      engine: { type: "vllm", parameters: { "--max-model-len": "4096" } },
-    }),
+  "engine.parameters may have only allowed flags of vLLM, without the leading dashes": parameters({
+    "--max-model-len": "4096",
+  }),
+  [`engine.parameters has an empty value for ${vllmFlagsWithoutValue.join(", ")}, and a value for every other flag`]:
+    parameters({ "enforce-eager": "true" }),
   "env must not have both value and valueFrom": model({
     env: [{ name: "A", value: "1", valueFrom: { configMapKeyRef: { name: "c", key: "k" } } }],
   }),
@@ -244,6 +246,21 @@ const sayNo = (manifest: KubernetesObject) => admin.apply(manifest, { dryRun: tr
 
 it.each(Object.entries(breaches))("%s", async (message, breach) => {
   await expect(sayNo(deployment(breach))).rejects.toThrow(message);
+});
+
+it("a flag of vLLM that is not allowed is named, with those that are", async () => {
+  const manifest = deployment(parameters({ "max-model-len": "4096", "trust-remote-code": "" }));
+  await expect(sayNo(manifest)).rejects.toThrow(
+    "without the leading dashes: trust-remote-code is none of attention-backend, block-size, ",
+  );
+});
+
+it("every flag of vLLM that the tier accepts is accepted by engine.parameters, too", async () => {
+  const flags = [
+    ...vllmFlagsWithValue.map((flag) => [flag, "1"]),
+    ...vllmFlagsWithoutValue.map((flag) => [flag, ""]),
+  ];
+  await sayNo(deployment(parameters(Object.fromEntries(flags))));
 });
 
 const changes: Record<string, [KubernetesObject["kind"], Json, Json]> = {

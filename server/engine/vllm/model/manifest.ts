@@ -1,7 +1,7 @@
 import Type, { type Static } from "typebox";
 import { Compile } from "typebox/compile";
+import { rejectVllmArguments } from "../../../../config/contract/vllm-flags.ts";
 import { voicesOf } from "../../../../config/contract/voices.ts";
-import { allowedFlags, findForeignArgument } from "./vllm-flags.ts";
 
 /** What describes a model to arcana: `manifest.json` beside its files; docs/reference/model-manifest.md explains each field. */
 
@@ -86,13 +86,8 @@ export function readArcanaManifest(json: string): ArcanaManifest {
 
 function requireArguments(given: Static<typeof vllm>): void {
   refuseUnknown("/vllm", given, vllm.properties);
-  const foreign = findForeignArgument(given.args ?? []);
-  if (foreign === undefined) return;
-  const place = "engine.parameters of the pool or GENERATOR_VLLM_ARGS, where an administrator vouches for it";
-  throw wrong(
-    "/vllm/args",
-    `may not have ${shown(foreign)}; put it into ${place}. A manifest may set ${allowedFlags.join(", ")}`,
-  );
+  const rejected = rejectVllmArguments(given.args ?? []);
+  if (rejected !== undefined) throw wrong("/vllm/args", rejected);
 }
 
 /** The catalogue offers all of arcana's voices, and none is spoken by another one in silence. */

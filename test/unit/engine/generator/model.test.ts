@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { readModelSettings } from "../../../../server/cli/settings/settings.ts";
 import { readArcanaManifest } from "../../../../server/engine/vllm/model/manifest.ts";
 import { readModelFolder } from "../../../../server/engine/vllm/model/model-folder.ts";
 import { createTokenize } from "../../../../server/engine/vllm/model/prompt.ts";
@@ -138,9 +139,13 @@ describe("a model folder", () => {
     [["-tp", "2"], "-tp"],
     [["--dtyp", "auto"], "--dtyp"],
     [["--max_model_len", "2"], "--max_model_len"],
-  ])("whose manifest gives vLLM %j is refused for %s", (args, foreign) => {
+  ])("whose manifest or GENERATOR_VLLM_ARGS gives vLLM %j is refused for %s", (args, foreign) => {
     const read = () => readArcanaManifest(JSON.stringify({ ...tinyManifest, vllm: { args } }));
-    expect(read).toThrow(`manifest.json: /vllm/args may not have ${JSON.stringify(foreign)}; put it into`);
+    const refusal = `may not have ${JSON.stringify(foreign)}; the allowed flags of vLLM are --attention-backend, `;
+    expect(read).toThrow(`manifest.json: /vllm/args ${refusal}`);
+    // the operator joins engine.parameters of a pool by spaces
+    const environment = { SVC_TTS_ARCANA_GENERATOR: "vllm", GENERATOR_VLLM_ARGS: args.join(" ") };
+    expect(() => readModelSettings("arcana", environment)).toThrow(`GENERATOR_VLLM_ARGS ${refusal}`);
   });
 
   test("whose manifest says how vLLM computes is taken", () => {
