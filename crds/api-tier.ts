@@ -199,7 +199,7 @@ const Postgres = Type.Object(
       pattern:
         "^postgres(ql)?://([A-Za-z0-9_.%-]+@)?[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9_.%-]+([?]sslmode=(disable|no-verify|verify-full))?$",
       description:
-        "`postgres://user@host:5432/name?sslmode=verify-full`. sslmode is `disable` (the default), `no-verify` or `verify-full`. The URL must not contain a password: put it into secretRef.",
+        "`postgres://user@host:5432/name?sslmode=verify-full`. sslmode is `verify-full`, or, if others may read the connection, `no-verify` or `disable`. The URL must not contain a password: put it into secretRef.",
     }),
     secretRef: Type.Optional(
       SecretEntry("password", "The password. The API pods read it again for each connection."),
@@ -214,11 +214,19 @@ const Postgres = Type.Object(
   {
     description:
       "Stores API keys and words in PostgreSQL, for any number of API pods. The API pods create the tables.",
-    ...rules({
-      rule: "!has(self.caSecretRef) || self.url.endsWith('?sslmode=verify-full')",
-      message:
-        "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: other modes do not verify certificates",
-    }),
+    ...rules(
+      {
+        rule: "self.url.contains('?sslmode=')",
+        message:
+          "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable if others may read the connection",
+        fieldPath: ".url",
+      },
+      {
+        rule: "!has(self.caSecretRef) || self.url.endsWith('?sslmode=verify-full')",
+        message:
+          "api.keys.postgres.caSecretRef needs ?sslmode=verify-full in api.keys.postgres.url: other modes do not verify certificates",
+      },
+    ),
   },
 );
 
@@ -354,7 +362,7 @@ const Dashboard = Type.Object(
       maxLength: 512,
       pattern: `^https?://${host}${port}$`,
       description:
-        "URL at which users open the dashboard, without a path, for example `https://tts.example.com`.",
+        "URL at which users open the dashboard, without a path, for example `https://tts.example.com`. `http` is only for `localhost` and `127.0.0.1`.",
     }),
     setupSecretRef: Type.Optional(
       SecretEntry(
@@ -364,7 +372,15 @@ const Dashboard = Type.Object(
     ),
     oidc: Type.Optional(Oidc),
   },
-  { description: "The dashboard, at `/dashboard` of the API. If it is absent, the dashboard is disabled." },
+  {
+    description: "The dashboard, at `/dashboard` of the API. If it is absent, the dashboard is disabled.",
+    ...rules({
+      rule: "self.url.startsWith('https://') || self.url.matches('^http://(localhost|127[.]0[.]0[.]1)(:|$)')",
+      message:
+        "api.dashboard.url must be an https URL, unless it is http://localhost or http://127.0.0.1 for a port-forward: passwords would be readable on the way",
+      fieldPath: ".url",
+    }),
+  },
 );
 
 export const Api = Type.Object(

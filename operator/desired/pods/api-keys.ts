@@ -46,9 +46,13 @@ function oidcVariables(oidc: Oidc): Record<string, string> {
   };
 }
 
-/** A rule of the schema holds that a URL with an authority has one parameter already. */
+/**
+ * The server requires an explicit sslmode. Objects from before the schema required it had none, which meant `disable`. A rule of the schema
+ * holds that a URL with an authority has one parameter already.
+ */
 function urlOf({ url, caSecretRef }: Postgres): string {
-  return caSecretRef === undefined ? url : `${url}&sslrootcert=${paths.databaseCa}/${caFile}`;
+  if (caSecretRef !== undefined) return `${url}&sslrootcert=${paths.databaseCa}/${caFile}`;
+  return url.includes("?sslmode=") ? url : `${url}?sslmode=disable`;
 }
 
 /** Optional to the kubelet as far as a pod can start without: the database is tried again, and a setup text is soon done with. */

@@ -42,7 +42,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     licenseGraceSeconds: integer(names.licenseGraceSeconds, 0, 0, 3650 * day),
     licenseCheck: readLicenseCheck(environment),
     keysFile: text(names.keysFile),
-    apiKey: text(names.apiKey),
+    apiKey: readApiKey(environment),
     database: text(names.database),
     databasePasswordFile: text(names.databasePasswordFile),
     spoolFolder: text(names.spoolDir),
@@ -64,6 +64,18 @@ export function readApiSettings(environment: Environment): ApiSettings {
       longestMs: 1000 * integer(names.holdSeconds, defaultHoldLimits.longestMs / 1000, 0, 3600),
     },
   };
+}
+
+/** 95 random bits in base62 need 16 characters; the keys of `svc-tts keys create` have 42. */
+const shortestApiKey = 16;
+
+function readApiKey(environment: Environment): string | undefined {
+  const key = readers(environment).text(names.apiKey);
+  if (key === undefined || key.length >= shortestApiKey) return key;
+  // the value is a secret, so it is not repeated
+  throw new UsageError(
+    `${names.apiKey} must have at least ${shortestApiKey} characters, because a shorter key can be guessed; it has ${key.length}. \`svc-tts keys create\` makes keys.`,
+  );
 }
 
 function readTrustedProxies(environment: Environment): string[] {
@@ -95,6 +107,11 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
     throw new UsageError(
       `${names.dashboardUrl} must be where people reach this server, as https://tts.example.com, without a path; it is ${JSON.stringify(given)}.`,
+    );
+  }
+  if (url.protocol === "http:" && !/^(127(\.\d+){3}|\[::1\]|localhost)$/u.test(url.hostname)) {
+    throw new UsageError(
+      `${names.dashboardUrl} must start with https://, unless it is an address of this machine: passwords and sessions would be readable on the way. Put TLS in front of the server, and name its https URL.`,
     );
   }
   if (text(names.database) === undefined) {

@@ -73,10 +73,12 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
     await throttle.enter("login", name, request.ip);
     const found = await accounts.find(name);
     if (!(await passwords.verify(password(request), found?.password)) || !found) {
-      await noteRefused(parts, request, found && name);
       const { words } = localeOf(request);
       const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
-      return page(reply.code(401), words.signIn.signIn, form);
+      page(reply.code(401), words.signIn.signIn, form);
+      // after the response, whose time would otherwise tell whether the name exists: not every refusal is written
+      await noteRefused(parts, request, found && name);
+      return reply;
     }
     await throttle.passed("login", name, request.ip);
     await accounts.note({ actor: name, action: "signed in", subject: name });

@@ -24,7 +24,7 @@ export interface PostgresOptions {
 /** @param url as `postgres://user:password@host:5432/database?sslmode=verify-full`. */
 export function postgresBackend(url: string, { passwordFile }: PostgresOptions = {}): Backend {
   const pool = new Pool({
-    ...readUrl(url),
+    ...requireChosenTls(url, readUrl(url)),
     ...(passwordFile !== undefined && { password: () => readFileSync(passwordFile, "utf8").trimEnd() }),
     application_name: "svc-tts",
     max: maxConnections,
@@ -56,6 +56,15 @@ function readUrl(url: string): ClientConfig {
     // the cause would quote the URL, and with it the password
     throw new Error("the database's URL must be as postgres://user@host:5432/name, and this one is not");
   }
+}
+
+/** @throws Error if the URL leaves open whether TLS is used, unless the server is on this machine. */
+function requireChosenTls(url: string, config: ClientConfig): ClientConfig {
+  const isLocal = /^(\/.*|127(\.\d+){3}|\[?::1\]?|localhost|)$/u.test(config.host ?? "");
+  if (isLocal || /[?&]sslmode=./u.test(url)) return config;
+  throw new Error(
+    "the database's URL must end in ?sslmode=verify-full, or in ?sslmode=disable if others may read the connection to it",
+  );
 }
 
 /** @throws Error when it is no URL. */

@@ -36,7 +36,7 @@ const exporter = { endpoint: "http://otlp.example.com:4317" };
 const collector = (more: Json) => telemetry({ collector: { enabled: true, exporter, ...more } });
 const bearer = { secretRef: { name: "s" } };
 const sqlite = { persistentVolumeClaim: { claimName: "c" } };
-const postgres = { url: "postgres://svc-tts@db/tts" };
+const postgres = { url: "postgres://svc-tts@db/tts?sslmode=disable" };
 const wrongName = { "a b": "c" };
 const ingress = (more: Json) => api({ route: { hostnames: ["a.example"], ingress: {}, ...more } });
 const steps = (...weights: number[]) =>
@@ -56,6 +56,10 @@ const breaches: Record<string, Breach> = {
     api({ keys: { postgres: { ...postgres, caSecretRef: { name: "ca" } } } }),
   "api.keys.sqlite allows one API pod only: set api.replicas to 1 and leave api.scaling out, or use api.keys.postgres":
     api({ replicas: 2, keys: { sqlite } }),
+  "api.keys.postgres.url must end in ?sslmode=verify-full, or in ?sslmode=disable if others may read the connection":
+    api({ keys: { postgres: { url: "postgres://svc-tts@db/tts" } } }),
+  "api.dashboard.url must be an https URL, unless it is http://localhost or http://127.0.0.1 for a port-forward: passwords would be readable on the way":
+    api({ keys: { postgres }, dashboard: { url: "http://localhost.example.com" } }),
   "api.dashboard needs api.keys.sqlite or api.keys.postgres, which store its users and keys": api({
     keys: { secretRef: { name: "k" } },
     dashboard: { url: "https://tts.example.com" },
@@ -261,6 +265,12 @@ it("every flag of vLLM that the tier accepts is accepted by engine.parameters, t
     ...vllmFlagsWithoutValue.map((flag) => [flag, ""]),
   ];
   await sayNo(deployment(parameters(Object.fromEntries(flags))));
+});
+
+it("a dashboard is reached by plain HTTP through a port-forward", async () => {
+  const keys = { postgres };
+  for (const url of ["http://localhost:8000", "http://127.0.0.1"])
+    await sayNo(deployment(api({ keys, dashboard: { url } })));
 });
 
 const changes: Record<string, [KubernetesObject["kind"], Json, Json]> = {

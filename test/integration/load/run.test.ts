@@ -85,10 +85,10 @@ const curlLine = () => /^curl .*$/m.exec(run.said())?.[0] ?? "";
 
 describe("svc-tts all", () => {
   it("prints a curl line that speaks as it is pasted, takes SVC_TTS_API_KEY too, and a signal stops everything", async () => {
-    start({ SVC_TTS_API_KEY: "my-own-key" });
+    start({ SVC_TTS_API_KEY: "my-own-key-of-16" });
     await speaking();
     for (const [key, status] of [
-      ["my-own-key", 200],
+      ["my-own-key-of-16", 200],
       [readFileSync(join(home, ".local/share/svc-tts/run/key"), "utf8"), 200],
       ["another", 401],
     ] as const) {

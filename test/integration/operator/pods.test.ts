@@ -216,7 +216,7 @@ it("keys in an SQLite file have one pod at a time, and go to PostgreSQL and its 
     persistentVolumeClaim: { claimName: "keys" },
   });
   expect(await house.writesOfRestart()).toBe(0);
-  const postgres = { url: "postgres://svc-tts@db/tts", secretRef: { name: "database" } };
+  const postgres = { url: "postgres://svc-tts@db/tts?sslmode=disable", secretRef: { name: "database" } };
   await house.putDeployment({ api: { keys: { postgres } } });
   await house.untilCondition("ApiReady", /^False DatabaseSecretMissing/);
   expect((await api()).spec?.strategy?.type).toBe("RollingUpdate");

@@ -137,6 +137,9 @@ describe("settings", () => {
       highestRate: 384_000,
     });
     expect(readApiSettings(routing).trustedProxies).toEqual([]);
+    expect(readApiSettings({ ...routing, [env.apiKey]: "sixteen-letters-" }).apiKey).toBe("sixteen-letters-");
+    for (const url of ["http://127.0.0.1:8000", "http://localhost", "http://[::1]:8000"])
+      expect(readApiSettings({ ...dashboard, [env.dashboardUrl]: url }).dashboard).toMatchObject({ url });
     const proxies = { ...routing, [env.trustedProxies]: "10.0.0.0/8, 2001:db8::/32,192.0.2.1" };
     expect(readApiSettings(proxies).trustedProxies).toEqual(["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"]);
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
@@ -167,6 +170,14 @@ describe("settings", () => {
     [
       { ...routing, [env.dashboardUrl]: "https://tts.example.com" },
       "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE: people and keys are kept there.",
+    ],
+    [
+      { ...dashboard, [env.dashboardUrl]: "http://tts.example.com" },
+      "SVC_TTS_DASHBOARD_URL must start with https://, unless it is an address of this machine",
+    ],
+    [
+      { ...routing, [env.apiKey]: "fifteen-letters" },
+      "SVC_TTS_API_KEY must have at least 16 characters, because a shorter key can be guessed; it has 15.",
     ],
     [
       { ...routing, [env.maxSamplingRate]: "8000" },

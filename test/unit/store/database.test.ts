@@ -17,6 +17,7 @@ import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { type Database, openDatabase } from "../../../server/store/database/database.ts";
 import { createKey, type KeyFacts } from "../../../server/store/keys/key.ts";
 import { createKeyTable, openKeyTableBook } from "../../../server/store/keys/key-table.ts";
+import { postgresBackend } from "../../../server/store/postgres/backend.ts";
 import { folderOfTests } from "../../support/folder.ts";
 
 const folder = folderOfTests("database");
@@ -134,3 +135,25 @@ function createAsNobody(path: string): Promise<string> {
     execFile(program, words, (_error, stdout, stderr) => resolve(stdout + stderr));
   });
 }
+
+describe("PostgreSQL on another machine", () => {
+  it.each(["postgres://me:secret@db.example/tts", "postgresql://db.example:6432/tts?application_name=x"])(
+    "is not used without an explicit sslmode: %s",
+    (url) => {
+      const open = () => postgresBackend(url);
+      expect(open).toThrow("the database's URL must end in ?sslmode=verify-full, or in ?sslmode=disable");
+      expect(open).not.toThrow("secret");
+    },
+  );
+
+  it.each([
+    "postgres://db.example/tts?sslmode=disable",
+    "postgres://db.example/tts?sslmode=verify-full",
+    "postgres://127.0.0.1:6432/tts",
+    "postgres://localhost/tts",
+    "postgres://[::1]/tts",
+    "postgres:///tts?host=/run/postgresql",
+  ])("is used at %s", (url) => {
+    expect(() => postgresBackend(url)).not.toThrow();
+  });
+});

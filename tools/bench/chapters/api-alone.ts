@@ -12,7 +12,7 @@ import type { Served } from "../common/load.ts";
 import { program } from "../common/running-server.ts";
 
 const replayProgram = fileURLToPath(new URL("../replay/main.ts", import.meta.url));
-const key = "bench";
+const key = "the-key-of-a-bench";
 const readyWithinMs = 60_000;
 
 /** An API tier in a process of its own, in front of a model tier that replays. */

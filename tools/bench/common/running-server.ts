@@ -10,7 +10,7 @@ import { childrenOf, commandOf } from "../../../test/support/processes.ts";
 
 export const program = fileURLToPath(new URL("../../../server/main.ts", import.meta.url));
 const readyWithinMs = 120_000;
-const key = "bench";
+const key = "the-key-of-a-bench";
 
 export interface RunningServer {
   readonly url: string;

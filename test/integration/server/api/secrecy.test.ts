@@ -10,7 +10,7 @@ import { rawRequest } from "../../../support/server/api-tier.ts";
 import { type OtlpReceiver, startOtlpReceiver } from "../../../support/server/otlp.ts";
 
 const main = fileURLToPath(new URL("../../../../server/main.ts", import.meta.url));
-const key = "my-Kwyjibo-key";
+const key = "my-own-Kwyjibo-key";
 /** Written into everything that is spoken; no part of it may come out anywhere. */
 const word = "Zyxquorvle";
 const parts = ["zyxq", "quorv", "orvle", "kwyji"];

@@ -1,5 +1,6 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ApiSettings } from "../../../../server/start/api-settings.ts";
 import type { ApiEnvironment } from "../../../../server/start/api-tier.ts";
@@ -135,6 +136,18 @@ describe("a sign-in", () => {
     expect((await visitor.post("/dashboard/logout", {})).status).toBe(303);
     visitor.cookie = cookie; // a copy of it
     expect((await visitor.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
+  });
+
+  it("is refused before the audit log has it, so that the time of the response tells nothing about the name", async () => {
+    const other = new DatabaseSync(database);
+    other.exec("BEGIN IMMEDIATE"); // nothing can be written into the audit log
+    try {
+      const refused = await new Visitor(api.url).post("/dashboard/login", { name: "ada", password: "wrong" });
+      expect(refused.status).toBe(401);
+    } finally {
+      other.exec("ROLLBACK");
+      other.close();
+    }
   });
 
   it("is in the log with where it came from, refused ones too, and no name that nobody has", async () => {

@@ -79,6 +79,13 @@ describe("keys of API pods", () => {
     expect(authority?.optional).toBeUndefined(); // the server reads it when it starts
   });
 
+  it("come from PostgreSQL without TLS, explicitly, where an older object left it open", () => {
+    const postgres = { url: "postgres://db/tts" };
+    expect(deploymentOf({ keys: { postgres } }).env["SVC_TTS_DATABASE"]).toBe(
+      "postgres://db/tts?sslmode=disable",
+    );
+  });
+
   it.each([
     "postgres://user:password@db/tts",
     "postgres://db/tts?password=x",
