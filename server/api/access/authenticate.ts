@@ -7,6 +7,24 @@ const realm = 'Bearer realm="svc-tts"';
 /** Far above any key; bounds the hashing. */
 const maxTokenLength = 512;
 
+/** The keys that let callers in. */
+export interface Authentication {
+  readonly store: KeyStore;
+  readonly scope: Scope;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** Why a caller is not let in, with the challenge of the answer (RFC 6750). */
+class AuthenticationFailure extends Failure {
+  readonly challenge: string;
+
+  constructor(code: "unauthorized" | "insufficient_scope", detail: string, challenge: string) {
+    super(code, detail);
+    this.challenge = challenge;
+  }
+}
+
 /**
  * A hook that lets a request in when it carries a key with this scope (RFC 6750). Unknown, malformed and expired keys
  * get one and the same answer.
@@ -14,22 +32,42 @@ const maxTokenLength = 512;
  */
 export function requireScope(store: KeyStore, scope: Scope, now: () => number) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const token = readToken(request.headers.authorization);
-    if (token === undefined) {
-      void reply.header("www-authenticate", realm);
-      throw new Failure("unauthorized", "Send your API key in the header Authorization: Bearer <key>.");
+    try {
+      request.apiKey = await authenticate({ store, scope, now }, request.headers.authorization);
+    } catch (error) {
+      if (error instanceof AuthenticationFailure) void reply.header("www-authenticate", error.challenge);
+      throw error;
     }
-    const key = isMistyped(token) ? undefined : await store.find(digestKey(token));
-    if (!key || isExpired(key, now())) {
-      void reply.header("www-authenticate", `${realm}, error="invalid_token"`);
-      throw new Failure("unauthorized", "The API key is not valid; check it, or ask for a new one.");
-    }
-    if (!key.scopes.includes(scope)) {
-      void reply.header("www-authenticate", `${realm}, error="insufficient_scope", scope="${scope}"`);
-      throw new Failure("insufficient_scope", `This needs a key with the scope ${scope}.`);
-    }
-    request.apiKey = key;
   };
+}
+
+/**
+ * The key in a header `Authorization`, or in a field that stands for it.
+ * @throws Failure `unauthorized` or `insufficient_scope`.
+ */
+export async function authenticate(
+  { store, scope, now }: Authentication,
+  header: string | undefined,
+): Promise<ApiKey> {
+  const token = readToken(header);
+  if (token === undefined) {
+    const detail = "Send your API key in the header Authorization: Bearer <key>.";
+    throw new AuthenticationFailure("unauthorized", detail, realm);
+  }
+  const key = isMistyped(token) ? undefined : await store.find(digestKey(token));
+  if (!key || isExpired(key, now())) {
+    const detail = "The API key is not valid; check it, or ask for a new one.";
+    throw new AuthenticationFailure("unauthorized", detail, `${realm}, error="invalid_token"`);
+  }
+  if (!key.scopes.includes(scope)) {
+    const challenge = `${realm}, error="insufficient_scope", scope="${scope}"`;
+    throw new AuthenticationFailure(
+      "insufficient_scope",
+      `This needs a key with the scope ${scope}.`,
+      challenge,
+    );
+  }
+  return key;
 }
 
 function readToken(header: string | undefined): string | undefined {

@@ -41,6 +41,14 @@ export function resolveModel(
   return owners.includes("mist") ? "mist" : (owners[0] ?? "mist");
 }
 
+/** The first of the names that is a model or stands for one. */
+export function firstKnownModel(
+  names: readonly (string | undefined)[],
+  { models }: Aliases,
+): string | undefined {
+  return names.find((name) => modelIds.some((id) => id === name) || lookUp(models, name) !== undefined);
+}
+
 /** The voice of the model that a client asks for by its own name or by an alias; the name itself where there is none. */
 export function resolveSpeaker(
   speaker: string | undefined,

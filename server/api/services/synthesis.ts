@@ -21,6 +21,8 @@ export interface SynthesisOrder {
   readonly span: Span;
   /** Aborts once the answer is over, or nobody listens any more. Until then it holds its places. */
   readonly signal: AbortSignal;
+  /** Encodes the speech; one of its own unless given. */
+  readonly createEncoder?: () => Promise<Encoder>;
 }
 
 /**
@@ -99,8 +101,9 @@ function noteOovs(
 }
 
 /** Some encoders take milliseconds to make, which pass while the model makes its first audio. */
-async function prepareEncoder({ wanted, form }: SynthesisOrder): Promise<Encoder> {
+async function prepareEncoder({ wanted, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
   await nextTurn(); // the invocation leaves first
+  if (createEncoder) return createEncoder();
   return encoderOf(wanted.format, form)(wanted.rate);
 }
 

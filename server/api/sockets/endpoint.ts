@@ -10,9 +10,9 @@ export interface SocketEndpoint {
   readonly pathModel?: string;
 }
 
-/** Subprotocols of v1, in the order of the server's preference. */
+/** Subprotocols of v1: they choose how the server writes its messages. */
 const v1Subprotocols = ["rime.v1.binary", "rime.v1.json"] as const;
-type V1Subprotocol = (typeof v1Subprotocols)[number];
+export type V1Subprotocol = (typeof v1Subprotocols)[number];
 
 /** A query with one of these belongs to the older protocol of `/ws`, where v1 has none. */
 const legacyParameters = ["speaker", "modelId", "audioFormat"];
@@ -27,14 +27,20 @@ export function resolveEndpoint(
   const last = segments.at(-1);
   if (last === "ws2" || last === "ws3") return { route: `/${last}`, protocol: "json" };
   if (last !== "ws") return undefined;
-  const isLegacy = !subprotocols.some(isV1) && legacyParameters.some((name) => parameters.has(name));
+  const isLegacy =
+    selectSubprotocol(subprotocols) === undefined && legacyParameters.some((name) => parameters.has(name));
   if (isLegacy) return { route: "/ws", protocol: "binary" };
   const pathModel = segments.at(-2);
   return { route: "/ws", protocol: "v1", ...(pathModel !== undefined && { pathModel }) };
 }
 
-function isV1(name: string): name is V1Subprotocol {
-  return v1Subprotocols.some((known) => known === name);
+/** The first of the client's offers that is known. */
+export function selectSubprotocol(offered: Iterable<string>): V1Subprotocol | undefined {
+  for (const name of offered) {
+    const known = v1Subprotocols.find((subprotocol) => subprotocol === name);
+    if (known) return known;
+  }
+  return undefined;
 }
 
 /** The names in a header `Sec-WebSocket-Protocol`. */

@@ -13,6 +13,8 @@ export interface SocketSettings {
   readonly segment: SegmentMode;
   /** Where word times count from: the start of each synthesis, or of everything spoken since the last `done`. */
   readonly timestampBase: "synthesis" | "stream";
+  /** How many times as long as usual the speech is; part of what `speech` asks for. */
+  readonly timeScale: number;
   /** Voice, model, format and rate; its text is a placeholder. */
   readonly speech: SpeechRequest;
   readonly parameters: ReadonlyMap<string, string>;
@@ -30,7 +32,7 @@ export interface SocketRules {
 /** Characters of one synthesis by the mist models on a socket. */
 const longestMistText = 1000;
 const opusRate = 24_000;
-const timeScale = { least: 0.4, most: 2.5 };
+const timeScales = { least: 0.4, most: 2.5 };
 
 const formatNames: Readonly<Record<AudioFormat, readonly string[]>> = {
   mp3: ["mp3", "mpeg", "audio/mpeg"],
@@ -48,7 +50,7 @@ export function readSettings(parameters: ReadonlyMap<string, string>, rules: Soc
   return {
     segment: readSegment(parameters),
     timestampBase: parameters.get("timestampBase") === "stream" ? "stream" : "synthesis",
-    speech: readSpeech(parameters, rules),
+    ...readSpeech(parameters, rules),
     parameters,
     rules,
   };
@@ -61,7 +63,10 @@ function readSegment(parameters: ReadonlyMap<string, string>): SegmentMode {
   return mode ?? (booleanOrText(parameters.get("immediate")) === true ? "immediate" : "bySentence");
 }
 
-function readSpeech(parameters: ReadonlyMap<string, string>, rules: SocketRules): SpeechRequest {
+function readSpeech(
+  parameters: ReadonlyMap<string, string>,
+  rules: SocketRules,
+): Pick<SocketSettings, "speech" | "timeScale"> {
   const requested = parameters.get("modelId");
   const modelId = resolveModel(requested, parameters.get("speaker"), rules.voices, rules.aliases);
   const format = readFormat(parameters.get("audioFormat"));
@@ -74,8 +79,9 @@ function readSpeech(parameters: ReadonlyMap<string, string>, rules: SocketRules)
   };
   const speech = readRequest(readBody(parameters, modelId, format, rules), { ...rules, variant });
   const { invocation } = speech;
-  const stretch = invocation.stretch * readTimeScale(parameters, requested ?? modelId);
-  return { ...speech, invocation: { ...invocation, stretch } };
+  const timeScale = readTimeScale(parameters, requested ?? modelId);
+  const stretch = invocation.stretch * timeScale;
+  return { speech: { ...speech, invocation: { ...invocation, stretch } }, timeScale };
 }
 
 function readBody(
@@ -117,7 +123,7 @@ function readTimeScale(parameters: ReadonlyMap<string, string>, requested: strin
   const factor = numberOrText(parameters.get("timeScaleFactor"));
   if (typeof factor === "string") throw invalid("timeScaleFactor", "must be a number");
   if (factor === undefined || requested === "mistv2") return 1;
-  return Math.min(timeScale.most, Math.max(timeScale.least, factor));
+  return Math.min(timeScales.most, Math.max(timeScales.least, factor));
 }
 
 function readFormat(name: string | undefined): AudioFormat {
@@ -141,7 +147,9 @@ export function longestTextOf({ speech }: SocketSettings): number {
  * @throws Failure `invalid_request` where the markup of its text is wrong.
  */
 export function speechRequestFor(settings: SocketSettings, { text, markup }: Synthesis): SpeechRequest {
-  const speech = isEmpty(markup) ? settings.speech : readSpeech(withMarkup(settings, markup), settings.rules);
+  const speech = isEmpty(markup)
+    ? settings.speech
+    : readSpeech(withMarkup(settings, markup), settings.rules).speech;
   const { invocation } = speech;
   const spoken = invocation.pauseBetweenBrackets ? withWholePauses(text) : text;
   const inlineStretch = pairWithBrackets(spoken, invocation.inlineStretch);

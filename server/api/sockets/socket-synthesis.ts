@@ -1,3 +1,4 @@
+import type { Encoder } from "../../audio/encoder.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import type { Span } from "../../tracing/span.ts";
@@ -22,6 +23,15 @@ export interface SocketCaller {
   readonly connection: Omit<Outlet, "elapsedMs">;
 }
 
+/** One text to be spoken on a socket. */
+export interface SocketOrder {
+  /** Of this synthesis among those of its caller's request. */
+  readonly number: number;
+  readonly wanted: SpeechRequest;
+  /** Encodes the speech; one of its own unless given. */
+  readonly createEncoder?: () => Promise<Encoder>;
+}
+
 /** Bytes of audio in one message; a multiple of two, so that it holds whole samples, and of three, as base64 likes it. */
 const longestChunk = 48 * 1024;
 
@@ -33,7 +43,7 @@ export class SocketSynthesis {
   readonly #parts: ApiContext;
   readonly #caller: SocketCaller;
   readonly #requestId: string;
-  readonly #wanted: SpeechRequest;
+  readonly #order: SocketOrder;
   readonly #controller = new AbortController();
   readonly #spoken: SynthesisRecord;
   readonly #span: Span;
@@ -43,13 +53,13 @@ export class SocketSynthesis {
   #sentSamples = 0;
   #isStopped = false;
 
-  constructor(parts: ApiContext, caller: SocketCaller, number: number, wanted: SpeechRequest) {
+  constructor(parts: ApiContext, caller: SocketCaller, order: SocketOrder) {
     this.#parts = parts;
     this.#caller = caller;
-    this.#wanted = wanted;
-    this.#requestId = `${caller.requestId}.${number}`;
+    this.#order = order;
+    this.#requestId = `${caller.requestId}.${order.number}`;
     this.#span = caller.beginSpan(this.#requestId);
-    const { invocation, format, rate } = wanted;
+    const { invocation, format, rate } = order.wanted;
     const startedAtMs = parts.clock.monotonicMs();
     this.#spoken = new SynthesisRecord(
       {
@@ -68,7 +78,12 @@ export class SocketSynthesis {
 
   /** Seconds of audio that were sent. */
   get audioSeconds(): number {
-    return this.#sentSamples / this.#wanted.rate;
+    return this.#sentSamples / this.#order.wanted.rate;
+  }
+
+  /** The same with the audio that its encoder still holds back. */
+  get encodedSeconds(): number {
+    return this.#encodedSamples / this.#order.wanted.rate;
   }
 
   /** The words that the client can have heard whole. */
@@ -102,16 +117,18 @@ export class SocketSynthesis {
 
   async #speak(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     const { apiKey } = this.#caller;
+    const { wanted, createEncoder } = this.#order;
     if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
     const speaking = await startSynthesis(this.#parts, {
-      wanted: this.#wanted,
+      wanted,
+      ...(createEncoder && { createEncoder }),
       form: "socket",
       requestId: this.#requestId,
       apiKey,
       span: this.#span,
       signal: this.#controller.signal,
     });
-    const pieces = encodeSpeech(speaking, this.#wanted.rate, {
+    const pieces = encodeSpeech(speaking, wanted.rate, {
       onEncoded: (samples, bytes, workMs) => {
         this.#encodedSamples += samples;
         this.#spoken.encoded(samples, bytes, workMs);

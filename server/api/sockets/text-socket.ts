@@ -9,6 +9,7 @@ import type { ApiContext } from "../services/api-context.ts";
 import type { Dialect } from "./dialects.ts";
 import { longestTextOf, type SocketSettings, speechRequestFor } from "./socket-settings.ts";
 import { type SocketCaller, SocketSynthesis } from "./socket-synthesis.ts";
+import { SocketWriter } from "./socket-writer.ts";
 import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
 
 /** Reasons are sent as they stand here: at most 123 bytes, and never the client's text. */
@@ -23,10 +24,6 @@ const broken = 1011;
 const longestBacklog = 10_000;
 /** A context that its client forgot to flush ends after this much silence. */
 const silenceMs = 30_000;
-/** Audio that may wait for the client before the engine has to wait too. */
-const mostWaitingBytes = 512 * 1024;
-const mostWaitingSeconds = 2;
-const bytesPerSample = 2;
 
 export interface TextSocketOptions {
   readonly parts: ApiContext;
@@ -42,7 +39,7 @@ export class TextSocket implements OpenSocket {
   readonly #options: TextSocketOptions;
   readonly #session: TextSession;
   readonly #clock: Clock;
-  readonly #mostWaiting: number;
+  readonly #writer: SocketWriter;
   #running: { readonly synthesis: Synthesis; readonly speech: SocketSynthesis } | undefined;
   #cancelSilence: () => void = () => undefined;
   /** Of the synthesis that ended last, from the last `done` on. */
@@ -54,10 +51,7 @@ export class TextSocket implements OpenSocket {
     const { lang } = settings.speech.invocation;
     this.#options = options;
     this.#clock = parts.clock;
-    this.#mostWaiting = Math.min(
-      mostWaitingBytes,
-      mostWaitingSeconds * bytesPerSample * settings.speech.rate,
-    );
+    this.#writer = new SocketWriter(socket);
     this.#session = new TextSession({
       ...{ mode: settings.segment, language: lang, commas: dialect.cutsAtCommas },
       ...{ longestText: longestTextOf(settings), longestBacklog, clearMode },
@@ -112,7 +106,8 @@ export class TextSocket implements OpenSocket {
     const { parts, settings, caller, dialect } = this.#options;
     const { number, contextId } = synthesis;
     try {
-      const speech = new SocketSynthesis(parts, caller, number, speechRequestFor(settings, synthesis));
+      const wanted = speechRequestFor(settings, synthesis);
+      const speech = new SocketSynthesis(parts, caller, { number, wanted });
       this.#running = { synthesis, speech };
       await speech.run((audio) => this.#send(dialect.chunk(audio, contextId)));
       if (speech.isStopped) return;
@@ -156,11 +151,7 @@ export class TextSocket implements OpenSocket {
 
   /** @returns once there is room for more. */
   async #send(frame: string | Uint8Array | undefined): Promise<void> {
-    const { socket } = this.#options;
-    if (frame === undefined || socket.readyState !== socket.OPEN) return;
-    const { promise: isSent, resolve } = Promise.withResolvers<void>();
-    socket.send(frame, () => resolve());
-    if (socket.bufferedAmount > this.#mostWaiting) await isSent;
+    if (frame !== undefined) await this.#writer.send(frame, this.#options.settings.speech.rate);
   }
 
   #close(code: number, reason: string): void {

@@ -11,7 +11,7 @@ export interface SocketEvent {
 export interface ConnectOptions {
   readonly key?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly subprotocol?: string;
+  readonly subprotocol?: string | undefined;
 }
 
 export interface Refusal {

@@ -2,22 +2,20 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../../support/eventually.ts";
 import { startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
-import {
-  type Call,
-  type ScriptedModel,
-  speakTone,
-  startScriptedModel,
-} from "../../../support/server/scripted-model.ts";
+import { type ScriptedModel, speakTone, startScriptedModel } from "../../../support/server/scripted-model.ts";
 import {
   connectSocket,
   postUpgrade,
   refusedUpgrade,
   type SocketClient,
 } from "../../../support/sockets/client.ts";
+import {
+  scriptedSeconds as seconds,
+  speakAndWait,
+  speakWords,
+} from "../../../support/sockets/scripted-speech.ts";
 
 const pcm = "speaker=abbie&modelId=mist&audioFormat=pcm&samplingRate=8000";
-/** Seconds of every synthesis. */
-const seconds = 0.3;
 
 let api: TestApi;
 let model: ScriptedModel;
@@ -42,31 +40,6 @@ afterAll(async () => {
   await api.stop();
   await model.close();
 });
-
-/** A tone, with the words of the text spread over it. */
-async function speakWords(call: Call): Promise<void> {
-  const words = call.invocation.text.split(" ");
-  await call.head(8000);
-  const each = seconds / words.length;
-  const times = words.map((word, at) => ({ word, start: at * each, end: (at + 1) * each }));
-  await call.send({ kind: "words", words: times });
-  await call.tone(8000 * seconds, 8000);
-  await call.end(8000 * seconds);
-}
-
-/** Speaks a little, and then waits until the caller leaves. */
-async function speakAndWait(call: Call): Promise<void> {
-  await call.head(8000);
-  await call.send({
-    kind: "words",
-    words: [
-      { word: "first", start: 0, end: 0.1 },
-      { word: "second", start: 0.1, end: 0.9 },
-    ],
-  });
-  await call.tone(1600, 8000);
-  await call.aborted;
-}
 
 async function connect(path: string, more = {}): Promise<SocketClient> {
   const client = await connectSocket(api.url, path, { key: api.key, ...more });

@@ -3,22 +3,32 @@ import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type WebSocket, WebSocketServer } from "ws";
 import { Failure } from "../../contract/errors.ts";
+import type { ApiKey } from "../../store/keys/key.ts";
 import { requireScope } from "../access/authenticate.ts";
 import { limitRate } from "../access/rate-limit.ts";
 import type { Lifecycle } from "../lifecycle/drain.ts";
-import { profileOf } from "../routes/synthesis-routes.ts";
+import type { OpenSocket } from "../lifecycle/open-sockets.ts";
 import type { ApiContext } from "../services/api-context.ts";
-import { dialectOf } from "./dialects.ts";
-import { readSubprotocols, resolveEndpoint, type SocketEndpoint } from "./endpoint.ts";
-import { readParameters } from "./parameters.ts";
-import { sendPlainError } from "./plain-errors.ts";
-import { createSocketLimits, type SocketLimits } from "./socket-limits.ts";
-import { readSettings, type SocketSettings } from "./socket-settings.ts";
-import type { SocketCaller } from "./socket-synthesis.ts";
-import { TextSocket } from "./text-socket.ts";
+import { dialectOf } from "../sockets/dialects.ts";
+import {
+  readSubprotocols,
+  resolveEndpoint,
+  type SocketEndpoint,
+  selectSubprotocol,
+} from "../sockets/endpoint.ts";
+import { readParameters } from "../sockets/parameters.ts";
+import { sendPlainError } from "../sockets/plain-errors.ts";
+import { createSocketLimits, type SocketLimits } from "../sockets/socket-limits.ts";
+import { readSettings, type SocketRules, type SocketSettings } from "../sockets/socket-settings.ts";
+import type { SocketCaller } from "../sockets/socket-synthesis.ts";
+import { TextSocket } from "../sockets/text-socket.ts";
+import { modelOfConnection } from "../sockets/v1/context-settings.ts";
+import { ContextSocket } from "../sockets/v1/context-socket.ts";
+import { profileOf } from "./synthesis-routes.ts";
 
 /** Bytes of one message from a client. */
 const longestMessage = 16 * 1024;
+const longestV1Message = 128 * 1024;
 
 /** A connection whose client asked for a WebSocket. */
 interface Upgrade {
@@ -42,7 +52,11 @@ export function addSocketRoutes(app: FastifyInstance, parts: ApiContext): void {
   const upgrades = new WeakMap<IncomingMessage, Upgrade>();
   const answerHeaders: AnswerHeaders = new WeakMap();
   const limits = createSocketLimits({ ...parts.sockets, clock: parts.clock });
-  const server = createServer(answerHeaders);
+  const servers = {
+    older: createServer(answerHeaders, longestMessage),
+    v1: createServer(answerHeaders, longestV1Message),
+  };
+  const authenticate = requireScope(parts.keys, "tts:write", parts.now);
   app.server.on("upgrade", (request, socket, head) =>
     routeUpgrade(app, upgrades, request, socket as Socket, head),
   );
@@ -52,25 +66,33 @@ export function addSocketRoutes(app: FastifyInstance, parts: ApiContext): void {
       url,
       onRequest: [
         refuseWhileLeaving(parts.lifecycle),
-        requireScope(parts.keys, "tts:write", parts.now),
+        async (request, reply) => {
+          if (!sendsKeyLater(request, upgrades.get(request.raw))) await authenticate(request, reply);
+        },
         limitRate(parts.quotas),
       ],
       errorHandler: (error, request, reply) => sendPlainError(error, request, reply),
       handler: (request, reply) => {
         const upgrade = upgrades.get(request.raw);
         if (!upgrade) throw new Failure("upgrade_required", "Connect with a WebSocket client.");
-        accept({ parts, server, limits, answerHeaders }, request, reply, upgrade);
+        accept({ parts, servers, limits, answerHeaders }, request, reply, upgrade);
       },
     });
   }
 }
 
-function createServer(answerHeaders: AnswerHeaders): WebSocketServer {
+/** Browsers cannot set a header: on a socket of v1 the key may come in the first message. */
+function sendsKeyLater({ headers }: FastifyRequest, upgrade: Upgrade | undefined): boolean {
+  return upgrade?.endpoint.protocol === "v1" && headers.authorization === undefined;
+}
+
+function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSocketServer {
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false, // audio in base64 hardly shrinks, and waits for it
-    maxPayload: longestMessage,
+    maxPayload,
+    handleProtocols: (offered) => selectSubprotocol(offered) ?? false,
   });
   server.on("headers", (lines, request) => {
     for (const [name, value] of Object.entries(answerHeaders.get(request) ?? {}))
@@ -126,40 +148,102 @@ function splitOnce(text: string, separator: string): [string, string] {
 
 interface Acceptance {
   readonly parts: ApiContext;
-  readonly server: WebSocketServer;
+  readonly servers: Readonly<Record<"older" | "v1", WebSocketServer>>;
   readonly limits: SocketLimits;
   readonly answerHeaders: AnswerHeaders;
 }
 
+/** How the connection goes on once it is a WebSocket. */
+interface Serving {
+  readonly server: WebSocketServer;
+  /** Headers of the answer to the upgrade, besides the id of its request. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** @param leave takes the connection from the count that it entered. */
+  readonly serve: (webSocket: WebSocket, leave: () => void) => OpenSocket;
+}
+
 /** @throws Failure where the socket is refused. */
 function accept(
-  { parts, server, limits, answerHeaders }: Acceptance,
+  acceptance: Acceptance,
   request: FastifyRequest,
   reply: FastifyReply,
-  { socket, head, endpoint, parameters }: Upgrade,
+  upgrade: Upgrade,
 ): void {
   checkHandshake(request);
-  if (endpoint.protocol === "v1") throw new Failure("not_found", "This server does not speak that protocol.");
-  const settings = readSettings(parameters, {
+  const isV1 = upgrade.endpoint.protocol === "v1";
+  const serving = (isV1 ? serveContexts : serveText)(acceptance, request, upgrade);
+  const { socket, head } = upgrade;
+  const leave = enter(acceptance, socket, request.apiKey);
+  void reply.hijack();
+  request.isUpgraded = true;
+  acceptance.answerHeaders.set(request.raw, { "x-request-id": request.id, ...serving.headers });
+  serving.server.handleUpgrade(request.raw, socket, head, (webSocket) => {
+    webSocket.on("error", (err) => request.log.debug({ err }, "a socket broke a rule of its protocol"));
+    acceptance.parts.sockets.open.add(webSocket, serving.serve(webSocket, leave));
+  });
+}
+
+/**
+ * Counts the connection for its key, or among those without one, until it closes.
+ * @returns takes it from the count before that.
+ * @throws Failure `too_many_sockets`.
+ */
+function enter({ limits }: Acceptance, socket: Socket, apiKey: ApiKey | undefined): () => void {
+  const leave = limits.enter(apiKey?.id ?? "");
+  socket.once("close", leave);
+  if (socket.destroyed) leave();
+  return leave;
+}
+
+/** @throws Failure where a parameter of the query is wrong. */
+function serveText({ parts, servers }: Acceptance, request: FastifyRequest, upgrade: Upgrade): Serving {
+  const { socket, endpoint, parameters } = upgrade;
+  const settings = readSettings(parameters, rulesOf(parts));
+  parts.license.admit(settings.speech.invocation.modelId);
+  const { clearMode } = parts.sockets;
+  const dialect = dialectOf(endpoint);
+  return {
+    server: servers.older,
+    headers: headersOf(settings),
+    serve: (webSocket) => {
+      const caller = callerOf(parts, request, endpoint, webSocket, socket);
+      return new TextSocket({ parts, socket: webSocket, dialect, settings, caller, clearMode });
+    },
+  };
+}
+
+function serveContexts(acceptance: Acceptance, request: FastifyRequest, upgrade: Upgrade): Serving {
+  const { parts, servers } = acceptance;
+  const { socket, endpoint, parameters } = upgrade;
+  const { host } = request.headers;
+  const { aliases } = parts.sockets;
+  const modelId = modelOfConnection(endpoint.pathModel, parameters.get("modelId"), host, aliases);
+  return {
+    server: servers.v1,
+    headers: {},
+    serve: (webSocket, leave) =>
+      new ContextSocket({
+        parts,
+        socket: webSocket,
+        encoding: webSocket.protocol === "rime.v1.binary" ? "binary" : "json",
+        modelId,
+        caller: callerOf(parts, request, endpoint, webSocket, socket),
+        rules: () => rulesOf(parts),
+        enter: (apiKey) => {
+          enter(acceptance, socket, apiKey);
+          leave();
+        },
+      }),
+  };
+}
+
+function rulesOf(parts: ApiContext): SocketRules {
+  return {
     voices: parts.voices.all(),
     profile: profileOf(parts),
     highestRate: parts.limits.highestRate,
     aliases: parts.sockets.aliases,
-  });
-  parts.license.admit(settings.speech.invocation.modelId);
-  const leave = limits.enter(request.apiKey?.id ?? "");
-  socket.once("close", leave);
-  if (socket.destroyed) leave();
-  void reply.hijack();
-  request.isUpgraded = true;
-  answerHeaders.set(request.raw, headersOf(request, settings));
-  server.handleUpgrade(request.raw, socket, head, (webSocket) => {
-    webSocket.on("error", (err) => request.log.debug({ err }, "a socket broke a rule of its protocol"));
-    const { open, clearMode } = parts.sockets;
-    const caller = callerOf(parts, request, endpoint, webSocket, socket);
-    const dialect = dialectOf(endpoint);
-    open.add(webSocket, new TextSocket({ parts, socket: webSocket, dialect, settings, caller, clearMode }));
-  });
+  };
 }
 
 /** As `ws` judges it, but before the socket counts for its key. */
@@ -171,9 +255,8 @@ function checkHandshake({ headers }: FastifyRequest): void {
     throw new Failure("malformed_http", "The handshake of the WebSocket is not valid (RFC 6455).");
 }
 
-function headersOf({ id }: FastifyRequest, { speech }: SocketSettings): Readonly<Record<string, string>> {
+function headersOf({ speech }: SocketSettings): Readonly<Record<string, string>> {
   return {
-    "x-request-id": id,
     "x-model": speech.invocation.modelId,
     "x-voice": speech.invocation.speaker,
     "x-sampling-rate": String(speech.rate),

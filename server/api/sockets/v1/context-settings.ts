@@ -1,0 +1,99 @@
+import { Failure } from "../../../contract/errors.ts";
+import { type Aliases, firstKnownModel } from "../../request/aliases.ts";
+import type { SegmentMode } from "../segmentation.ts";
+import { readSettings, type SocketRules, type SocketSettings } from "../socket-settings.ts";
+import { type SplitStrategy, type SynthesisParameters, splitStrategyOf } from "./schema.ts";
+
+/** Hz, where a client names no rate. */
+const defaultRate = 24_000;
+
+const segments: Readonly<Record<SplitStrategy, SegmentMode>> = {
+  sentence: "immediate",
+  accumulateSentence: "bySentence",
+  none: "never",
+};
+
+/** How one context is spoken. */
+export interface ContextSettings {
+  readonly socket: SocketSettings;
+  /** The whole text where the client sent it at once; undefined while it still streams in. */
+  readonly wholeText: string | undefined;
+  /** Each text of the client is a whole sentence, which needs no white space behind it. */
+  readonly textsAreSentences: boolean;
+  readonly withTimestamps: boolean;
+}
+
+/**
+ * Judges the parameters of a context by the rules of a request.
+ * @param modelId the model that the connection names; undefined where it follows from the speaker.
+ * @throws Failure `invalid_request`.
+ */
+export function readContextSettings(
+  start: SynthesisParameters,
+  modelId: string | undefined,
+  rules: SocketRules,
+): ContextSettings {
+  if (start.customLexicon.length > 0) {
+    const detail = "customLexicon is not supported; add the words to the lexicon of your team.";
+    throw new Failure("invalid_request", detail);
+  }
+  const strategy = splitStrategyOf(start);
+  const wholeText = start.text === "" ? undefined : start.text;
+  const segment = wholeText === undefined ? segments[strategy] : "immediate";
+  return {
+    socket: readSettings(parametersOf(start, modelId, segment), rules),
+    wholeText,
+    textsAreSentences: strategy === "sentence",
+    withTimestamps: start.timestamps?.enable ?? false,
+  };
+}
+
+/** The same parameters under the names that they have in a query. Clients send an empty value for one that they leave out. */
+function parametersOf(
+  { language, speaker, audioParameters, mistParameters }: SynthesisParameters,
+  modelId: string | undefined,
+  segment: SegmentMode,
+): ReadonlyMap<string, string> {
+  const parameters = {
+    modelId,
+    segment,
+    speaker,
+    lang: language,
+    audioFormat: audioParameters?.audioFormat,
+    samplingRate: unlessZero(audioParameters?.samplingRate) ?? defaultRate,
+    timeScaleFactor: unlessZero(audioParameters?.timeScaleFactor),
+    pauseBetweenBrackets: mistParameters?.pauseBetweenBrackets,
+    phonemizeBetweenBrackets: mistParameters?.phonemizeBetweenBrackets,
+    inlineSpeedAlpha: mistParameters?.inlineTimeScaleFactors.join(", "),
+    saveOovs: mistParameters?.saveOovs,
+  };
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== "");
+  return new Map(given.map(([name, value]) => [name, String(value)]));
+}
+
+function unlessZero(value: number | undefined): number | undefined {
+  return value === 0 ? undefined : value;
+}
+
+/** Later parameters of the same name win, as a whole; the text belongs to one context alone. */
+export function mergeDefaults(
+  defaults: SynthesisParameters | undefined,
+  start: SynthesisParameters,
+): SynthesisParameters {
+  if (!defaults) return start;
+  const customLexicon = start.customLexicon.length > 0 ? start.customLexicon : defaults.customLexicon;
+  return { ...defaults, ...start, customLexicon };
+}
+
+/** The host of a request may begin with the name of a model. */
+const hostModel = /^(\w+)\./;
+
+/** What a connection says about the model, in the order in which it counts: its path, its query, its host. */
+export function modelOfConnection(
+  pathModel: string | undefined,
+  queryModel: string | undefined,
+  host: string | undefined,
+  aliases: Aliases,
+): string | undefined {
+  return firstKnownModel([pathModel, queryModel, hostModel.exec(host ?? "")?.[1]], aliases);
+}

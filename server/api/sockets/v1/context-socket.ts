@@ -1,0 +1,313 @@
+import type { RawData, WebSocket } from "ws";
+import { Failure } from "../../../contract/errors.ts";
+import type { ApiKey } from "../../../store/keys/key.ts";
+import { authenticate } from "../../access/authenticate.ts";
+import { countSynthesis } from "../../access/rate-limit.ts";
+import type { OpenSocket } from "../../lifecycle/open-sockets.ts";
+import { toFailure } from "../../respond/problems.ts";
+import type { ApiContext } from "../../services/api-context.ts";
+import type { SocketRules } from "../socket-settings.ts";
+import type { SocketCaller } from "../socket-synthesis.ts";
+import { SocketWriter } from "../socket-writer.ts";
+import { mergeDefaults, readContextSettings } from "./context-settings.ts";
+import { decodeRequest, type EnvelopeEncoding, encodeResponse, type ResponsePayload } from "./envelopes.ts";
+import { errorKindOf } from "./error-kinds.ts";
+import type { ConnectionConfig, RequestEnvelope, SynthesisParameters } from "./schema.ts";
+import { SpeechContext } from "./speech-context.ts";
+
+const closings = {
+  draining: [1001, "going away"],
+  undecodable: [1007, "400: invalid message"],
+  unauthenticated: [1008, "401: unauthenticated"],
+  overloaded: [1013, "503: try again later"],
+} as const;
+
+/** Contexts of one socket at a time. */
+const mostContexts = 64;
+const longestContextIdBytes = 128;
+const defaultContextId = "default";
+/** The id of what concerns the whole connection. */
+const connectionId = "";
+const protocolVersion = 1;
+/** A client that sent no key with its upgrade has this long to send one. */
+const authenticationMs = 10_000;
+/** Clients wait ten seconds for `ready`; an engine that is not reachable until then is reported before. */
+const readinessMs = 8_000;
+const readinessPollMs = 100;
+/** Hz of the audio by whose length the bytes that may wait are judged. */
+const usualRate = 24_000;
+
+export interface ContextSocketOptions {
+  readonly parts: ApiContext;
+  readonly socket: WebSocket;
+  readonly encoding: EnvelopeEncoding;
+  /** The model that the connection names. */
+  readonly modelId: string | undefined;
+  /** Without a key where the upgrade had none: the first message brings it. */
+  readonly caller: SocketCaller;
+  /** Asked for each context, as voices come and go. */
+  readonly rules: () => SocketRules;
+  /**
+   * Counts the socket for the key that came in a message.
+   * @throws Failure `too_many_sockets`.
+   */
+  readonly enter: (apiKey: ApiKey) => void;
+}
+
+interface Frame {
+  readonly data: RawData;
+  readonly isBinary: boolean;
+}
+
+/** A socket of v1: several contexts are spoken on it at once, and each ends in exactly one event. */
+export class ContextSocket implements OpenSocket {
+  readonly #options: ContextSocketOptions;
+  readonly #writer: SocketWriter;
+  readonly #contexts = new Map<string, SpeechContext>();
+  #apiKey: ApiKey | undefined;
+  #isConfigured = false;
+  #defaults: SynthesisParameters | undefined;
+  #starts = 0;
+  /** Frames that wait until the engine is ready, or the key is known; undefined while none has to wait. */
+  #held: Frame[] | undefined;
+  #cancelWait: () => void = () => undefined;
+  #isDraining = false;
+  #isClosed = false;
+
+  constructor(options: ContextSocketOptions) {
+    const { socket, parts, caller } = options;
+    this.#options = options;
+    this.#writer = new SocketWriter(socket);
+    this.#apiKey = caller.apiKey;
+    socket.on("message", (data, isBinary) => this.#receive({ data, isBinary }));
+    socket.on("close", () => this.#end());
+    this.#hold();
+    this.#awaitReadiness(parts.clock.monotonicMs() + readinessMs);
+  }
+
+  drain(): void {
+    this.#isDraining = true;
+    this.#closeDrained();
+  }
+
+  #awaitReadiness(endMs: number): void {
+    const { clock } = this.#options.parts;
+    if (this.#isClosed) return;
+    if (this.#isReady()) {
+      this.#send(connectionId, { case: "ready", value: this.#readyEvent() });
+      if (!this.#apiKey) this.#awaitKey();
+      this.#release();
+    } else if (clock.monotonicMs() >= endMs) {
+      this.#report(connectionId, new Failure("model_unreachable", "No model is reachable; try again."));
+      this.#close("overloaded");
+    } else {
+      this.#wait(readinessPollMs, () => this.#awaitReadiness(endMs));
+    }
+  }
+
+  #awaitKey(): void {
+    const refuse = () => this.#refuse(new Failure("unauthorized", "Send your API key in config."));
+    this.#wait(authenticationMs, refuse);
+  }
+
+  /** One wait at a time. */
+  #wait(durationMs: number, then: () => void): void {
+    this.#cancelWait = this.#options.parts.clock.after(durationMs, then, { isBackground: true });
+  }
+
+  #isReady(): boolean {
+    const { prober } = this.#options.parts;
+    return prober.configured().some((model) => prober.isReachable(model));
+  }
+
+  #readyEvent() {
+    const languages = [...new Set(this.#options.rules().voices.map(({ language }) => language))];
+    const usual = languages.includes("eng") ? "eng" : languages[0];
+    const defaultLanguage = usual === undefined ? {} : { defaultLanguage: usual };
+    return { protocol: protocolVersion, languages, ...defaultLanguage };
+  }
+
+  #hold(): void {
+    this.#held = [];
+    this.#options.socket.pause();
+  }
+
+  #release(): void {
+    const frames = this.#held ?? [];
+    this.#held = undefined;
+    this.#options.socket.resume();
+    for (const frame of frames) this.#receive(frame);
+  }
+
+  #receive(frame: Frame): void {
+    if (this.#isClosed) return;
+    if (this.#held) {
+      this.#held.push(frame);
+      return;
+    }
+    const envelope = decode(frame);
+    if (envelope) this.#handle(envelope);
+    else {
+      this.#report(connectionId, invalid("The frame is not a message of this protocol."));
+      this.#close("undecodable");
+    }
+  }
+
+  #handle({ contextId: given, payload }: RequestEnvelope): void {
+    const contextId = given === "" ? defaultContextId : given;
+    if (payload.case === "config") void this.#configure(payload.value);
+    else if (!this.#apiKey) this.#refuse(new Failure("unauthorized", "Send your API key in config first."));
+    else if (Buffer.byteLength(contextId) > longestContextIdBytes) {
+      this.#report(connectionId, invalid(`contextId may have ${longestContextIdBytes} bytes.`));
+    } else if (payload.case === "start") this.#start(contextId, payload.value);
+    else if (payload.case === "text") this.#text(contextId, payload.value);
+    else if (payload.case === "end") this.#contexts.get(contextId)?.end();
+    else if (payload.case === "cancel") this.#cancel(contextId);
+    else this.#report(connectionId, invalid("The message has no payload that this server knows."));
+  }
+
+  async #configure({ authorization, license, defaults }: ConnectionConfig): Promise<void> {
+    const problem = this.#problemOfConfig(authorization ?? license);
+    if (problem !== undefined) {
+      this.#report(connectionId, invalid(problem));
+      return;
+    }
+    this.#isConfigured = true;
+    this.#defaults = defaults;
+    if (this.#apiKey) return;
+    this.#hold();
+    try {
+      await this.#authenticate(authorization);
+      this.#release();
+    } catch (error) {
+      this.#refuse(toFailure(error));
+    }
+  }
+
+  #problemOfConfig(credential: string | undefined): string | undefined {
+    if (this.#isConfigured || this.#starts > 0) return "config may be sent once, before the first start.";
+    const isSecond = this.#apiKey !== undefined && credential !== undefined;
+    return isSecond ? "The upgrade had an API key already; leave it out of config." : undefined;
+  }
+
+  async #authenticate(authorization: string | undefined): Promise<void> {
+    const { parts, enter } = this.#options;
+    const header = authorization?.replace(/^Api-Key /i, "Bearer ");
+    const apiKey = await authenticate({ store: parts.keys, scope: "tts:write", now: parts.now }, header);
+    await countSynthesis(parts.quotas, apiKey);
+    if (this.#isClosed) return;
+    enter(apiKey);
+    this.#apiKey = apiKey;
+    this.#cancelWait();
+  }
+
+  #start(contextId: string, given: SynthesisParameters): void {
+    this.#starts += 1;
+    if (this.#contexts.has(contextId)) {
+      this.#report(connectionId, invalid("A context of this id is open; wait for its end."));
+      return;
+    }
+    const requestId = `${this.#options.caller.requestId}.${this.#starts}`;
+    try {
+      const context = this.#open(contextId, requestId, mergeDefaults(this.#defaults, given));
+      this.#contexts.set(contextId, context);
+      this.#send(contextId, { case: "started", value: { requestId } });
+      context.begin();
+    } catch (error) {
+      this.#report(contextId, toFailure(error), requestId);
+    }
+  }
+
+  /** @throws Failure where the context cannot be spoken. */
+  #open(contextId: string, requestId: string, start: SynthesisParameters): SpeechContext {
+    const { parts, modelId, rules, caller } = this.#options;
+    if (this.#isDraining) throw new Failure("draining", "This server is shutting down; connect again.");
+    if (this.#contexts.size >= mostContexts) {
+      throw new Failure("rate_limited", `A socket may have ${mostContexts} contexts at once.`);
+    }
+    const settings = readContextSettings(start, modelId, rules());
+    const { speech } = settings.socket;
+    parts.license.admit(speech.invocation.modelId);
+    return new SpeechContext({
+      parts,
+      settings,
+      caller: { ...caller, requestId, apiKey: this.#apiKey },
+      send: (payload) => this.#writer.send(this.#encode(contextId, payload), speech.rate),
+      onEnd: (last) => this.#finish(contextId, last),
+    });
+  }
+
+  /** The error names the context only where none is open: an error ends the context that it names. */
+  #text(contextId: string, text: string): void {
+    const context = this.#contexts.get(contextId);
+    if (context?.takesText) context.text(text);
+    else this.#report(context ? connectionId : contextId, invalid("The context is not open for text."));
+  }
+
+  #cancel(contextId: string): void {
+    this.#contexts.get(contextId)?.stop();
+    this.#finish(contextId, { case: "cancelled", value: {} });
+  }
+
+  #finish(contextId: string, last: ResponsePayload): void {
+    this.#contexts.delete(contextId);
+    this.#send(contextId, last);
+    this.#closeDrained();
+  }
+
+  #report(contextId: string, failure: Failure, requestId?: string): void {
+    const value = {
+      kind: errorKindOf(failure),
+      message: failure.message,
+      ...(requestId !== undefined && { requestId }),
+    };
+    this.#send(contextId, { case: "error", value });
+  }
+
+  #send(contextId: string, payload: ResponsePayload): void {
+    void this.#writer.send(this.#encode(contextId, payload), usualRate);
+  }
+
+  #encode(contextId: string, payload: ResponsePayload): string | Uint8Array {
+    return encodeResponse(this.#options.encoding, contextId, payload);
+  }
+
+  /** Ends a connection whose caller is not let in. */
+  #refuse(failure: Failure): void {
+    if (this.#isClosed) return;
+    this.#report(connectionId, failure);
+    this.#close(failure.status === 401 || failure.status === 403 ? "unauthenticated" : "overloaded");
+  }
+
+  #closeDrained(): void {
+    if (this.#isDraining && !this.#isClosed && this.#contexts.size === 0) this.#close("draining");
+  }
+
+  #close(reason: keyof typeof closings): void {
+    this.#end();
+    this.#options.socket.resume(); // the answer to the close has to be read
+    const [code, text] = closings[reason];
+    this.#options.socket.close(code, text);
+  }
+
+  /** A client that is gone has cancelled what was spoken for it. */
+  #end(): void {
+    this.#isClosed = true;
+    this.#cancelWait();
+    for (const context of this.#contexts.values()) context.stop();
+    this.#contexts.clear();
+  }
+}
+
+function invalid(problem: string): Failure {
+  return new Failure("invalid_request", problem);
+}
+
+/** @returns undefined where the frame is no message of the protocol. */
+function decode({ data, isBinary }: Frame): RequestEnvelope | undefined {
+  try {
+    return decodeRequest(data as Buffer, isBinary);
+  } catch {
+    return undefined;
+  }
+}

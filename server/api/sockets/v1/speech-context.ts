@@ -1,0 +1,172 @@
+import { ContinuedEncoder } from "../../../audio/continued-encoder.ts";
+import { Failure } from "../../../contract/errors.ts";
+import type { WordTimestamp } from "../../../contract/speech.ts";
+import { encoderOf } from "../../request/formats.ts";
+import { toFailure } from "../../respond/problems.ts";
+import type { ApiContext } from "../../services/api-context.ts";
+import { longestTextOf, speechRequestFor } from "../socket-settings.ts";
+import { type SocketCaller, SocketSynthesis } from "../socket-synthesis.ts";
+import { type SessionAction, type Synthesis, TextSession } from "../text-session.ts";
+import type { ContextSettings } from "./context-settings.ts";
+import type { ResponsePayload } from "./envelopes.ts";
+import { errorKindOf } from "./error-kinds.ts";
+
+/** Characters of one context that wait to be spoken. */
+const longestBacklog = 10_000;
+/** The session knows one name alone; it keeps the end of the turn back until the client says so. */
+const sessionName = "context";
+const nanosPerSecond = 1e9;
+
+export interface SpeechContextOptions {
+  readonly parts: ApiContext;
+  readonly caller: SocketCaller;
+  readonly settings: ContextSettings;
+  /** @returns once there is room for more. */
+  readonly send: (payload: ResponsePayload) => Promise<void>;
+  /** Called once, with the last payload of the context; never after `stop`. */
+  readonly onEnd: (last: ResponsePayload) => void;
+}
+
+/** One continuous speech on a socket of v1: text goes in, and one stream of audio comes out. */
+export class SpeechContext {
+  readonly #options: SpeechContextOptions;
+  readonly #session: TextSession;
+  /** Formats with a header or an end of their own need one encoder for all of their syntheses. */
+  readonly #encoder: ContinuedEncoder | undefined;
+  readonly #words: WordTimestamp[] = [];
+  #running: SocketSynthesis | undefined;
+  /** Over once the latest synthesis uses the encoder no more. */
+  #speaking: Promise<void> = Promise.resolve();
+  #seconds = 0;
+  #takesText: boolean;
+  #isOver = false;
+
+  constructor(options: SpeechContextOptions) {
+    const { settings } = options;
+    const { invocation, format, rate } = settings.socket.speech;
+    this.#options = options;
+    this.#session = new TextSession({
+      ...{ mode: settings.socket.segment, language: invocation.lang, commas: false, clearMode: "abort" },
+      ...{ longestText: longestTextOf(settings.socket), longestBacklog },
+    });
+    const isContainer = format === "wav" || format === "ogg";
+    this.#encoder = isContainer ? new ContinuedEncoder(() => encoderOf(format, "socket")(rate)) : undefined;
+    this.#takesText = settings.wholeText === undefined;
+  }
+
+  /** Whether more text may come: not in a context that was opened with its whole text, and not after its end. */
+  get takesText(): boolean {
+    return this.#takesText;
+  }
+
+  /** Speaks the whole text, where the client sent it at once. */
+  begin(): void {
+    const { wholeText } = this.#options.settings;
+    if (wholeText === undefined) return;
+    this.#act(this.#session.text({ text: wholeText, contextId: sessionName }));
+    this.#act(this.#session.eos());
+  }
+
+  text(text: string): void {
+    const arrived = this.#options.settings.textsAreSentences ? `${text} ` : text;
+    this.#act(this.#session.text({ text: arrived, contextId: sessionName }));
+  }
+
+  /** No more text comes. Calls after the first have no effect. */
+  end(): void {
+    this.#takesText = false;
+    this.#act(this.#session.eos());
+  }
+
+  /** Frees the engine; nothing is sent any more. */
+  stop(): void {
+    this.#isOver = true;
+    this.#takesText = false;
+    this.#running?.stop();
+    this.#running = undefined;
+    void this.#freeEncoder();
+  }
+
+  async #freeEncoder(): Promise<void> {
+    await this.#speaking; // other streams may get the encoder next
+    await this.#encoder?.close();
+  }
+
+  #act(actions: readonly SessionAction[]): void {
+    for (const action of actions) {
+      if (this.#isOver) return;
+      if (action.kind === "speak") this.#speaking = this.#speak(action.synthesis);
+      else if (action.kind === "close" && action.reason === "ended") void this.#complete();
+      else if (action.kind === "close") {
+        this.#fail(new Failure("invalid_request", "The text of this context is too long."));
+      }
+    }
+  }
+
+  async #speak(synthesis: Synthesis): Promise<void> {
+    const { parts, caller, settings, send } = this.#options;
+    const encoder = this.#encoder;
+    try {
+      const speech = new SocketSynthesis(parts, caller, {
+        number: synthesis.number,
+        wanted: speechRequestFor(settings.socket, synthesis),
+        ...(encoder && { createEncoder: () => encoder.part() }),
+      });
+      this.#running = speech;
+      await speech.run((audio) => send({ case: "audio", value: audio }));
+      if (this.#isOver) return;
+      this.#running = undefined;
+      this.#words.push(...speech.words.map((word) => later(word, this.#seconds)));
+      this.#seconds += speech.encodedSeconds;
+      this.#act(this.#session.finished(synthesis.number));
+    } catch (error) {
+      this.#fail(toFailure(error));
+    }
+  }
+
+  async #complete(): Promise<void> {
+    try {
+      const rest = await this.#encoder?.finish();
+      if (this.#isOver) return;
+      if (this.#seconds === 0) throw new Failure("invalid_request", "The text has nothing to speak.");
+      if (rest && rest.length > 0) void this.#options.send({ case: "audio", value: rest });
+      this.#end({ case: "done", value: this.#report() });
+    } catch (error) {
+      this.#fail(toFailure(error));
+    }
+  }
+
+  /** Times count from the start of the context, as if it were spoken at its usual speed. */
+  #report() {
+    const { settings } = this.#options;
+    if (!settings.withTimestamps) return {};
+    const { timeScale } = settings.socket;
+    const spans = this.#words.map(({ word, start, end }) => ({
+      text: word,
+      start: durationOf(start / timeScale),
+      end: durationOf(end / timeScale),
+    }));
+    return { timestamps: { status: { code: 0 }, spans } };
+  }
+
+  #fail(failure: Failure): void {
+    if (this.#isOver) return;
+    const { requestId } = this.#options.caller;
+    const { message } = failure;
+    this.#end({ case: "error", value: { kind: errorKindOf(failure), message, requestId } });
+  }
+
+  #end(last: ResponsePayload): void {
+    this.stop();
+    this.#options.onEnd(last);
+  }
+}
+
+function later({ word, start, end }: WordTimestamp, seconds: number): WordTimestamp {
+  return { word, start: start + seconds, end: end + seconds };
+}
+
+function durationOf(seconds: number) {
+  const nanos = Math.round(seconds * nanosPerSecond);
+  return { seconds: BigInt(Math.floor(nanos / nanosPerSecond)), nanos: nanos % nanosPerSecond };
+}

@@ -1,0 +1,29 @@
+import { type Encoder, noBytes } from "./encoder.ts";
+
+/** One encoder for audio that is made in several parts and heard as one stream: a header is written once, and the end once. */
+export class ContinuedEncoder {
+  readonly #create: () => Encoder | Promise<Encoder>;
+  #made: Promise<Encoder> | undefined;
+
+  constructor(create: () => Encoder | Promise<Encoder>) {
+    this.#create = create;
+  }
+
+  /** The encoder as one part sees it, whose end neither ends the stream nor frees the encoder. */
+  async part(): Promise<Encoder> {
+    this.#made ??= Promise.resolve(this.#create());
+    const encoder = await this.#made;
+    return { encode: (samples) => encoder.encode(samples), finish: () => noBytes };
+  }
+
+  /** @returns what the encoder still held; nothing where there was no part. */
+  async finish(): Promise<Uint8Array> {
+    return (await this.#made)?.finish() ?? noBytes;
+  }
+
+  /** Call it once, after the last part. An encoder that could not be made was reported by `part`. */
+  async close(): Promise<void> {
+    const encoder = await this.#made?.catch(() => undefined);
+    encoder?.close?.();
+  }
+}

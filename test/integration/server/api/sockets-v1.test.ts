@@ -1,0 +1,585 @@
+/** Sockets of v1: contexts that are spoken side by side, in JSON and in protobuf, against a scripted model tier. */
+import { request } from "node:http";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { EnvelopeEncoding } from "../../../../server/api/sockets/v1/envelopes.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
+import { routeTo, startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import { type ScriptedModel, startScriptedModel } from "../../../support/server/scripted-model.ts";
+import type { ConnectOptions } from "../../../support/sockets/client.ts";
+import {
+  scriptedRate,
+  scriptedSeconds,
+  speakAndWait,
+  speakWords,
+} from "../../../support/sockets/scripted-speech.ts";
+import { connectV1, type V1Client } from "../../../support/sockets/v1-client.ts";
+
+const audioParameters = { audioFormat: "audio/pcm", samplingRate: scriptedRate };
+const streaming = { speaker: "abbie", audioParameters };
+const oneShot = (text: string) => ({ ...streaming, text });
+/** Bytes of one scripted synthesis as PCM. */
+const synthesisBytes = 2 * scriptedRate * scriptedSeconds;
+
+let api: TestApi;
+let model: ScriptedModel;
+const open: V1Client[] = [];
+
+beforeAll(async () => {
+  model = await startScriptedModel(speakWords);
+  api = await startTestApi(model.url);
+});
+
+beforeEach(() => {
+  model.calls.length = 0;
+  model.script = speakWords;
+});
+
+afterEach(() => {
+  for (const { client } of open.splice(0)) client.socket.terminate();
+});
+
+afterAll(async () => {
+  await api.stop();
+  await model.close();
+});
+
+async function connect(
+  encoding: EnvelopeEncoding = "json",
+  options: ConnectOptions & { readonly path?: string; readonly url?: string } = {},
+): Promise<V1Client> {
+  const connected = await connectV1(options.url ?? api.url, encoding, { key: api.key, ...options });
+  open.push(connected);
+  return connected;
+}
+
+const spokenTexts = () => model.calls.map(({ invocation }) => invocation.text);
+const kindOf = (client: V1Client, contextId = "") => client.last("error", contextId)?.kind;
+
+describe.each(["json", "binary"] as const)("in %s (11.16)", (encoding) => {
+  it("the first message is ready, with the languages", async () => {
+    const client = await connect(encoding);
+    await client.until("ready");
+    expect(client.client.socket.protocol).toBe(`rime.v1.${encoding}`);
+    expect(client.messages[0]?.contextId).toBe("");
+    expect(client.last("ready")).toMatchObject({ protocol: 1, languages: ["eng"], defaultLanguage: "eng" });
+  });
+
+  it("a context streams text in and audio out, until its end", async () => {
+    const client = await connect(encoding);
+    client.send("a", { start: streaming });
+    await client.until("started", "a");
+    expect(client.last("started")?.requestId).toBeTruthy();
+    expect(model.calls.length).toBe(0);
+    client.send("a", { text: "Hello there. " });
+    await client.until("audio", "a");
+    await client.settled();
+    expect(client.sequence("a")).toEqual(["started", "audio"]);
+    client.send("a", { text: "And more." });
+    client.send("a", { end: {} });
+    client.send("a", { end: {} });
+    await client.ended("a");
+    await client.settled();
+    expect(client.sequence("a")).toEqual(["started", "audio", "done"]);
+    expect(client.audio("a").length).toBe(2 * synthesisBytes);
+    expect(spokenTexts()).toEqual(["Hello there.", "And more."]);
+    expect(client.last("done")?.timestamps).toBeUndefined();
+  });
+
+  it("a context that has its whole text needs no end, and its id may be used again (11.17)", async () => {
+    const client = await connect(encoding);
+    for (const count of [1, 2]) {
+      client.send("a", { start: oneShot("One. Two.") });
+      await client.until("done", "a", count);
+    }
+    expect(client.sequence("a")).toEqual(["started", "audio", "done", "started", "audio", "done"]);
+    expect(spokenTexts()).toEqual(["One. Two.", "One. Two."]);
+  });
+
+  it("a context that names none is the context default", async () => {
+    const client = await connect(encoding);
+    client.send("", { start: oneShot("One.") });
+    await client.ended("default");
+    expect(client.sequence("default")).toEqual(["started", "audio", "done"]);
+  });
+});
+
+describe("text", () => {
+  it("of the default strategy is a sentence each, with or without white space between", async () => {
+    const client = await connect();
+    client.send("a", { start: streaming });
+    for (const text of ["One.", "Two", "Three."]) client.send("a", { text });
+    client.send("a", { end: {} });
+    await client.ended("a");
+    expect(spokenTexts().join(" ")).toBe("One. Two Three.");
+  });
+
+  it("that accumulates is spoken at the end of each sentence", async () => {
+    const client = await connect();
+    const start = { ...streaming, splitStrategy: "SPLIT_STRATEGY_ACCUMULATE_SENTENCE" };
+    client.send("a", { start });
+    for (const text of ["Dr.", " Smith", " takes", " 2.5", " ml."]) client.send("a", { text });
+    await client.settled();
+    expect(spokenTexts()).toEqual([]);
+    client.send("a", { text: " Ne" });
+    await client.until("audio", "a");
+    client.send("a", { text: "xt" });
+    client.send("a", { end: {} });
+    await client.ended("a");
+    expect(spokenTexts()).toEqual(["Dr. Smith takes 2.5 ml.", "Next"]);
+  });
+
+  it("that is not to be divided is spoken as a whole", async () => {
+    const client = await connect();
+    client.send("a", { start: { ...streaming, splitStrategy: "SPLIT_STRATEGY_NONE" } });
+    for (const text of ["One. ", "Two."]) client.send("a", { text });
+    await client.settled();
+    expect(spokenTexts()).toEqual([]);
+    client.send("a", { end: {} });
+    await client.ended("a");
+    expect(spokenTexts()).toEqual(["One. Two."]);
+  });
+
+  it.each([
+    ["whole", { start: oneShot("   ") }],
+    ["streamed", { start: streaming }],
+  ] as const)("without anything to speak, %s, is an error and never a done", async (_, start) => {
+    const client = await connect();
+    client.send("a", start);
+    client.send("a", { text: "  " });
+    client.send("a", { end: {} });
+    await client.ended("a");
+    expect(client.sequence("a")).toEqual(["started", "error"]);
+    expect(kindOf(client, "a")).toBe("invalid_input");
+  });
+
+  it("after the end, to a context with its whole text, or to none is invalid_input (11.18)", async () => {
+    model.script = speakAndWait;
+    const client = await connect();
+    client.send("ended", { start: streaming });
+    client.send("ended", { text: "One." });
+    client.send("ended", { end: {} });
+    client.send("whole", { start: oneShot("Two.") });
+    await client.until("audio", "ended");
+    await client.until("audio", "whole");
+    for (const contextId of ["ended", "whole"]) client.send(contextId, { text: "More." });
+    await client.until("error", "", 2);
+    client.send("unknown", { text: "More." });
+    await client.ended("unknown");
+    expect(kindOf(client)).toBe("invalid_input");
+    expect(kindOf(client, "unknown")).toBe("invalid_input");
+    expect(client.sequence("ended")).toEqual(["started", "audio"]);
+    expect(client.sequence("whole")).toEqual(["started", "audio"]);
+  });
+});
+
+describe("audio", () => {
+  it("is one stream with one header, however many sentences there are", async () => {
+    const client = await connect();
+    for (const [contextId, audioFormat] of [
+      ["wav", "audio/wav"],
+      ["ogg", "audio/ogg;codecs=opus"],
+    ] as const) {
+      client.send(contextId, {
+        start: { ...streaming, audioParameters: { audioFormat, samplingRate: 8000 } },
+      });
+      client.send(contextId, { text: "One." });
+      await client.until("audio", contextId);
+      client.send(contextId, { text: "Two." });
+      client.send(contextId, { end: {} });
+      await client.ended(contextId);
+    }
+    const wav = client.audio("wav");
+    expect(wav.subarray(0, 4).toString("latin1")).toBe("RIFF");
+    expect(wav.length).toBe(44 + 2 * synthesisBytes);
+    const ogg = client.audio("ogg").toString("latin1");
+    expect(ogg.split("OpusHead").length - 1).toBe(1);
+    expect(model.calls.length).toBe(4);
+  });
+
+  it("has word times in done where they are asked for, before the time scale", async () => {
+    const client = await connect("binary");
+    const scaled = { ...audioParameters, timeScaleFactor: 2 };
+    client.send("a", { start: { ...streaming, audioParameters: scaled, timestamps: { enable: true } } });
+    client.send("a", { text: "Hello there." });
+    await client.until("audio", "a");
+    client.send("a", { text: "Next." });
+    client.send("a", { end: {} });
+    await client.ended("a");
+    const report = client.last("done", "a")?.timestamps;
+    expect(report?.status?.code).toBe(0);
+    expect(report?.spans.map(({ text }) => text)).toEqual(["Hello", "there.", "Next."]);
+    const seconds = report?.spans.map(({ start, end }) =>
+      [start, end].map((time) => Number(time?.seconds) + (time?.nanos ?? 0) / 1e9),
+    );
+    expect(seconds).toEqual([
+      [0, 0.075],
+      [0.075, 0.15],
+      [0.15, 0.3],
+    ]);
+    expect(model.calls[0]?.invocation.stretch).toBe(2);
+  });
+});
+
+describe("contexts side by side (11.17)", () => {
+  it("are spoken at the same time, sixteen of them", async () => {
+    const { promise: allBegan, resolve } = Promise.withResolvers<void>();
+    model.script = async (call) => {
+      await call.head(scriptedRate);
+      await call.tone(800, scriptedRate);
+      if (model.calls.length === 16) resolve();
+      await allBegan;
+      await call.tone(800, scriptedRate);
+      await call.end(1600);
+    };
+    const client = await connect("binary");
+    const ids = Array.from({ length: 16 }, (_, i) => `context ${i}`);
+    for (const contextId of ids) client.send(contextId, { start: oneShot(`Text of ${contextId}.`) });
+    await client.until("done", undefined, 16);
+    const cases = client.messages.map(({ payload }) => payload.case);
+    expect(cases.slice(0, cases.indexOf("done")).filter((name) => name === "audio").length).toBeGreaterThan(
+      15,
+    );
+    for (const contextId of ids) {
+      expect(client.sequence(contextId)).toEqual(["started", "audio", "done"]);
+      expect(client.audio(contextId).length).toBe(2 * 1600);
+    }
+  });
+
+  it("are 64 at most", async () => {
+    const client = await connect();
+    for (let i = 0; i <= 64; i++) client.send(`${i}`, { start: streaming });
+    await client.ended("64");
+    expect(kindOf(client, "64")).toBe("resource_exhausted");
+    client.send("0", { cancel: {} });
+    client.send("64", { start: oneShot("One.") });
+    await client.until("done", "64");
+  });
+
+  it("fail alone", async () => {
+    model.script = async (call) => {
+      if (call.invocation.text !== "Bad.") return speakWords(call);
+      await call.head(scriptedRate);
+      await call.tone(1600, scriptedRate);
+      await call.flushed();
+      call.cut();
+    };
+    const client = await connect();
+    client.send("good", { start: streaming });
+    client.send("bad", { start: oneShot("Bad.") });
+    await client.ended("bad");
+    client.send("good", { text: "Good." });
+    client.send("good", { end: {} });
+    await client.ended("good");
+    expect(client.sequence("bad")).toEqual(["started", "audio", "error"]);
+    expect(client.last("error", "bad")).toMatchObject({ kind: "internal" });
+    expect(client.last("error", "bad")?.requestId).toBe(client.last("started", "bad")?.requestId);
+    expect(client.sequence("good")).toEqual(["started", "audio", "done"]);
+  });
+
+  it("are refused with resource_exhausted where every stream is taken", async () => {
+    model.script = (call) => call.refuse(503, { code: "saturated", detail: "full" });
+    const client = await connect();
+    client.send("a", { start: oneShot("One.") });
+    await client.ended("a");
+    expect(kindOf(client, "a")).toBe("resource_exhausted");
+    expect(client.client.closing).toBeUndefined();
+  });
+
+  it("have one name each", async () => {
+    const client = await connect();
+    client.send("a", { start: streaming });
+    client.send("a", { start: streaming });
+    await client.until("error", "");
+    expect(kindOf(client)).toBe("invalid_input");
+    client.send("a", { text: "One." });
+    client.send("a", { end: {} });
+    await client.ended("a");
+    expect(client.sequence("a")).toEqual(["started", "audio", "done"]);
+  });
+});
+
+describe("cancel (11.17)", () => {
+  it("frees the engine, and nothing comes after cancelled", async () => {
+    model.script = speakAndWait;
+    const client = await connect();
+    client.send("a", { start: streaming });
+    client.send("a", { text: "One. Two." });
+    await client.until("audio", "a");
+    client.send("a", { cancel: {} });
+    await client.ended("a");
+    await model.calls[0]?.aborted;
+    await client.settled();
+    expect(client.sequence("a")).toEqual(["started", "audio", "cancelled"]);
+    model.script = speakWords;
+    client.send("a", { start: oneShot("Again.") });
+    await client.until("done", "a");
+  });
+
+  it("of an id that is not known is cancelled too", async () => {
+    const client = await connect();
+    client.send("never", { cancel: {} });
+    await client.ended("never");
+    expect(client.sequence("never")).toEqual(["cancelled"]);
+  });
+
+  it("is what a client that vanished means (11.14)", async () => {
+    model.script = speakAndWait;
+    const client = await connect();
+    for (const contextId of ["a", "b"]) client.send(contextId, { start: oneShot("One.") });
+    await client.until("audio", "a");
+    await client.until("audio", "b");
+    client.client.socket.terminate();
+    await Promise.all(model.calls.map(({ aborted }) => aborted));
+  });
+});
+
+describe("ready (11.18)", () => {
+  it("waits for an engine, and a start that came before it is spoken then", async () => {
+    const late = await startScriptedModel(speakWords);
+    late.ready = false;
+    const waiting = await startTestApi(late.url, { timing: { probeIntervalMs: 50 } });
+    const client = await connect("json", { url: waiting.url, key: waiting.key });
+    client.send("a", { start: oneShot("One.") });
+    expect(client.messages).toEqual([]);
+    late.ready = true;
+    await client.ended("a");
+    expect(client.messages[0]?.payload.case).toBe("ready");
+    expect(client.sequence("a")).toEqual(["started", "audio", "done"]);
+    await waiting.stop();
+    await late.close();
+  });
+
+  it("is an error of the kind unavailable where no engine is reachable", async () => {
+    const clock = new FakeClock();
+    const alone = await startTestApi({ mist: routeTo("http://127.0.0.1:1") }, {}, { clock });
+    const client = await connect("json", { url: alone.url, key: alone.key });
+    await eventuallyOn(clock, "the socket closes", () => client.client.closing !== undefined);
+    expect(kindOf(client)).toBe("unavailable");
+    expect(client.client.closing).toEqual({ code: 1013, reason: "503: try again later" });
+    await alone.stop();
+  });
+});
+
+describe("a client without a header", () => {
+  const withoutKey = { key: undefined };
+
+  it.each(["Api-Key", "Bearer"])("sends its key first, with the scheme %s", async (scheme) => {
+    const client = await connect("json", withoutKey);
+    await client.until("ready");
+    const defaults = { ...streaming, text: "ignored" };
+    client.send("", { config: { authorization: `${scheme} ${api.key}`, defaults } });
+    client.send("a", { start: { text: "One." } });
+    await client.ended("a");
+    expect(client.sequence("a")).toEqual(["started", "audio", "done"]);
+    expect(client.audio("a").length).toBe(synthesisBytes);
+  });
+
+  it.each([
+    ["a wrong key", { config: { authorization: "Bearer wrong" } }, "unauthenticated"],
+    ["no key", { config: { license: "{}" } }, "unauthenticated"],
+    ["a start", { start: oneShot("One.") }, "unauthenticated"],
+  ])("is refused with %s", async (_, message, kind) => {
+    const client = await connect("json", withoutKey);
+    client.send("", message);
+    client.send("", { start: oneShot("One.") });
+    expect(await client.closed()).toEqual({ code: 1008, reason: "401: unauthenticated" });
+    expect(kindOf(client)).toBe(kind);
+    expect(model.calls).toEqual([]);
+  });
+
+  it("is refused with a key that may not speak", async () => {
+    const client = await connect("json", withoutKey);
+    client.send("", { config: { authorization: `Bearer ${api.otherKeys.unscoped}` } });
+    expect((await client.closed()).code).toBe(1008);
+    expect(kindOf(client)).toBe("permission_denied");
+  });
+
+  it("is refused after ten seconds of silence", async () => {
+    const clock = new FakeClock();
+    const patient = await startTestApi(model.url, {}, { clock });
+    const client = await connect("json", { url: patient.url, ...withoutKey });
+    await eventuallyOn(clock, "it is ready", () => client.last("ready") !== undefined);
+    await eventuallyOn(clock, "the socket closes", () => client.client.closing !== undefined, 1000);
+    expect(client.client.closing?.code).toBe(1008);
+    await patient.stop();
+  });
+});
+
+describe("messages that are wrong (11.18)", () => {
+  it("with a key that the upgrade had, or after another config or a start, are invalid_input", async () => {
+    const client = await connect();
+    client.send("", { config: { authorization: `Bearer ${api.key}` } });
+    client.send("", { config: { defaults: streaming } });
+    client.send("", { config: {} });
+    client.send("a", { start: {} });
+    client.send("", { config: {} });
+    await client.until("error", "", 3);
+    expect(kindOf(client)).toBe("invalid_input");
+    await client.until("started", "a");
+  });
+
+  it("with an id of 129 bytes are invalid_input, with 128 they are not", async () => {
+    const client = await connect("binary");
+    client.send("é".repeat(64), { start: oneShot("One.") });
+    await client.ended("é".repeat(64));
+    client.send(`${"é".repeat(64)}a`, { start: oneShot("One.") });
+    await client.until("error", "");
+    expect(kindOf(client)).toBe("invalid_input");
+  });
+
+  it.each([
+    { speaker: "nobody" },
+    {},
+    { ...streaming, customLexicon: [{ spelling: "a", pronunciation: "b" }] },
+  ])("to start are an error of their context: %j", async (start) => {
+    const client = await connect();
+    client.send("a", { start });
+    await client.ended("a");
+    expect(client.sequence("a")).toEqual(["error"]);
+    expect(kindOf(client, "a")).toBe("invalid_input");
+  });
+
+  it("without a payload that is known are invalid_input", async () => {
+    const client = await connect();
+    client.client.send({ contextId: "a", flush: {} });
+    await client.until("error", "");
+    expect(kindOf(client)).toBe("invalid_input");
+  });
+
+  it.each(["{", "[]", '{"text":"a","end":{}}'])("that are none close the socket: %s", async (frame) => {
+    const client = await connect();
+    client.client.send(frame);
+    expect((await client.closed()).code).toBe(1007);
+    expect(kindOf(client)).toBe("invalid_input");
+  });
+
+  it("that are too large close the socket", async () => {
+    const client = await connect();
+    client.send("a", { start: { ...streaming, text: "a".repeat(100 * 1024) } });
+    await client.ended("a");
+    client.send("b", { start: { ...streaming, text: "a".repeat(130 * 1024) } });
+    expect((await client.closed()).code).toBe(1009);
+  });
+});
+
+describe("the upgrade", () => {
+  it.each([
+    ["rime.v1.binary, rime.v1.json", "rime.v1.binary"],
+    ["other, rime.v1.json, rime.v1.binary", "rime.v1.json"],
+    ["other", undefined],
+    [undefined, undefined],
+  ])("that offers %s is answered with %s", async (offer, expected) => {
+    expect(await answeredSubprotocol(offer)).toEqual({ status: 101, subprotocol: expected });
+  });
+
+  it("without a subprotocol is answered in JSON", async () => {
+    const client = await connect("json", { subprotocol: undefined });
+    await client.until("ready");
+  });
+
+  it.each([
+    ["/coda/ws", "lyra", "arcana"],
+    ["/v1/svc-tts/ws", "abbie", "mist"],
+    ["/mistv2/ws", "abbie", "mistv2"],
+    ["/ws?modelId=mistv2", "abbie", "mistv2"],
+  ])("%s speaks %s with %s (11.20, 11.21)", async (path, speaker, modelId) => {
+    const client = await connect("json", { path });
+    client.send("a", { start: { ...oneShot("One."), speaker: speaker === "lyra" ? "luna" : speaker } });
+    await client.ended("a");
+    expect(model.calls[0]?.invocation.modelId).toBe(modelId);
+  });
+});
+
+/** The answer to an upgrade, as published clients check it before they use the socket. */
+function answeredSubprotocol(offer: string | undefined): Promise<object> {
+  const { promise, resolve, reject } = Promise.withResolvers<object>();
+  const headers = {
+    ...{ authorization: `Bearer ${api.key}`, connection: "Upgrade", upgrade: "websocket" },
+    ...{ "sec-websocket-key": Buffer.alloc(16).toString("base64"), "sec-websocket-version": "13" },
+    ...(offer !== undefined && { "sec-websocket-protocol": offer }),
+  };
+  const sent = request(`${api.url}/ws`, { headers });
+  sent.on("upgrade", ({ statusCode, headers: answer }, socket) => {
+    socket.destroy();
+    resolve({ status: statusCode, subprotocol: answer["sec-websocket-protocol"] });
+  });
+  sent.on("response", ({ statusCode }) => reject(new Error(`the upgrade was answered with ${statusCode}`)));
+  sent.on("error", reject);
+  sent.end();
+  return promise;
+}
+
+it("a context is open through five minutes of silence (11.18)", async () => {
+  const clock = new FakeClock();
+  const patient = await startTestApi(model.url, {}, { clock });
+  const client = await connect("json", { url: patient.url, key: patient.key });
+  await eventuallyOn(clock, "it is ready", () => client.last("ready") !== undefined);
+  client.send("a", { start: streaming });
+  client.send("a", { text: "One." });
+  await client.until("audio", "a");
+  for (let passedMs = 0; passedMs < 300_000; passedMs += 10_000) {
+    await clock.advance(10_000);
+    // the answers to the pings of the server have to arrive between two of them
+    await client.settled();
+    await client.settled();
+  }
+  client.send("a", { text: "Two." });
+  client.send("a", { end: {} });
+  await client.ended("a");
+  expect(client.sequence("a")).toEqual(["started", "audio", "done"]);
+  expect(client.audio("a").length).toBe(2 * synthesisBytes);
+  await patient.stop();
+});
+
+it("each synthesis is one stream of its key, and its context fails where the key has none left", async () => {
+  model.script = speakAndWait;
+  const limited = await startTestApi(model.url, { keyLimits: { streams: 1 } });
+  const client = await connect("json", { url: limited.url, key: limited.key });
+  client.send("a", { start: oneShot("One.") });
+  await client.until("audio", "a");
+  client.send("b", { start: oneShot("Two.") });
+  await client.ended("b");
+  expect(kindOf(client, "b")).toBe("resource_exhausted");
+  client.send("a", { cancel: {} });
+  await client.ended("a");
+  model.script = speakWords;
+  let attempts = 0;
+  await eventually("the stream is free", async () => {
+    const contextId = `c${attempts++}`;
+    client.send(contextId, { start: oneShot("Three.") });
+    await client.ended(contextId);
+    return client.sequence(contextId).includes("done");
+  });
+  await limited.stop();
+});
+
+it("a server that drains finishes contexts, takes no new one, and closes with 1001 (11.15)", async () => {
+  const draining = await startTestApi(model.url, { drainSeconds: 300 });
+  const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
+  model.script = async (call) => {
+    await call.head(scriptedRate);
+    await call.tone(1600, scriptedRate);
+    await mayEnd;
+    await call.tone(1600, scriptedRate);
+    await call.end(3200);
+  };
+  const [idle, speaking] = await Promise.all(
+    [1, 2].map(() => connect("json", { url: draining.url, key: draining.key })),
+  );
+  if (!idle || !speaking) throw new Error("two clients are connected");
+  speaking.send("a", { start: streaming });
+  speaking.send("a", { text: "One." });
+  await speaking.until("audio", "a");
+  const stopped = draining.stop();
+  expect(await idle.closed()).toEqual({ code: 1001, reason: "going away" });
+  speaking.send("b", { start: oneShot("Two.") });
+  await speaking.ended("b");
+  expect(kindOf(speaking, "b")).toBe("unavailable");
+  speaking.send("a", { end: {} });
+  end();
+  expect(await speaking.closed()).toEqual({ code: 1001, reason: "going away" });
+  expect(speaking.sequence("a")).toEqual(["started", "audio", "done"]);
+  expect(speaking.audio("a").length).toBe(2 * 3200);
+  await stopped;
+});

@@ -1,0 +1,31 @@
+import type { Call } from "../server/scripted-model.ts";
+
+/** Hz of scripted speech. */
+export const scriptedRate = 8000;
+/** Seconds of every scripted synthesis. */
+export const scriptedSeconds = 0.3;
+
+/** A tone, with the words of the text spread over it. */
+export async function speakWords(call: Call): Promise<void> {
+  const words = call.invocation.text.split(" ");
+  await call.head(scriptedRate);
+  const each = scriptedSeconds / words.length;
+  const times = words.map((word, at) => ({ word, start: at * each, end: (at + 1) * each }));
+  await call.send({ kind: "words", words: times });
+  await call.tone(scriptedRate * scriptedSeconds, scriptedRate);
+  await call.end(scriptedRate * scriptedSeconds);
+}
+
+/** Speaks a little, and then waits until the caller leaves. */
+export async function speakAndWait(call: Call): Promise<void> {
+  await call.head(scriptedRate);
+  await call.send({
+    kind: "words",
+    words: [
+      { word: "first", start: 0, end: 0.1 },
+      { word: "second", start: 0.1, end: 0.9 },
+    ],
+  });
+  await call.tone(scriptedRate / 5, scriptedRate);
+  await call.aborted;
+}

@@ -1,0 +1,129 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, test } from "vitest";
+import { voices } from "../../../../../config/contract/voices.ts";
+import { defaultAliases } from "../../../../../server/api/request/aliases.ts";
+import {
+  mergeDefaults,
+  modelOfConnection,
+  readContextSettings,
+} from "../../../../../server/api/sockets/v1/context-settings.ts";
+import { errorKindOf } from "../../../../../server/api/sockets/v1/error-kinds.ts";
+import { requestSchema, type SynthesisParameters } from "../../../../../server/api/sockets/v1/schema.ts";
+import { type ErrorCode, errorCodes, Failure } from "../../../../../server/contract/errors.ts";
+
+const rules = { voices, profile: "self-hosted", highestRate: 384_000, aliases: defaultAliases } as const;
+
+type Start = NonNullable<Parameters<typeof startOf>[0]>;
+function startOf(value: object): SynthesisParameters {
+  const { payload } = create(requestSchema, { payload: { case: "start", value } });
+  if (payload.case !== "start") throw new Error("no start");
+  return payload.value;
+}
+const settingsOf = (start: Start, modelId?: string) => readContextSettings(startOf(start), modelId, rules);
+
+describe("the settings of a context", () => {
+  test.each([
+    [{}, "wav", 24_000],
+    [{ audioFormat: "audio/pcm", samplingRate: 8000 }, "pcm", 8000],
+    [{ audioFormat: "audio/l16", samplingRate: 0 }, "pcm", 24_000],
+    [{ audioFormat: "audio/pcmu", samplingRate: 16_000 }, "mulaw", 16_000],
+    [{ audioFormat: "audio/wav" }, "wav", 24_000],
+    [{ audioFormat: "audio/mpeg" }, "mp3", 24_000],
+    [{ audioFormat: "audio/ogg;codecs=opus" }, "ogg", 24_000],
+    [{ audioFormat: "" }, "wav", 24_000],
+  ])("%j are %s at %i Hz", (audioParameters, format, rate) => {
+    expect(settingsOf({ speaker: "alan", audioParameters }).socket.speech).toMatchObject({ format, rate });
+  });
+
+  test.each([
+    [{ speaker: "alan" }, "mist", "alan"],
+    [{ speaker: "luna" }, "arcana", "luna"],
+    [{ speaker: "lyra", language: "en" }, "arcana", "lyra"],
+    [{ speaker: "alan", language: "" }, "mist", "alan"],
+    [{ speaker: "alan", language: "eng" }, "mist", "alan"],
+  ])("%j speak with %s and %s", (start, modelId, speaker) => {
+    expect(settingsOf(start).socket.speech.invocation).toMatchObject({ modelId, speaker });
+  });
+
+  test("take the model of their connection", () => {
+    expect(settingsOf({ speaker: "lyra" }, "coda").socket.speech.invocation.modelId).toBe("arcana");
+    expect(settingsOf({ speaker: "cove" }, "mist").socket.speech.invocation.speaker).toBe("robert");
+  });
+
+  test.each([
+    [{ text: "" }, undefined, "immediate", true],
+    [{ text: "", splitStrategy: 3 }, undefined, "bySentence", false],
+    [{ text: "", splitStrategy: 2 }, undefined, "never", false],
+    [{ text: "Hello. There.", splitStrategy: 2 }, "Hello. There.", "immediate", false],
+  ])("%j", (start, wholeText, segment, textsAreSentences) => {
+    const settings = settingsOf({ speaker: "alan", ...start });
+    expect(settings).toMatchObject({ wholeText, textsAreSentences, socket: { segment } });
+  });
+
+  test("carry the markup of the mist models, and the time scale", () => {
+    const { socket } = settingsOf({
+      speaker: "alan",
+      audioParameters: { timeScaleFactor: 2 },
+      mistParameters: {
+        ...{ pauseBetweenBrackets: true, phonemizeBetweenBrackets: true },
+        ...{ inlineTimeScaleFactors: [0.5, 2], saveOovs: true },
+      },
+    });
+    expect(socket.timeScale).toBe(2);
+    expect(socket.speech.invocation).toMatchObject({
+      ...{ stretch: 2, pauseBetweenBrackets: true, phonemizeBetweenBrackets: true, saveOovs: true },
+    });
+    expect(socket.parameters.get("inlineSpeedAlpha")).toBe("0.5, 2");
+  });
+
+  test.each([
+    {},
+    { speaker: "nobody" },
+    { speaker: "alan", language: "fra" },
+    { speaker: "alan", audioParameters: { audioFormat: "audio/flac" } },
+    { speaker: "alan", audioParameters: { samplingRate: -1 } },
+    { speaker: "alan", audioParameters: { timeScaleFactor: Number.NaN } },
+  ])("are refused: %j", (start) => {
+    expect(() => settingsOf(start)).toThrow(Failure);
+  });
+
+  test("come from the defaults of the connection where a context has none", () => {
+    const defaults = startOf({ speaker: "alan", text: "ignored", audioParameters: { samplingRate: 8000 } });
+    const merged = mergeDefaults(defaults, startOf({ audioParameters: { audioFormat: "audio/pcm" } }));
+    expect(merged).toMatchObject({ speaker: "alan", text: "" });
+    expect(readContextSettings(merged, undefined, rules).socket.speech.rate).toBe(24_000);
+  });
+});
+
+describe("the model of a connection", () => {
+  test.each([
+    ["coda", "mist", "mist.example.test", "coda"],
+    ["svc-tts", "mistv2", "mist.example.test", "mistv2"],
+    [undefined, "unknown", "coda.example.test:8000", "coda"],
+    ["svc-tts", undefined, "tts.example.test", undefined],
+    ["constructor", undefined, undefined, undefined],
+  ])("with the path %s, the query %s and the host %s is %s", (path, query, host, expected) => {
+    expect(modelOfConnection(path, query, host, defaultAliases)).toBe(expected);
+  });
+});
+
+test("each error has a kind that published clients know", () => {
+  const kindOf = (code: ErrorCode) => errorKindOf(new Failure(code, "x"));
+  const kinds: Readonly<Partial<Record<ErrorCode, string>>> = {
+    invalid_request: "invalid_input",
+    unauthorized: "unauthenticated",
+    insufficient_scope: "permission_denied",
+    license_required: "permission_denied",
+    not_found: "not_found",
+    too_many_streams: "resource_exhausted",
+    rate_limited: "resource_exhausted",
+    saturated: "resource_exhausted",
+    deadline_exceeded: "timeout",
+    draining: "unavailable",
+    model_unreachable: "unavailable",
+    model_failed: "internal",
+    internal: "internal",
+  };
+  for (const [code, kind] of Object.entries(kinds)) expect(kindOf(code as ErrorCode)).toBe(kind);
+  for (const code of errorCodes) expect(kindOf(code)).toBeTruthy();
+});
