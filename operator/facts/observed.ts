@@ -2,6 +2,7 @@ import type { LicenseReading, LicenseVerdict } from "../../config/contract/licen
 import type { IssuerResponse } from "../../config/contract/license-check.ts";
 import type { TtsDeploymentSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import type { TtsModelPoolSpec, TtsModelPoolStatus } from "../../crds/tts-model-pool.ts";
+import type { ConditionReason, LicenseReason } from "./condition-reasons.ts";
 import type { KubernetesObject, ManifestMetadata, V1Deployment, V1Pod } from "./kubernetes-object.ts";
 
 /** The input of a reconcile: plain values, read once by `observe.ts` and evaluated by pure functions. */
@@ -105,7 +106,7 @@ export interface LicenseDecision {
   readonly verdict: LicenseVerdict;
   /** `LicenseValid`. */
   readonly valid: boolean;
-  readonly reason: string;
+  readonly reason: LicenseReason;
   readonly message: string;
   /** When it turned missing or invalid while serving, milliseconds since the epoch. */
   readonly failedAt: number | undefined;
@@ -124,7 +125,7 @@ export interface LicenseDecision {
 
 /** Why a reconcile could not finish. */
 export interface ReconcileProblem {
-  readonly reason: string;
+  readonly reason: ConditionReason;
   readonly message: string;
   /** Nothing gets better until a person changes something. */
   readonly stalled: boolean;

@@ -11,6 +11,7 @@ import {
 import { newestResponse, type OnlineCheck, readLicenseAnswer } from "../../config/contract/license-check.ts";
 import { modelIds, modelsOfKind } from "../../config/contract/models.ts";
 import type { ModelSpec } from "../../crds/tts-deployment.ts";
+import type { LicenseReason } from "../facts/condition-reasons.ts";
 import { durationSeconds } from "../facts/duration.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { LicenseAllowance, LicenseDecision, ObservedDeployment } from "../facts/observed.ts";
@@ -300,6 +301,6 @@ function explainRefusal({ deployment, license }: ObservedDeployment, verdict: Li
   return refused(isMissing ? "Missing" : "Invalid", `${verdict.message} ${where}`);
 }
 
-function refused(reason: string, message: string): Explanation {
+function refused(reason: LicenseReason, message: string): Explanation {
   return { valid: false, reason, message };
 }

@@ -190,8 +190,8 @@ export async function reconcilePool(context: ReconcileContext, key: string): Pro
 const unmanaged = {
   reason: "NotManaged",
   message:
-    "No TtsDeployment made this pool, so nothing runs for it: pools come from spec.models of a TtsDeployment. Name the model there, and delete this object.",
-};
+    "No TtsDeployment created this pool, so the operator starts no pods for it. Add the model to spec.models of a TtsDeployment, and delete this object.",
+} as const;
 
 /** Checks the features that the pool's scaler needs, and no others. */
 async function observeCapabilities(

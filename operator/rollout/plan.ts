@@ -7,6 +7,7 @@ import {
   pinTemplate,
   readPinnedTemplate,
 } from "../desired/pods/pinned-template.ts";
+import { reportedReason } from "../facts/condition-reasons.ts";
 import type { LicenseAllowance, ObservedPool } from "../facts/observed.ts";
 import type { ServerImage } from "../facts/settings.ts";
 import { isoSeconds } from "../facts/time.ts";
@@ -197,7 +198,8 @@ function stateOf(
   const [ready, stalled] = ["Ready", "Stalled"].map((type) =>
     pool.status?.conditions.find((condition) => condition.type === type && condition.status === "True"),
   );
-  return { ready: ready !== undefined, serves, failure: stalled };
+  const failure = stalled && { reason: reportedReason(stalled.reason), message: stalled.message };
+  return { ready: ready !== undefined, serves, failure };
 }
 
 /** One at a time: the last one traded has gone before the next goes, and one always stays. */
@@ -236,7 +238,10 @@ function canaryWaits({ pool }: ObservedPool, next: CanaryState, facts: CanaryFac
   const { revision, weight, step } = next;
   if (next.phase === "RolledBack") {
     const message = `Revision ${revision} was given up: ${(next.message ?? "").replace(/\.$/, "")}. The pods keep their earlier settings. Change the settings, or try these again: kubectl annotate ttsmp -n ${pool.metadata.namespace} ${pool.metadata.name} --overwrite ${requests.restart}="$(date -Is)".`;
-    return { stalled: true, problem: { reason: next.reason ?? "CanaryFailed", message } };
+    return {
+      stalled: true,
+      problem: { reason: next.reason === undefined ? "CanaryFailed" : reportedReason(next.reason), message },
+    };
   }
   const where = `step ${step + 1} of ${facts.spec.steps.length}`;
   const what = next.phase === "Starting" ? "its pods start" : (stepBlockedBy(next, facts) ?? "it is judged");

@@ -1,11 +1,12 @@
 import type { Condition } from "../../crds/tts-deployment.ts";
+import type { ConditionReason } from "../facts/condition-reasons.ts";
 import { isoSeconds } from "../facts/time.ts";
 
 /** A condition before it is compared with what stood there. */
 export interface ConditionState {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
-  readonly reason: string;
+  readonly reason: ConditionReason;
   readonly message: string;
 }
 

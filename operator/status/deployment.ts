@@ -2,6 +2,7 @@ import { mayServe } from "../../config/contract/license.ts";
 import { children, ports, requests } from "../../config/contract/names.ts";
 import type { Condition, ModelSpec, TtsDeploymentStatus } from "../../crds/tts-deployment.ts";
 import { apiSettings, ownSettings } from "../desired/pods/deployment.ts";
+import { reportedReason } from "../facts/condition-reasons.ts";
 import type {
   Deployment,
   LicenseDecision,
@@ -118,7 +119,7 @@ function poolState(pool: TtsModelPool | undefined): WorkloadState {
   }
   if (ready.status === "True") return { kind: "ready" };
   const kind = conditionOf(pool, "Stalled")?.status === "True" ? "stalled" : "failing";
-  return { kind, problem: { reason: ready.reason, message: ready.message } };
+  return { kind, problem: { reason: reportedReason(ready.reason), message: ready.message } };
 }
 
 /** Scaling changes a pool's generation, and nothing that its pods are made from. */
@@ -240,7 +241,7 @@ function blockage(
 }
 
 function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
-  const settled = { reason: "Settled", message: "Nothing is left to do." };
+  const settled = { reason: "Settled", message: "Nothing is left to do." } as const;
   if (blocked === undefined) {
     return [
       { type: "Reconciling", status: "False", ...settled },
@@ -248,8 +249,8 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
     ];
   }
   const { reason, message, stalled } = blocked;
-  const idle = { reason: "Stalled", message: "Waiting for a person; see Stalled." };
-  const busy = { reason: "Progressing", message: "Still progressing; no action is needed." };
+  const idle = { reason: "Stalled", message: "Waiting for a person; see Stalled." } as const;
+  const busy = { reason: "Progressing", message: "Still progressing; no action is needed." } as const;
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
     { type: "Stalled", status: stalled ? "True" : "False", ...(stalled ? { reason, message } : busy) },

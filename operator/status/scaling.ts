@@ -1,4 +1,5 @@
 import type { Condition } from "../../crds/tts-deployment.ts";
+import { type ConditionReason, reportedReason } from "../facts/condition-reasons.ts";
 import type { ClusterCapabilities, ObservedPool, ScalingState, TtsModelPool } from "../facts/observed.ts";
 import { diagnosePods } from "../workload/diagnosis.ts";
 import type { ConditionState } from "./conditions.ts";
@@ -50,11 +51,11 @@ function found(
   }
 }
 
-function good(reason: string, message: string): ConditionState {
+function good(reason: ConditionReason, message: string): ConditionState {
   return { type, status: "True", reason, message };
 }
 
-function bad(reason: string, message: string): ConditionState {
+function bad(reason: ConditionReason, message: string): ConditionState {
   return { type, status: "False", reason, message };
 }
 
@@ -97,7 +98,7 @@ function before({ status }: TtsModelPool): ConditionState | undefined {
   const known = status?.conditions.find((condition) => condition.type === type);
   if (known === undefined || known.reason === "External") return undefined;
   const { status: state, reason, message } = known;
-  return { type, status: state, reason, message };
+  return { type, status: state, reason: reportedReason(reason), message };
 }
 
 const zeroRefused = bad(
@@ -143,7 +144,10 @@ function ofAutoscaler(
       `The pool was set to 0 replicas, where ${what} does nothing. Set it to 1: kubectl scale ttsmp ${pool.metadata.name} --replicas=1.`,
     );
   }
-  return bad(said.reason || "ScalerFailed", `${what}: ${said.message ?? "it does not scale"}`);
+  return bad(
+    said.reason ? reportedReason(said.reason) : "ScalerFailed",
+    `${what}: ${said.message ?? "it does not scale"}`,
+  );
 }
 
 interface ScaledModel {
@@ -171,5 +175,12 @@ export function gatheredScaling(pools: readonly ScaledModel[]): ConditionState[]
   const messages = said
     .filter(({ found }) => found?.status !== "True")
     .map(({ name, found }) => `pool ${name}: ${found?.message ?? "not looked at yet."}`);
-  return [{ type, status: worst.found.status, reason: worst.found.reason, message: messages.join(" ") }];
+  return [
+    {
+      type,
+      status: worst.found.status,
+      reason: reportedReason(worst.found.reason),
+      message: messages.join(" "),
+    },
+  ];
 }

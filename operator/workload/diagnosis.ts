@@ -1,9 +1,10 @@
 import { fetchContainerPrefix } from "../desired/pods/model-cache.ts";
+import type { ConditionReason } from "../facts/condition-reasons.ts";
 import type { Pod } from "../facts/observed.ts";
 
 /** Why a pod does not serve, in words for a person. */
 export interface Diagnosis {
-  readonly reason: string;
+  readonly reason: ConditionReason;
   readonly message: string;
 }
 

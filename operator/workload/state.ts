@@ -54,7 +54,7 @@ function missing(grant: LicenseAllowance): WorkloadState {
     const problem = {
       reason: "LicenseHold",
       message: "Not started: the license does not allow it, see LicenseValid.",
-    };
+    } as const;
     return { kind: "stalled", problem };
   }
   return { kind: "progressing", problem: { reason: "Creating", message: "The Deployment is being made." } };

@@ -12,7 +12,10 @@ export interface AuditRetentionOptions {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** Forgets what was written down longer ago, at once and every hour. @returns a function that ends it. */
+/**
+ * Deletes audit entries that are older than the retention time, now and every hour. @returns a function that
+ * stops it.
+ */
 export function limitAudit({ database, days, clock, onTrouble }: AuditRetentionOptions): () => Promise<void> {
   let work = Promise.resolve();
   const forget = () => {

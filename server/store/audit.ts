@@ -3,12 +3,12 @@ import type { Kysely } from "kysely";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 
-/** One change, as it is written down with the change itself. */
+/** One entry of the audit log, which is written in the transaction of the change itself. */
 export interface AuditEntry {
-  /** Who did it: the name of a person or a key, or `the command line`. */
+  /** The author: the name of a user or an API key, or `the command line`. */
   readonly actor: string;
   readonly action: AuditAction;
-  /** What it was done to. */
+  /** The object of the change. */
   readonly subject: string;
   readonly detail?: string;
 }
@@ -32,7 +32,7 @@ export type AuditAction =
   | "signed in"
   | "sign-in refused";
 
-/** A place in the record: what is listed after it is older. */
+/** A position in the audit log. The next page lists older entries. */
 export interface AuditPlace {
   readonly at: number;
   readonly id: string;
@@ -51,7 +51,7 @@ export async function writeAudit(db: Kysely<Tables>, entry: AuditEntry, at: numb
     .execute();
 }
 
-/** The newest first, of those older than a place where one is given. */
+/** The newest entries first, and only entries older than the position if it is given. */
 export function listAudit(database: Database, limit: number, after?: AuditPlace): Promise<ListedEntry[]> {
   return database.run(async (db) => {
     let query = db
@@ -71,7 +71,7 @@ export function listAudit(database: Database, limit: number, after?: AuditPlace)
   });
 }
 
-/** Removes what was written down before a time. */
+/** Deletes entries before a time. */
 export async function forgetAudit(database: Database, before: number): Promise<void> {
   await database.run((db) => db.deleteFrom("audit").where("at", "<", before).execute());
 }

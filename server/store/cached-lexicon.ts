@@ -3,10 +3,14 @@ import { lexiconForm } from "../text/lexicon.ts";
 import { reportChanges } from "./database/report-changes.ts";
 import type { LexiconTable } from "./lexicon.ts";
 
-/** How teams say words, held in memory and followed: a request never waits for the database. */
+/**
+ * The lexicons of all teams, cached in memory and kept up to date, so that a request never waits for the
+ * database.
+ */
 export interface CachedLexicon {
   /**
-   * Entries of the team for words of this text, by the word in small letters; undefined where there are none.
+   * Returns the team's entries for the words of this text, by the word in lower case, or undefined if there
+   * are none.
    * @param team undefined for a key without one. @param language ISO 639-3.
    */
   find(
@@ -14,9 +18,9 @@ export interface CachedLexicon {
     language: string,
     text: string,
   ): Readonly<Record<string, string>> | undefined;
-  /** Whether the team wants the sentences around unknown words kept. */
+  /** Whether the team keeps the sentences around out-of-vocabulary words. */
   keepsSentences(team: string | undefined): boolean;
-  /** Looks for changes at once. */
+  /** Reads changes immediately. */
   refresh(): Promise<void>;
   close(): void;
 }
@@ -25,12 +29,15 @@ export interface CachedLexiconOptions {
   readonly table: Pick<LexiconTable, "revision" | "load">;
   readonly intervalMs?: number;
   readonly clock: Clock;
-  /** Told when the table cannot be read, and when it can again (undefined): what was read last counts on. */
+  /**
+   * Called with an error when the table becomes unreadable, and with undefined when it is readable again.
+   * Until then the entries that were read last apply.
+   */
   readonly onTrouble: (error: Error | undefined) => void;
 }
 
 const usualIntervalMs = 2_000;
-/** In a longer text words are not looked for: the model tier gets all that the team has. */
+/** A longer text is not searched for words: the model tier gets the team's whole lexicon. */
 const searchedCharacters = 20_000;
 const words = /\p{L}[\p{L}\p{M}'’\-‐]*/gu;
 
@@ -57,7 +64,7 @@ export function cacheLexicon({ table, intervalMs, clock, onTrouble }: CachedLexi
       revision = current;
       tell(undefined);
     } catch (error) {
-      revision = undefined; // whatever comes back may be another
+      revision = undefined; // A database that returns may be another one.
       tell(error as Error);
     }
   };

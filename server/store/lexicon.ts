@@ -6,13 +6,13 @@ import type { Database } from "./database/database.ts";
 import { changeInTurn, readRevision } from "./database/revisions.ts";
 import { teamsWithSentences } from "./team-settings.ts";
 
-/** How a team says a word. */
+/** A team's pronunciation of a word. */
 export interface LexiconEntry {
   /** Empty for keys without a team. */
   readonly team: string;
-  /** ISO 639-3. */
+  /** Language code of ISO 639-3. */
   readonly language: string;
-  /** In small letters. */
+  /** In lower case. */
   readonly word: string;
   /** In the public phonetic alphabet, as between braces. */
   readonly phonemes: string;
@@ -22,39 +22,39 @@ export type LexiconWord = Omit<LexiconEntry, "phonemes">;
 
 export interface LoadedLexicon {
   readonly entries: readonly LexiconEntry[];
-  /** Teams that want the sentences around unknown words kept. */
+  /** Teams that keep the sentences around out-of-vocabulary words. */
   readonly withSentences: ReadonlySet<string>;
 }
 
-/** Words that a team met, and what it made of them. */
+/** The out-of-vocabulary words of a team, and its lexicon. */
 export interface LexiconTable {
-  /** Changes whenever an entry does. */
+  /** Changes whenever an entry changes. */
   revision(): Promise<number>;
-  /** Of every team. */
+  /** Entries of all teams. */
   load(): Promise<LoadedLexicon>;
-  /** Of one team, by the word. */
+  /** Entries of one team, ordered by word. */
   list(team: string): Promise<readonly LexiconEntry[]>;
-  /** @throws LexiconError when the team has as many as it may. */
+  /** @throws LexiconError if the team has the maximum number of entries. */
   save(actor: string, entry: LexiconEntry): Promise<void>;
   /**
-   * All of them or none; a word that is there gets the new sounds.
-   * @throws LexiconError when the team would have more than it may.
+   * Imports all entries or none. An existing word gets the new pronunciation.
+   * @throws LexiconError if the team would exceed the maximum.
    */
   saveAll(actor: string, team: string, entries: readonly Omit<LexiconEntry, "team">[]): Promise<void>;
   remove(actor: string, word: LexiconWord): Promise<void>;
-  /** The word is not shown for review any more. */
+  /** Excludes the word from review. */
   dismiss(actor: string, word: LexiconWord): Promise<void>;
-  /** Words that are neither in the lexicon nor dismissed, those met most first. */
+  /** Words that are neither in the lexicon nor dismissed, with the most frequent first. */
   review(team: string, limit: number): Promise<readonly ReviewedWord[]>;
-  /** Teams that have words or entries; the empty one stands for keys without a team. */
+  /** Teams with words or entries. The empty name stands for keys without a team. */
   teams(): Promise<readonly string[]>;
 }
 
 export interface ReviewedWord {
   readonly language: string;
-  /** As it was written most recently. */
+  /** The most recent spelling. */
   readonly word: string;
-  /** That it was met in most recently, where the team wants that kept. */
+  /** The most recent sentence, if the team keeps sentences. */
   readonly sentence: string | undefined;
   readonly count: number;
   /** Milliseconds since the epoch. */
@@ -62,20 +62,20 @@ export interface ReviewedWord {
   readonly lastSeen: number;
 }
 
-/** The team would have more words than it may. */
+/** The team would exceed the maximum number of entries. */
 export class LexiconError extends Error {
-  /** Words that a team may have. */
+  /** Highest number of entries of a team. */
   readonly most = maxEntries;
 
   constructor() {
-    super(`A lexicon has ${maxEntries} words at most; remove some first.`);
+    super(`A lexicon has at most ${maxEntries} words; remove some first.`);
     this.name = "LexiconError";
   }
 }
 
-/** Of one team. */
+/** Entries of one team. */
 export const maxEntries = 5_000;
-/** Of all teams; far more than anybody writes. */
+/** Entries of all teams, far more than any installation has. */
 const maxLoaded = 200_000;
 
 /** @param now milliseconds since the epoch. */
@@ -144,7 +144,7 @@ function shownTeam(team: string): string {
 /** Rows of one statement. */
 const batchSize = 500;
 
-/** @throws LexiconError when the team then has more than it may. */
+/** @throws LexiconError if the team then exceeds the maximum. */
 async function put(
   trx: Transaction<Tables>,
   team: string,
@@ -176,10 +176,10 @@ function toEntry({ team_id, language, word, phonemes }: Tables["lexicon"]): Lexi
   return { team: team_id, language, word, phonemes };
 }
 
-/** Rows that one look at the words takes in. */
+/** Rows that one query for words reads. */
 const maxRows = 20_000;
 
-/** Words are gathered here, as SQLite knows small letters of English alone. */
+/** Words are grouped here, because SQLite converts only ASCII letters to lower case. */
 async function reviewed(db: Kysely<Tables>, team: string, limit: number): Promise<ReviewedWord[]> {
   const rows = await db
     .selectFrom("oovs")

@@ -3,14 +3,14 @@ import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 import { holdTeamsWithSentences } from "./team-settings.ts";
 
-/** A word that no dictionary had, as one key met it since the last time that it was written down. */
+/** An out-of-vocabulary word of one key, counted since it was last written. */
 export interface ObservedOov {
   readonly keyId: string;
   readonly team: string | undefined;
-  /** ISO 639-3. */
+  /** Language code of ISO 639-3. */
   readonly language: string;
   readonly word: string;
-  /** Around the word, where the team wants that kept. */
+  /** The sentence around the word, if the team keeps sentences. */
   readonly sentence?: string | undefined;
   readonly count: number;
   /** Milliseconds since the epoch. */
@@ -18,23 +18,23 @@ export interface ObservedOov {
   readonly lastSeen: number;
 }
 
-/** Whose words: all of the key's team where it has one, else its own. */
+/** Selects words: those of the whole team if the key has one, else those of the key. */
 export type WordOwner = Pick<ObservedOov, "keyId" | "team">;
 
 export type SavedWord = Omit<ObservedOov, "keyId" | "team" | "sentence">;
 
-/** Where out-of-vocabulary words are kept for review. */
+/** Stores out-of-vocabulary words for review. */
 export interface OovStore {
-  /** Each word of a key and language once. */
+  /** Each word occurs once per key and language. */
   add(words: readonly ObservedOov[]): Promise<void>;
-  /** Those met last first. */
+  /** The most recent words first. */
   list(
     owner: WordOwner,
     filter: { readonly language?: string; readonly limit: number },
   ): Promise<SavedWord[]>;
 }
 
-/** Of one key; those met longest ago give way. */
+/** Limit for each key. The oldest words are deleted. */
 const maxWordsOfKey = 10_000;
 
 export function createOovStore(database: Database): OovStore {
@@ -53,7 +53,7 @@ export function createOovStore(database: Database): OovStore {
   };
 }
 
-/** Without the sentences of teams that do not want them, whatever was true when they were met. */
+/** Without sentences of teams that do not keep them, whatever the setting was when the words occurred. */
 async function wantedSentences(
   trx: Transaction<Tables>,
   words: readonly ObservedOov[],
@@ -63,13 +63,13 @@ async function wantedSentences(
   return words.map((met) => (teams.has(met.team ?? "") ? met : { ...met, sentence: undefined }));
 }
 
-/** One order everywhere: replicas that wrote in different ones would wait for each other. */
+/** All replicas write in the same order, because different orders could deadlock. */
 function inOrder(words: readonly ObservedOov[]): ObservedOov[] {
   const place = ({ keyId, language, word }: ObservedOov) => JSON.stringify([keyId, language, word]);
   return words.toSorted((a, b) => Buffer.compare(Buffer.from(place(a)), Buffer.from(place(b))));
 }
 
-/** Rows of one statement: a round trip for each word would take PostgreSQL a minute for what may have gathered. */
+/** Rows of one statement. One round trip for each word could take PostgreSQL a minute for a full queue. */
 const batchSize = 500;
 
 function batches(words: readonly ObservedOov[]): ObservedOov[][] {
@@ -94,7 +94,7 @@ async function addWords(db: Kysely<Tables>, words: readonly ObservedOov[]): Prom
     .onConflict((conflict) =>
       conflict.columns(["key_id", "language", "word"]).doUpdateSet({
         count: sql`oovs.count + excluded.count`,
-        // batches come out of order: one may have waited while the next was written
+        // Batches may arrive out of order: one may have waited while the next was written.
         first_seen: sql`case when excluded.first_seen < oovs.first_seen then excluded.first_seen else oovs.first_seen end`,
         last_seen: newer<number>("excluded.last_seen", "oovs.last_seen"),
         team_id: newer<string | null>("excluded.team_id", "oovs.team_id"),
@@ -107,7 +107,7 @@ async function addWords(db: Kysely<Tables>, words: readonly ObservedOov[]): Prom
     .execute();
 }
 
-/** Of what comes and what is there, in SQL, that which was met last. */
+/** SQL that selects the newer one of the new and the existing value. */
 function newer<Value>(coming: string, there: string) {
   return sql<Value>`case when excluded.last_seen >= oovs.last_seen then ${sql.raw(coming)} else ${sql.raw(there)} end`;
 }

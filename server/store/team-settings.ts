@@ -4,11 +4,11 @@ import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 import { changeInTurn } from "./database/revisions.ts";
 
-/** Whether the sentence around an unknown word is kept with it: only where an owner turned that on. */
+/** Whether the sentence around an out-of-vocabulary word is kept. An owner turns this on for a team. */
 export interface SentenceSetting {
   /** @param team empty for keys without one. */
   isOn(team: string): Promise<boolean>;
-  /** Turned off, what was kept is gone. */
+  /** Turning it off deletes the sentences that were kept. */
   turn(actor: string, team: string, on: boolean): Promise<void>;
 }
 
@@ -48,7 +48,10 @@ export async function teamsWithSentences(db: Kysely<Tables>): Promise<ReadonlySe
   return new Set(rows.map(({ team_id }) => team_id));
 }
 
-/** The same, held: nobody turns them off until the transaction ends, and what it wrote is then forgotten too. */
+/**
+ * Reads the setting with a lock: it cannot change until the transaction ends, and turning it off then also
+ * deletes what the transaction wrote.
+ */
 export async function holdTeamsWithSentences(trx: Transaction<Tables>): Promise<ReadonlySet<string>> {
   const rows = await trx
     .updateTable("team_settings")

@@ -5,25 +5,25 @@ import type { Database } from "./database/database.ts";
 import { reportChanges } from "./database/report-changes.ts";
 import { placeOf, sumSpeech, type VoiceUsage, writeVoiceUsage } from "./voice-usage.ts";
 
-/** What a key was used for. */
+/** Counts of a key's requests. */
 export interface Usage {
   readonly requests: number;
   readonly failed: number;
   readonly audioMs: number;
 }
 
-/** One key's use on one day. */
+/** Usage of one key on one day. */
 export type DayOfUsage = Usage & {
   readonly keyId: string;
-  /** Of UTC, as `2027-01-31`. */
+  /** Day in UTC, for example `2027-01-31`. */
   readonly day: string;
 };
 
-/** Counts what keys are used for, beside the requests. */
+/** Counts the usage of keys, without delaying requests. */
 export interface UsageRecorder {
-  /** @param speech where something was to be spoken. */
+  /** @param speech present for a speech request. */
   note(keyId: string, usage: Usage, speech?: NotedSpeech): void;
-  /** Writes what is left to write. */
+  /** Writes the remaining counts. */
   close(): Promise<void>;
 }
 
@@ -33,17 +33,17 @@ export interface UsageOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly writeMs?: number;
-  /** Told when it cannot be written, and when it can again (undefined). */
+  /** Called with an error when writing fails, and with undefined when it succeeds again. */
   readonly onTrouble: (error: Error | undefined) => void;
 }
 
 const usualWriteMs = 5_000;
-/** How long use is known. */
+/** How long usage is kept. */
 const keptMs = 400 * 86_400_000;
-/** Rows by voice that wait while the database is away; of more of them nothing is counted. */
+/** Rows by voice that wait while the database is unavailable. Usage beyond this limit is not counted. */
 const mostWaiting = 20_000;
 
-/** What cannot be written waits; there is never more of it than keys and days. */
+/** Counts that cannot be written wait. There are never more of them than keys and days. */
 export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOptions): UsageRecorder {
   const now = () => clock.nowMs();
   const tell = reportChanges(onTrouble);
@@ -119,7 +119,7 @@ function sum(a: DayOfUsage, b: DayOfUsage): DayOfUsage {
   };
 }
 
-/** Replicas that write at once take the rows in one order, so that none waits for another in a circle. */
+/** Replicas that write at the same time take the rows in one order, so that they cannot deadlock. */
 function inOrder<Use>(uses: ReadonlyMap<string, Use>): Use[] {
   return [...uses].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
 }
@@ -146,7 +146,7 @@ async function writeDays(trx: Transaction<Tables>, days: readonly DayOfUsage[]):
   }
 }
 
-/** Since a day, that one included. */
+/** Usage since a day, including that day. */
 export function listUsage(database: Database, since: string): Promise<DayOfUsage[]> {
   return database.run(async (db) => {
     const rows = await db

@@ -2,27 +2,27 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 
-/** What was spoken. */
+/** Counts of synthesized speech. */
 export interface SpeechUsage {
   readonly requests: number;
   readonly failed: number;
   /** Unicode code points of the texts. */
   readonly characters: number;
   readonly audioMs: number;
-  /** Streamed answers that had audio: those whose first audio was timed. */
+  /** Streamed responses with audio, whose time to first audio was measured. */
   readonly timed: number;
-  /** Milliseconds from request to first audio, all of them together, and the longest. */
+  /** The sum and the maximum of the times to first audio, in milliseconds. */
   readonly firstAudioMs: number;
   readonly longestFirstAudioMs: number;
 }
 
-/** One key's use of one voice on one day. */
+/** Usage of one voice by one key on one day. */
 export type VoiceUsage = SpeechUsage & {
-  /** Of UTC, as `2027-01-31`. */
+  /** Day in UTC, for example `2027-01-31`. */
   readonly day: string;
   readonly keyId: string;
   readonly key: string;
-  /** Empty for keys without one. */
+  /** Empty for keys without a team. */
   readonly team: string;
   readonly model: string;
   readonly voice: string;
@@ -75,17 +75,17 @@ export async function writeVoiceUsage(trx: Transaction<Tables>, use: VoiceUsage)
     .execute();
 }
 
-/** Which use is looked at. */
+/** Selects usage. */
 export interface UsageView {
-  /** The first day, as `2027-01-31`. */
+  /** The first day, for example `2027-01-31`. */
   readonly since: string;
-  /** Undefined: every team's, and that of keys without one. */
+  /** Undefined means all teams, and keys without one. */
   readonly team: string | undefined;
 }
 
 export type UsageSum = SpeechUsage & { readonly of: readonly string[] };
 
-/** What use is put together by. */
+/** The property by which usage is summed. */
 const columnsBy = {
   day: ["day"],
   key: ["key", "team_id"],
@@ -94,7 +94,7 @@ const columnsBy = {
 
 export type UsageBy = keyof typeof columnsBy;
 
-/** Days in their order, all else by the most requests; at most `limit` of them. */
+/** Days in chronological order, other groups by descending requests; at most `limit` of them. */
 export function sumVoiceUsage(
   database: Database,
   view: UsageView,
@@ -123,7 +123,7 @@ export function sumVoiceUsage(
   });
 }
 
-/** Row by row, the newest day first, then by key, model and voice; at most `limit` of them. */
+/** Single rows, the newest day first, then by key, model and voice; at most `limit` of them. */
 export function listVoiceUsage(database: Database, view: UsageView, limit: number): Promise<VoiceUsage[]> {
   return database.run(async (db) => {
     const rows = await seen(db, view)
@@ -146,7 +146,7 @@ export function listVoiceUsage(database: Database, view: UsageView, limit: numbe
   });
 }
 
-/** How many rows there are of it. */
+/** Total number of rows. */
 export function countVoiceUsage(database: Database, view: UsageView): Promise<number> {
   return database.run(async (db) => {
     const { rows } = await seen(db, view)
@@ -161,7 +161,7 @@ function seen(db: Kysely<Tables>, { since, team }: UsageView) {
   return team === undefined ? all : all.where("team_id", "=", team);
 }
 
-/** PostgreSQL gives large integers as text. */
+/** PostgreSQL returns large integers as text. */
 function toSpeech(row: Readonly<Record<keyof SpeechUsage, number | string | bigint>>): SpeechUsage {
   return {
     requests: Number(row.requests),

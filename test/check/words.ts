@@ -40,7 +40,6 @@ const unwrittenFolders: readonly string[] = [
   "server/engine",
   "server/fetch",
   "server/model",
-  "server/store",
   "test",
   "tools",
 ];

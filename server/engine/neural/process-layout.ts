@@ -13,7 +13,10 @@ export interface ProcessLayout {
 /** The work of one phrase comes in pieces too small for more. */
 const mostThreadsPerPhrase = 8;
 const mostProcesses = 4;
-/** Cores of one process. A Kokoro process takes 500 MB and gains nearly a half by a second thread; Piper's are small, and gain little. */
+/**
+ * Cores of one process. A Kokoro process takes 570 MB, and a second thread makes it nearly half as fast again. Piper's
+ * processes are small and gain little.
+ */
 const coresPerProcess: Readonly<Record<NeuralModelSpec["kind"], number>> = { piper: 1, kokoro: 2 };
 
 /** @param wanted processes, where the administrator says so. */

@@ -7,7 +7,7 @@ import { changeInTurn } from "../database/revisions.ts";
 import { type CreatedKey, listCreatedKeys, revokeCreatedKeys } from "../keys/key-creators.ts";
 import { isSetUp, markSetUp } from "./set-up.ts";
 
-/** An owner may do everything; a member makes keys of the team; a viewer looks on. */
+/** The roles: an owner may do everything, a member creates API keys of the team, and a viewer only reads. */
 export const roles = ["owner", "member", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
@@ -23,55 +23,67 @@ export function isTeamName(text: string): boolean {
 
 export interface User {
   readonly id: string;
-  /** In lower case, and of this person alone. */
+  /** In lower case. No two users have the same email address. */
   readonly name: string;
   readonly role: Role;
-  /** Whose keys and words are seen; an owner sees all. */
+  /** The team whose API keys and words the user sees. An owner sees all teams. */
   readonly team?: string;
 }
 
-/** Undefined for those who have not used their link yet. */
+/** Undefined until the user has opened the invitation link. */
 export type ListedUser = User & { readonly signsInBy: "password" | "provider" | undefined };
 
-/** People of the dashboard. What changes is written down with the change, by the name of who did it. */
+/**
+ * The users of the dashboard. Each change is written to the audit log in the same transaction, with the name
+ * of its author.
+ */
 export interface Accounts {
-  /** False until there has been an owner. */
+  /** False until an owner exists for the first time. */
   isSetUp(): Promise<boolean>;
   /**
-   * The first owner.
-   * @param password as it is kept.
-   * @throws AccountError when there has been one already.
+   * Creates the first owner.
+   * @param password the Argon2id hash.
+   * @throws AccountError if an owner has existed before.
    */
   setUp(name: string, password: string): Promise<User>;
   list(): Promise<readonly ListedUser[]>;
-  /** @returns the secret of the link by which the person chooses a password. @throws AccountError when the name is taken. */
+  /**
+   * @returns the secret of the link by which the user chooses a password. @throws AccountError if the name is
+   * in use.
+   */
   add(actor: string, person: Omit<User, "id">): Promise<string>;
-  /** Another link for who lost the password; that one holds until the link is used. @throws AccountError when there is nobody. */
+  /**
+   * Creates another link for a user without a password. The old password stays valid until the link is used.
+   * @throws AccountError if the user does not exist.
+   */
   invite(actor: string, id: string): Promise<string>;
-  /** By person's id, the keys that are good and of which the person has seen a secret. */
+  /** By user ID, the valid API keys whose secret the user has seen. */
   madeKeys(): Promise<(id: string) => readonly CreatedKey[]>;
   /**
-   * @param revokesKeys also ends those keys.
-   * @throws AccountError when there is nobody, or nobody else is an owner.
+   * @param revokesKeys also revokes those API keys.
+   * @throws AccountError if the user does not exist, or is the only owner.
    */
   remove(actor: string, id: string, revokesKeys?: boolean): Promise<void>;
-  /** Whom a link is for, while it is good. */
+  /** Returns the user that a valid link belongs to. */
   invited(secret: string): Promise<User | undefined>;
-  /** Uses the link up, and ends what sessions and other ways to sign in there were. @throws AccountError when the link is not good any more. */
+  /**
+   * Uses the link up, and ends all sessions and other ways to sign in of its user. @throws AccountError if
+   * the link is not valid any more.
+   */
   join(secret: string, password: string): Promise<User>;
   /**
-   * A new password in place of the one there is; ends what sessions and links there were.
-   * @param verified the present one, as it was kept when the person gave it.
-   * @throws AccountError when there is nobody, or another was chosen since.
+   * Replaces the password, and ends all sessions and links of the user.
+   * @param verified the hash against which the user's present password was verified.
+   * @throws AccountError if the user does not exist, or the password was replaced in the meantime.
    */
   changePassword(id: string, verified: string, password: string): Promise<void>;
-  /** Who signs in by this name, and the password as it is kept. */
+  /** Returns the user with this name, and the password hash. */
   find(name: string): Promise<{ readonly person: User; readonly password: string | undefined } | undefined>;
-  /** Writes down a sign-in, or a refused one. */
+  /** Writes a sign-in, or a rejected one, to the audit log. */
   note(entry: AuditEntry): Promise<void>;
 }
 
-/** Something that the person at the dashboard can put right. */
+/** An error that the user of the dashboard can correct. */
 export class AccountError extends Error {
   readonly problem: AccountProblem;
 
@@ -83,17 +95,17 @@ export class AccountError extends Error {
 }
 
 export function alreadySetUp(): AccountError {
-  return new AccountError("set-up", "The dashboard has its owner already; sign in.");
+  return new AccountError("set-up", "The dashboard already has an owner; sign in instead.");
 }
 
 export type AccountProblem = "taken" | "set-up" | "dead-link" | "gone" | "last-owner" | "other-password";
 
-/** How long a link is good. */
+/** How long a link is valid. */
 const invitationMs = 7 * 86_400_000;
 
 /** @param now milliseconds since the epoch. */
 export function createAccounts(database: Database, now: () => number): Accounts {
-  /** One change after the other, so that two owners cannot remove each other. */
+  /** Changes run one after the other, so that two owners cannot remove each other. */
   const change = <Result>(work: (trx: Transaction<Tables>) => Promise<Result>) =>
     changeInTurn(database, "accounts", work);
   const audit = (trx: Transaction<Tables>, entry: AuditEntry) => writeAudit(trx, entry, now());
@@ -169,7 +181,7 @@ export function createAccounts(database: Database, now: () => number): Accounts 
   };
 }
 
-/** @returns the id. @throws AccountError when the name is taken */
+/** @returns the ID. @throws AccountError if the name is in use */
 async function insertPerson(
   trx: Transaction<Tables>,
   { name, role, team }: Omit<User, "id">,
@@ -177,7 +189,7 @@ async function insertPerson(
   now: number,
 ): Promise<string> {
   const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
-  if (taken) throw new AccountError("taken", `There is somebody named ${name} already; choose another name.`);
+  if (taken) throw new AccountError("taken", `A user named ${name} already exists; choose another name.`);
   const id = randomUUID();
   await trx
     .insertInto("users")
@@ -186,7 +198,7 @@ async function insertPerson(
   return id;
 }
 
-/** Replaces earlier invitations of the person. @returns the secret of the link */
+/** Replaces earlier invitations of the user. @returns the secret of the link */
 async function createInvitation(trx: Transaction<Tables>, user_id: string, now: number): Promise<string> {
   const secret = newSecret();
   await trx.deleteFrom("invitations").where("user_id", "=", user_id).execute();
@@ -208,7 +220,7 @@ async function listPeople(db: Kysely<Tables>): Promise<ListedUser[]> {
   return rows.map((row) => ({ ...toPerson(row), signsInBy: wayOf(row) }));
 }
 
-/** Removes the person with sessions, invitations and identities. @throws AccountError for the last owner */
+/** Removes the user with sessions, invitations and identities. @throws AccountError for the last owner */
 async function removePerson(trx: Transaction<Tables>, id: string): Promise<User> {
   const person = await require(trx, id);
   if (person.role === "owner") await requireAnotherOwner(trx, id);
@@ -219,7 +231,7 @@ async function removePerson(trx: Transaction<Tables>, id: string): Promise<User>
   return person;
 }
 
-/** @throws AccountError when the invitation was used or has expired */
+/** @throws AccountError if the invitation was used or has expired */
 async function acceptInvitation(
   trx: Transaction<Tables>,
   secret: string,
@@ -234,7 +246,7 @@ async function acceptInvitation(
     .where("expires_at", ">", now)
     .executeTakeFirst();
   if (!link)
-    throw new AccountError("dead-link", "This link was used or has ended; ask an owner for another.");
+    throw new AccountError("dead-link", "This link was used or has expired; ask an owner for another one.");
   await trx.deleteFrom("invitations").where("sha256", "=", sha256).execute();
   await trx.deleteFrom("sessions").where("user_id", "=", link.user_id).execute();
   await trx.deleteFrom("identities").where("user_id", "=", link.user_id).execute();
@@ -242,7 +254,10 @@ async function acceptInvitation(
   return require(trx, link.user_id);
 }
 
-/** Ends all sessions and links of the person. @throws AccountError when the password is not the verified one any more */
+/**
+ * Ends all sessions and links of the user. @throws AccountError if the password is not the verified one any
+ * more
+ */
 async function replacePassword(
   trx: Transaction<Tables>,
   id: string,
@@ -256,7 +271,7 @@ async function replacePassword(
     .where("password", "=", verified)
     .executeTakeFirstOrThrow();
   if (numUpdatedRows === 0n) {
-    throw new AccountError("other-password", "Another password was chosen a moment ago; sign in by it.");
+    throw new AccountError("other-password", "Another password was chosen a moment ago; use it to sign in.");
   }
   await trx.deleteFrom("sessions").where("user_id", "=", id).execute();
   await trx.deleteFrom("invitations").where("user_id", "=", id).execute();
@@ -264,7 +279,7 @@ async function replacePassword(
 
 async function require(trx: Transaction<Tables>, id: string): Promise<User> {
   const row = await trx.selectFrom("users").selectAll().where("id", "=", id).executeTakeFirst();
-  if (!row) throw new AccountError("gone", "That person is not there any more; load the page again.");
+  if (!row) throw new AccountError("gone", "That user does not exist any more; reload the page.");
   return toPerson(row);
 }
 
@@ -283,7 +298,10 @@ async function requireAnotherOwner(trx: Transaction<Tables>, id: string): Promis
     .where((row) => row.or([row("user.password", "is not", null), row("identity.subject", "is not", null)]))
     .executeTakeFirst();
   if (!other)
-    throw new AccountError("last-owner", "This is the only owner; make another first, who has signed in.");
+    throw new AccountError(
+      "last-owner",
+      "This user is the only owner; add another owner first, who has signed in once.",
+    );
 }
 
 export function toPerson(row: Tables["users"]): User {
@@ -291,12 +309,12 @@ export function toPerson(row: Tables["users"]): User {
   return { id, name, role: role as Role, ...(team_id !== null && { team: team_id }) };
 }
 
-/** 256 random bits, as a cookie or a link carries them. */
+/** 256 random bits, in the form of a cookie or a link. */
 export function newSecret(): string {
   return randomBytes(32).toString("base64url");
 }
 
-/** SHA-256, in hexadecimal digits: what is kept of such a secret. */
+/** SHA-256 in hexadecimal digits. Only this digest of a secret is stored. */
 export function digestSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("hex");
 }

@@ -7,17 +7,17 @@ import { changeInTurn } from "../database/revisions.ts";
 import { digestSecret, type Role, toPerson, type User } from "./accounts.ts";
 import { markSetUp } from "./set-up.ts";
 
-/** What a provider of single sign-on has proved of somebody. */
+/** The claims of an OpenID Connect provider about a user, after verification. */
 export interface ProvedIdentity {
-  /** Its URL. */
+  /** URL of the provider. */
   readonly issuer: string;
-  /** Of this person at that issuer, for ever; names and addresses may pass on to others. */
+  /** The provider's permanent ID of the user. Names and email addresses may move to other users. */
   readonly subject: string;
-  /** As people are named here; undefined where it says none that will do. */
+  /** A valid user name for this dashboard. Undefined if the provider has none. */
   readonly name: string | undefined;
-  /** In lower case; undefined unless the provider says that it has checked it. */
+  /** In lower case. Undefined unless the provider has verified the address. */
   readonly verifiedEmail: string | undefined;
-  /** What the person's groups give; undefined where they give nothing. */
+  /** The role that the user's groups grant. Undefined if they grant none. */
   readonly grant: RoleGrant | undefined;
 }
 
@@ -31,9 +31,9 @@ export type SignInDecision = { readonly kind: "admitted"; readonly person: User 
 export interface SignInRefusal {
   readonly kind: "refused";
   readonly problem: SignInRefusalReason;
-  /** A sentence for the person. */
+  /** A sentence for the user. */
   readonly why: string;
-  /** Who it is, where that is known. */
+  /** The user, if known. */
   readonly person?: User;
 }
 
@@ -45,11 +45,12 @@ export type SignInRefusalReason =
   | "no-name"
   | "taken";
 
-/** People who sign in by a provider in place of a password. */
+/** Users who sign in with a provider instead of a password. */
 export interface Identities {
   /**
-   * Who this is here: a person known by issuer and subject, the one for whom a link was made, the one who was invited by the address
-   * that the provider has checked, or one whom the groups let in. Nobody who has signed in before is taken over.
+   * Finds the user of an identity, in this order: the user with the same issuer and subject, the user of the
+   * invitation link, the user whose invitation has the verified email address, or a new user whose groups
+   * grant a role. An account that has been used before is never linked to another identity automatically.
    * @param link the secret of an invitation.
    */
   admit(proved: ProvedIdentity, link: string | undefined): Promise<SignInDecision>;
@@ -81,26 +82,27 @@ async function admit(desk: Desk): Promise<SignInDecision> {
   return admitNew(desk);
 }
 
-/** A link is for whoever holds it, whatever the provider calls them. */
+/** A link belongs to its holder, also if the provider has another name for the user. */
 async function admitByLink(desk: Desk, link: string): Promise<SignInDecision> {
   const known = await findKnown(desk);
   const invited = await invitations(desk).where("link.sha256", "=", digestSecret(link)).executeTakeFirst();
-  if (!invited) return refused("dead-link", "This link was used or has ended; ask an owner for another.");
+  if (!invited)
+    return refused("dead-link", "This link was used or has expired; ask an owner for another one.");
   if (known && known.person.id !== invited.id) {
     return refused(
       "other-person",
-      `You sign in as ${known.person.name} already; the link is for ${invited.name}.`,
+      `You are signed in as ${known.person.name} already; the link is for ${invited.name}.`,
     );
   }
   return bind(desk, toPerson(invited));
 }
 
-/** The person's groups are asked each time: what they give no more is taken away. */
+/** The groups are evaluated at each sign-in: a role that they no longer grant is removed. */
 async function admitGranted({ trx, proved, now, audit }: Desk, person: User): Promise<SignInDecision> {
   const { grant } = proved;
   if (!grant) {
     await trx.deleteFrom("sessions").where("user_id", "=", person.id).execute();
-    return { ...refused("left-groups", "You are in no group that may sign in here any more."), person };
+    return { ...refused("left-groups", "None of your groups may sign in any more. Ask an owner."), person };
   }
   if (grant.role === person.role && grant.team === person.team) return admitted(person);
   const { role, team } = grant;
@@ -120,16 +122,16 @@ async function admitNew({ trx, proved, now, audit }: Desk): Promise<SignInDecisi
   if (!grant)
     return refused(
       "not-invited",
-      "You were not invited, and are in no group that may sign in here. Ask an owner.",
+      "You have no invitation, and none of your groups may sign in. Ask an owner.",
     );
   if (name === undefined)
-    return refused("no-name", "The provider says no name of yours that can be used here.");
+    return refused(
+      "no-name",
+      "The provider has no name for you that can be used here. Ask an owner for an invitation.",
+    );
   const taken = await trx.selectFrom("users").select("id").where("name", "=", name).executeTakeFirst();
   if (taken) {
-    return refused(
-      "taken",
-      `There is somebody named ${name} already. If that is you, ask an owner for a link.`,
-    );
+    return refused("taken", `A user named ${name} already exists. If that is you, ask an owner for a link.`);
   }
   const { role, team } = grant;
   const id = randomUUID();
@@ -143,7 +145,7 @@ async function admitNew({ trx, proved, now, audit }: Desk): Promise<SignInDecisi
   return admitted({ id, name, role, ...(team !== undefined && { team }) });
 }
 
-/** From now on the person signs in so, and in no other way. */
+/** From now on the user signs in only with this identity. */
 async function bind({ trx, proved, audit }: Desk, person: User): Promise<SignInDecision> {
   const { issuer, subject } = proved;
   const { id: user_id, name } = person;
@@ -168,7 +170,10 @@ async function findKnown({ trx, proved }: Desk) {
   return row && { person: toPerson(row), isGranted: Number(row.isGranted) === 1 };
 }
 
-/** Who was invited by this address, and has never signed in: no password and no other identity is taken over. */
+/**
+ * Finds the invited user with this address who has never signed in: an account with a password or another
+ * identity is never linked.
+ */
 async function findInvited(desk: Desk): Promise<User | undefined> {
   const { verifiedEmail } = desk.proved;
   if (verifiedEmail === undefined) return undefined;
@@ -181,7 +186,7 @@ async function findInvited(desk: Desk): Promise<User | undefined> {
   return row && toPerson(row);
 }
 
-/** Those whose link is good. */
+/** Only users whose link is valid. */
 function invitations({ trx, now }: Desk) {
   return trx
     .selectFrom("invitations as link")

@@ -1,38 +1,38 @@
 import type { Database } from "../database/database.ts";
 import { digestSecret, newSecret, toPerson, type User } from "./accounts.ts";
 
-/** Who is signed in, by the secret that their browser shows. */
+/** Sessions of signed-in users, found by the secret in the browser's cookie. */
 export interface Sessions {
   /** @returns the secret. */
   begin(personId: string): Promise<string>;
   find(secret: string): Promise<User | undefined>;
   end(secret: string): Promise<void>;
-  /** Those of a person that are good, the one used last first; a hundred at most. */
+  /** The valid sessions of a user, at most a hundred, with the most recently used first. */
   list(personId: string): Promise<readonly ListedSession[]>;
-  /** Ends one of a person's, by its id; nothing where it is not theirs. */
+  /** Ends one session of the user, by its ID. Does nothing if the session belongs to another user. */
   endOne(personId: string, id: string): Promise<void>;
-  /** Ends all of a person's but the one of this secret. */
+  /** Ends all sessions of the user except the one with this secret. */
   endOthers(personId: string, secret: string): Promise<void>;
 }
 
 export interface ListedSession {
-  /** The digest of its secret, which nobody gets in by. */
+  /** Digest of the session's secret. The digest cannot be used to sign in. */
   readonly id: string;
   /** Milliseconds since the epoch. */
   readonly begunAt: number;
-  /** To the minute. */
+  /** Rounded to minutes. */
   readonly seenAt: number;
 }
 
-/** The id of the session of this secret. */
+/** Returns the ID of the session with this secret. */
 export function sessionId(secret: string): string {
   return digestSecret(secret);
 }
 
-/** Longest time of a session, and longest time that nobody uses it. */
+/** Longest duration of a session, and longest time without use. */
 const longestMs = 7 * 86_400_000;
 const idleMs = 86_400_000;
-/** A use is written down to the minute. */
+/** The time of use is written at most once per minute. */
 const grainMs = 60_000;
 const mostListed = 100;
 

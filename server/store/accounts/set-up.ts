@@ -1,12 +1,15 @@
 import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "../backend/schema.ts";
 
-/** Whether there has ever been an owner: the link of the first one is of no use from then on, though a provider's groups may leave none. */
+/**
+ * Records whether an owner has ever existed. The link for the first owner is invalid from then on, even if
+ * changed groups of a provider leave no owner.
+ */
 export async function isSetUp(db: Kysely<Tables>): Promise<boolean> {
   return (await findMark(db)) !== undefined || (await findOwner(db)) !== undefined;
 }
 
-/** Writes it down with the change that makes an owner, or takes the role away. */
+/** Writes the mark in the transaction that adds an owner or removes the role. */
 export async function markSetUp(trx: Transaction<Tables>, now: number): Promise<void> {
   await trx
     .insertInto("set_up")
@@ -19,7 +22,7 @@ function findMark(db: Kysely<Tables>) {
   return db.selectFrom("set_up").select("at").executeTakeFirst();
 }
 
-/** A replica of an earlier version, while it is replaced, makes an owner without the mark. */
+/** During an upgrade, a replica of an earlier release adds an owner without the mark. */
 function findOwner(db: Kysely<Tables>) {
   return db.selectFrom("users").select("id").where("role", "=", "owner").limit(1).executeTakeFirst();
 }

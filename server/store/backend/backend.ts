@@ -1,29 +1,32 @@
 import type { Dialect, Kysely } from "kysely";
 import type { Tables } from "./schema.ts";
 
-/** One kind of database, as far as it differs from the others. */
+/** One kind of database: the differences between SQLite and PostgreSQL. */
 export interface Backend {
   readonly dialect: Dialect;
-  /** As messages name it: without a password. */
+  /** The name for messages, without a password. */
   readonly name: string;
-  /** Of several processes that start at once, one migrates: holds the others back until the transaction ends. */
+  /** Takes a lock until the transaction ends. If several processes start at once, one of them migrates. */
   lockMigrations(trx: Kysely<Tables>): Promise<void>;
-  /** What a fault means to whoever runs the service, after the database's name; undefined where that is not known. */
+  /**
+   * Explains an error to the administrator. The text follows the name of the database. Undefined for an
+   * unknown error.
+   */
   meaningOf(fault: DatabaseFault): string | undefined;
 }
 
-/** What a database said when it could not do something. */
+/** The error of a database. */
 export interface DatabaseFault {
   readonly message: string;
   /** SQLite's primary result code. */
   readonly sqliteCode?: number;
-  /** Of the operating system, as `ENOENT`, or an SQLSTATE of PostgreSQL, as `53300`. */
+  /** Error code of the operating system (`ENOENT`), or an SQLSTATE of PostgreSQL (`53300`). */
   readonly code?: string;
-  /** The database is not the one that was opened before: nothing that was known of it holds. */
+  /** The database is not the one that was opened before, so everything cached from it is invalid. */
   readonly isReplaced: boolean;
 }
 
-/** What went wrong in the database, before it is put in words. */
+/** A database error before it is explained in a message. */
 export class DatabaseError extends Error {
   readonly fault: DatabaseFault;
 

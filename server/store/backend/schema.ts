@@ -3,84 +3,84 @@ import type { Migration } from "kysely/migration";
 
 /** Rows of the database. Times are milliseconds since the epoch. */
 export interface Tables {
-  /** What is known of a key; its secrets may change, and it stays. */
+  /** An API key without its secrets. The row stays when the secrets change. */
   readonly api_keys: {
     readonly id: string;
     readonly name: string;
     readonly team_id: string | null;
-    /** With spaces between. */
+    /** Separated by spaces. */
     readonly scopes: string;
     readonly requests_per_minute: number | null;
     readonly streams: number | null;
     readonly created_at: number;
     readonly revoked_at: number | null;
   };
-  /** More than one while a key is rotated. */
+  /** A key has several secrets while it is rotated. */
   readonly key_secrets: {
-    /** SHA-256 of the secret, in hexadecimal digits; the secret itself is nowhere. */
+    /** SHA-256 of the secret in hexadecimal digits. The secret itself is not stored. */
     readonly sha256: string;
     readonly key_id: string;
     readonly created_at: number;
     readonly expires_at: number | null;
-    /** A `Maker`; null where the command line made it, or a release before migration 011. */
+    /** A `Maker`. Null for a secret from the command line, and for one from before migration 011. */
     readonly made_by: string | null;
     readonly last_used_at: number | null;
   };
-  /** A number for each thing that others follow, raised by whoever changes it. */
+  /** A number for each kind of data that other processes follow. Each change increments it. */
   readonly revisions: { readonly name: string; readonly number: number };
-  /** Words that no dictionary had. */
+  /** Out-of-vocabulary words. */
   readonly oovs: {
     readonly key_id: string;
     readonly team_id: string | null;
-    /** ISO 639-3. */
+    /** Language code of ISO 639-3. */
     readonly language: string;
     readonly word: string;
-    /** Around the word, where the team wants that kept. */
+    /** The sentence around the word, if the team keeps sentences. */
     readonly sentence: string | null;
     readonly count: number;
     readonly first_seen: number;
     readonly last_seen: number;
   };
-  /** People of the dashboard. */
+  /** Users of the dashboard. */
   readonly users: {
     readonly id: string;
     /** In lower case. */
     readonly name: string;
     readonly role: string;
     readonly team_id: string | null;
-    /** Argon2id, as a PHC string; null until the person has chosen one. */
+    /** Argon2id hash as a PHC string. Null until the user has chosen a password. */
     readonly password: string | null;
     readonly created_at: number;
   };
   readonly sessions: {
-    /** SHA-256 of the cookie, in hexadecimal digits. */
+    /** SHA-256 of the cookie in hexadecimal digits. */
     readonly sha256: string;
     readonly user_id: string;
     readonly created_at: number;
     readonly seen_at: number;
   };
-  /** Links by which a person chooses a password. */
+  /** Links by which users choose a password. */
   readonly invitations: {
-    /** SHA-256 of the link's secret, in hexadecimal digits. */
+    /** SHA-256 of the link's secret in hexadecimal digits. */
     readonly sha256: string;
     readonly user_id: string;
     readonly expires_at: number;
   };
-  /** Who signs in by a provider, and as whom it knows them. */
+  /** Identities of users at OpenID Connect providers. */
   readonly identities: {
     /** URL of the provider. */
     readonly issuer: string;
-    /** Its own name of the person. */
+    /** The provider's ID of the user. */
     readonly subject: string;
     readonly user_id: string;
-    /** 1 where the person's groups say the role and the team, 0 where an owner does. */
+    /** 1 if the user's groups grant role and team, 0 if an owner has set them. */
     readonly is_granted: number;
   };
-  /** One row once there has been an owner, for ever. */
+  /** One row, permanently, after an owner has existed for the first time. */
   readonly set_up: { readonly id: number; readonly at: number };
-  /** One row: the last migration of the oldest release that can work on these tables. */
+  /** One row: the last migration of the oldest release that can use these tables. */
   readonly schema_readers: { readonly id: number; readonly oldest: string };
-  /** Who changed what; rows are added, and removed only when they are older than the setting says. */
+  /** The audit log. Rows are only added, and deleted after the retention time. */
   readonly audit: {
     readonly id: string;
     readonly at: number;
@@ -89,13 +89,13 @@ export interface Tables {
     readonly subject: string;
     readonly detail: string;
   };
-  /** How teams say words. */
+  /** The pronunciations of the teams. */
   readonly lexicon: {
     /** Empty for keys without a team. */
     readonly team_id: string;
-    /** ISO 639-3. */
+    /** Language code of ISO 639-3. */
     readonly language: string;
-    /** In small letters. */
+    /** In lower case. */
     readonly word: string;
     /** In the public phonetic alphabet. */
     readonly phonemes: string;
@@ -106,30 +106,30 @@ export interface Tables {
     /** 1 or 0. */
     readonly keep_sentences: number;
   };
-  /** Words that a team does not want to review. */
+  /** Words that a team has dismissed from review. */
   readonly dismissed_words: {
     readonly team_id: string;
     readonly language: string;
-    /** In small letters. */
+    /** In lower case. */
     readonly word: string;
   };
-  /** What a key was used for, by the day. */
+  /** Daily usage of API keys. */
   readonly key_usage: {
     readonly key_id: string;
-    /** Of UTC, as `2027-01-31`. */
+    /** Day in UTC, for example `2027-01-31`. */
     readonly day: string;
     readonly requests: number;
     readonly failed: number;
     readonly audio_ms: number;
   };
-  /** The same by voice, of requests that were to be spoken. */
+  /** Daily usage by voice, of speech requests. */
   readonly voice_usage: {
-    /** Of UTC, as `2027-01-31`. */
+    /** Day in UTC, for example `2027-01-31`. */
     readonly day: string;
     readonly key_id: string;
-    /** Its name then, which outlives it. */
+    /** Name of the key at that time, which stays after the key is deleted. */
     readonly key: string;
-    /** Empty for keys without one. */
+    /** Empty for keys without a team. */
     readonly team_id: string;
     readonly model: string;
     readonly voice: string;
@@ -137,7 +137,7 @@ export interface Tables {
     readonly failed: number;
     readonly characters: number;
     readonly audio_ms: number;
-    /** Requests whose first audio was timed, and its milliseconds: all of them together, and the most. */
+    /** Requests with a measured time to first audio: the sum and the maximum in milliseconds. */
     readonly timed: number;
     readonly first_audio_ms: number;
     readonly longest_first_audio_ms: number;
@@ -145,9 +145,10 @@ export interface Tables {
 }
 
 /**
- * In the order of their names; one that has run anywhere is never changed. The previous release runs beside this one during
- * a rollout, and again after a rollback. A migration therefore only adds: tables, and columns that may be null or have a
- * default. What it replaces goes in a later release, which raises `oldestReader`.
+ * Migrations in the order of their names. A published migration never changes. During a rollout the previous
+ * release runs at the same time, and after a rollback it runs again. A migration therefore only adds tables,
+ * and columns that may be null or have a default. Replaced tables and columns are removed in a later release,
+ * which raises `oldestReader`.
  */
 export const migrations: Readonly<Record<string, Migration>> = {
   "001-keys": { up: createKeys },
@@ -163,7 +164,10 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "011-key-makers": { up: addKeyMakers },
 };
 
-/** The last migration of the oldest release that can work on the tables of this one. Older releases refuse to start on them. */
+/**
+ * The last migration of the oldest release that can use the tables of this one. Older releases refuse to
+ * start on them.
+ */
 export const oldestReader = "009-set-up";
 
 async function createKeys(db: Kysely<never>): Promise<void> {
@@ -328,7 +332,10 @@ async function createVoiceUsage(db: Kysely<never>): Promise<void> {
   await db.schema.createIndex("voice_usage_team").on("voice_usage").columns(["team_id", "day"]).execute();
 }
 
-/** Who is an owner tells it, or who was one: a provider's groups may have taken the role away. */
+/**
+ * An owner, or an entry of the audit log about one, shows that the dashboard is set up: changed groups of a
+ * provider may have removed the role.
+ */
 async function createSetUp(db: Kysely<never>): Promise<void> {
   await db.schema
     .createTable("set_up")

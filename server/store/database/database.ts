@@ -5,17 +5,17 @@ import { databaseName, type PostgresOptions, postgresBackend } from "../postgres
 import { sqliteBackend } from "../sqlite/backend.ts";
 import { MigrationError, migrate, type Schema, SchemaMismatch } from "./migrate.ts";
 
-/** Where keys and words are kept; every call may fail, with words for whoever looks after it. */
+/** The database of API keys and words. Every call may fail, with a message for the administrator. */
 export interface Database {
   /**
-   * Runs work on the tables, which are there and of this version.
-   * @throws StoreFailure saying what is wrong with the database and what to do.
+   * Runs a query on the tables, which exist and have this release's schema.
+   * @throws StoreFailure with the problem of the database and the next step.
    */
   run<Result>(work: (db: Kysely<Tables>) => Promise<Result>): Promise<Result>;
   close(): Promise<void>;
 }
 
-/** The place as people may read it: a URL without its user and password. */
+/** Address of the database for people: a URL without user and password. */
 export function shownPlace(place: string): string {
   return isPostgresUrl(place) ? databaseName(place) : place;
 }
@@ -24,7 +24,7 @@ export function isPostgresUrl(place: string): boolean {
   return /^postgres(ql)?:\/\//.test(place);
 }
 
-/** The database cannot do its work now. */
+/** The database is unavailable. */
 export class StoreFailure extends Error {
   constructor(message: string, cause: unknown) {
     super(message, { cause });
@@ -33,13 +33,13 @@ export class StoreFailure extends Error {
 }
 
 export interface DatabaseOptions extends PostgresOptions {
-  /** Of another release than this one. */
+  /** The tables belong to another release. */
   readonly schema?: Schema;
 }
 
 /**
- * Nothing is opened before the first use.
- * @param place the path of an SQLite file, made when it is not there, `:memory:`, or a `postgres://` URL.
+ * The database is opened at its first use.
+ * @param place the path of an SQLite file, which is created if missing, `:memory:`, or a `postgres://` URL.
  */
 export function openDatabase(place: string, options: DatabaseOptions = {}): Database {
   const { schema = { migrations, oldestReader } } = options;

@@ -7,11 +7,11 @@ import type { Tables } from "../backend/schema.ts";
 export interface Schema {
   /** In the order of their names. */
   readonly migrations: Readonly<Record<string, Migration>>;
-  /** The last migration of the oldest release that can still work on these tables. */
+  /** The last migration of the oldest release that can use these tables. */
   readonly oldestReader: string;
 }
 
-/** A migration failed; the cause says why. */
+/** A migration failed. The cause has the error. */
 export class MigrationError extends Error {
   constructor(cause: unknown) {
     super((cause as Error).message, { cause });
@@ -28,10 +28,10 @@ export class SchemaMismatch extends Error {
 }
 
 /**
- * Brings the tables to this release's schema, in one transaction: of several processes that start at once, one migrates and
- * the others wait. Tables of a newer release are left as they are, so that a rollback works and both releases can serve
- * during a rollout.
- * @throws SchemaMismatch when this release cannot work on the tables that it finds; nothing has been changed then.
+ * Migrates the tables to this release's schema, in one transaction: if several processes start at once, one
+ * of them migrates and the others wait. Tables of a newer release stay unchanged, so that a rollback works
+ * and both releases can serve during a rollout.
+ * @throws SchemaMismatch if this release cannot use the existing tables; they are unchanged then.
  */
 export function migrate(db: Kysely<Tables>, { lockMigrations }: Backend, schema: Schema): Promise<void> {
   return db.transaction().execute(async (trx) => {
@@ -66,13 +66,13 @@ async function acceptNewer(
   const missing = names.filter((name) => !executed.includes(name));
   if (missing.length > 0)
     throw new SchemaMismatch(
-      `has migrations that this release does not know (${unknown.join(", ")}) and lacks others that it needs (${missing.join(", ")}); start the release that made them, or put a backup in its place`,
+      `has migrations that this release does not know (${unknown.join(", ")}) and lacks others that it needs (${missing.join(", ")}); start the release that created them, or restore a backup`,
     );
   const row = await db.selectFrom("schema_readers").select("oldest").executeTakeFirst();
   const latest = names.at(-1) ?? "";
   if (row !== undefined && latest < row.oldest)
     throw new SchemaMismatch(
-      `was migrated by a newer release (${unknown.at(-1)}), and releases before migration ${row.oldest} cannot work on it; this one ends at ${latest}. Start a newer release, or put a backup from before the upgrade in its place`,
+      `was migrated by a newer release (${unknown.at(-1)}), and releases before migration ${row.oldest} cannot use it; this one ends at ${latest}. Start a newer release, or restore a backup from before the upgrade`,
     );
 }
 

@@ -1,4 +1,4 @@
-/** Tells of a trouble once: when it begins, when it becomes another, and when it is over (undefined). */
+/** Reports a problem once: when it begins, when it changes, and when it is over (undefined). */
 export function reportChanges(tell: (error: Error | undefined) => void): typeof tell {
   let known: string | undefined;
   return (error) => {

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "../backend/schema.ts";
 import type { Database } from "./database.ts";
 
-/** What is changed as a whole, and followed by a number that each change raises. */
+/** Data that other processes follow by a number. Each change increments the number. */
 type Revised = "keys" | "accounts" | "lexicon";
 
 export async function readRevision(db: Kysely<Tables>, name: Revised): Promise<number> {
@@ -14,7 +14,10 @@ export async function readRevision(db: Kysely<Tables>, name: Revised): Promise<n
   return Number(row.number);
 }
 
-/** A change, all of it or nothing. The number goes up first: its row holds other changes back until this one is done. */
+/**
+ * Runs a change in one transaction. The number is incremented first, so that its row lock holds other changes
+ * back until this one is committed.
+ */
 export function changeInTurn<Result>(
   database: Database,
   name: Revised,

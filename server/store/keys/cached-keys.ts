@@ -7,36 +7,36 @@ import type { KeyTable } from "./key-table.ts";
 
 export interface CachedKeysOptions {
   readonly table: KeyTable;
-  /** How often the table is asked for changes. */
+  /** How often the table is checked for changes. */
   readonly intervalMs?: number;
   /** How often the times of use are written. */
   readonly writeMs?: number;
-  /** How long keys count that were read last, when the table cannot be read any more. */
+  /** How long cached keys stay valid while the table is unreadable. */
   readonly staleMs: number;
   readonly clock: Clock;
-  /** Told when the table cannot be read, and when it can again (undefined). */
+  /** Called with an error when the table becomes unreadable, and with undefined when it is readable again. */
   readonly onTrouble: (error: Error | undefined) => void;
-  /** The same of the times of use, which may fail alone: a full disk is read all the same. */
+  /** The same for the times of use. Writing may fail alone: a full disk is still readable. */
   readonly onUnwritten: (error: Error | undefined) => void;
 }
 
 export interface CachedKeys extends KeyStore {
-  /** Reads the table for the first time; resolves also when that fails. */
+  /** Reads the table for the first time. Also resolves if that fails. */
   start(): Promise<void>;
-  /** Whether the table was ever read: before that every key is answered with a failure. */
+  /** Whether the table has been read. Until then every look-up fails. */
   isRead(): boolean;
-  /** Writes what is left to write. */
+  /** Writes the remaining times of use. */
   close(): Promise<void>;
 }
 
 const usualIntervalMs = 2_000;
 const usualWriteMs = 10_000;
-/** A time of use is told to the minute. */
+/** Times of use have a resolution of one minute. */
 const useGrainMs = 60_000;
 
 /**
- * Keys of a table, held in memory and followed: a request never waits for the database, a change counts within the
- * interval, and a database that fails is not noticed for a while.
+ * Caches the API keys of a table in memory and follows changes. A request never waits for the database, a
+ * change applies within the interval, and a short outage of the database has no effect.
  */
 export function cacheKeys(options: CachedKeysOptions): CachedKeys {
   const { table, staleMs, clock } = options;
@@ -56,7 +56,7 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
       readAt = now();
       settle(undefined);
     } catch (error) {
-      revision = undefined; // whatever comes back may be another
+      revision = undefined; // A database that returns may be another one.
       settle(error as Error);
     }
   };
@@ -87,7 +87,9 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
   };
 }
 
-/** Times of use, gathered; what cannot be written waits, and there are never more of them than keys. */
+/**
+ * Collects times of use. If the database is unavailable they wait; there are never more of them than keys.
+ */
 function createUses(table: KeyTable, now: () => number, tell: (error: Error | undefined) => void) {
   const noted = new Map<string, number>();
   let unwritten = new Map<string, number>();
@@ -115,7 +117,11 @@ function createUses(table: KeyTable, now: () => number, tell: (error: Error | un
 }
 
 function unavailable(): Failure {
-  return new Failure("store_unavailable", "API keys cannot be checked now; try again in a moment.", {
-    retryAfterSeconds: 5,
-  });
+  return new Failure(
+    "store_unavailable",
+    "API keys cannot be verified at the moment; retry in a few seconds.",
+    {
+      retryAfterSeconds: 5,
+    },
+  );
 }

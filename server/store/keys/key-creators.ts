@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from "kysely";
 import type { Tables } from "../backend/schema.ts";
 import { raiseRevision } from "../database/revisions.ts";
 
-/** Who made a secret of a key, and so has seen it. */
+/** The user or API key that created a secret of a key, and has therefore seen it. */
 export type KeyCreator = `person:${string}` | `key:${string}`;
 
 export interface CreatedKey {
@@ -10,7 +10,7 @@ export interface CreatedKey {
   readonly name: string;
 }
 
-/** By maker, the keys that are good now and of which the maker has seen a secret, or could make one by a key that it made. */
+/** By maker, the valid API keys whose secret the maker has seen, directly or by a key that it created. */
 export async function listCreatedKeys(
   db: Kysely<Tables>,
   now: number,
@@ -37,7 +37,7 @@ export async function listCreatedKeys(
   };
 }
 
-/** Ends the keys of a maker. @returns those that were good until now. */
+/** Revokes the keys of a maker. @returns the keys that were valid until now. */
 export async function revokeCreatedKeys(
   trx: Transaction<Tables>,
   maker: KeyCreator,

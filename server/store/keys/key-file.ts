@@ -4,15 +4,15 @@ import { digestKey, type KeyFacts, type KeyLimits, type Scope, scopes } from "./
 import { type KeyManager, type ListedKey, latestEnd, nameTaken, noSuchKey } from "./key-manager.ts";
 import { type KeyEntry, KeyIndex, type KeyStore } from "./key-store.ts";
 
-/** The shape of `keys.yaml`: digests only, so it may lie in Git. */
+/** The shape of `keys.yaml`. It contains digests only, so it may be stored in Git. */
 export interface KeyFile {
   readonly keys: readonly {
-    /** Two entries of one name are one key that is being rotated. */
+    /** Two entries with the same name are one key during its rotation. */
     readonly name: string;
     /** SHA-256 of the key, 64 hexadecimal digits. */
     readonly sha256: string;
     readonly scopes: readonly Scope[];
-    /** RFC 3339. */
+    /** Time in RFC 3339. */
     readonly expiresAt?: string;
     readonly team?: string;
     readonly requestsPerMinute?: number;
@@ -22,7 +22,7 @@ export interface KeyFile {
 
 const maxEntries = 10_000;
 
-/** A read-only store over a file of digests, as a mounted Secret; follows the file's changes. */
+/** A read-only store of a file of digests, such as a mounted Secret. Changes of the file are followed. */
 export function createFileKeyStore(file: WatchedFile<readonly KeyEntry[]>): KeyStore {
   let index = new KeyIndex(file.current() ?? []);
   file.onChange(() => {
@@ -31,7 +31,7 @@ export function createFileKeyStore(file: WatchedFile<readonly KeyEntry[]>): KeyS
   return { find: async (digest) => index.find(digest) };
 }
 
-/** @throws Error naming the entry and field that are wrong. */
+/** @throws Error with the invalid entry and field. */
 export function parseKeyFile(text: string): readonly KeyEntry[] {
   const document: unknown = readYaml(text) ?? {};
   if (!isRecord(document)) throw new Error("a keys file must be a mapping with the list `keys`");
@@ -41,7 +41,7 @@ export function parseKeyFile(text: string): readonly KeyEntry[] {
   return keys.map(readEntry);
 }
 
-/** The parser's own message would quote the file, and with it perhaps a key that somebody wrote there by mistake. */
+/** The parser's own message would quote the file, and it may contain an API key by mistake. */
 function readYaml(text: string): unknown {
   try {
     return parse(text);
@@ -97,11 +97,11 @@ function readLimit(entry: Record<string, unknown>, name: keyof KeyLimits, where:
 
 function readTime(value: unknown, where: string): number {
   const time = typeof value === "string" ? Date.parse(value) : Number.NaN;
-  if (Number.isNaN(time)) throw new Error(`${where}: expiresAt must be a time as 2027-01-31T00:00:00Z`);
+  if (Number.isNaN(time)) throw new Error(`${where}: expiresAt must be a time such as 2027-01-31T00:00:00Z`);
   return time;
 }
 
-/** A keys file for whoever looks after it; nobody but one person at a time. */
+/** A keys file that the command line edits. Only one process may edit it at a time. */
 export function openKeyFileBook(file: {
   read(): string;
   write(text: string): void;
@@ -110,7 +110,7 @@ export function openKeyFileBook(file: {
 }): KeyManager {
   const change = (edit: (keys: KeyFile["keys"]) => KeyFile["keys"]) => {
     const text = file.read();
-    parseKeyFile(text); // what is wrong with it is found before anything is written
+    parseKeyFile(text); // Invalid content is detected before the file is written.
     const document = (parse(text) ?? {}) as Partial<KeyFile>;
     file.write(stringify({ ...document, keys: edit(document.keys ?? []) }));
   };

@@ -1,36 +1,37 @@
 import type { KeyFacts, KeyLimits, Scope } from "./key.ts";
 
-/** Where whoever looks after keys makes, lists and ends them. Every store but a Secret has one. */
+/** Creates, lists and revokes API keys. Every store except a Secret has one. */
 export interface KeyManager {
-  /** @throws KeyBookError when a key of that name is there already. */
+  /** @throws KeyBookError if a key with that name exists. */
   create(key: string, facts: KeyFacts): Promise<void>;
-  /** Those that are good or will come to an end; not the revoked. */
+  /** Keys that are valid or have an end in the future, without revoked ones. */
   list(): Promise<readonly ListedKey[]>;
-  /** Ends the key with all its secrets, at once. @throws KeyBookError when there is none. */
+  /** Revokes the key with all its secrets immediately. @throws KeyBookError if the key does not exist. */
   revoke(name: string): Promise<void>;
   /**
-   * Gives the key one more secret; those before it end after the overlap, or when they would have ended anyway.
-   * @throws KeyBookError when there is none of that name, or all its secrets have ended.
+   * Adds a secret to the key. The previous secrets end after the overlap, or at their own end if that is
+   * earlier.
+   * @throws KeyBookError if the key does not exist, or all its secrets have ended.
    */
   rotate(name: string, key: string, change: KeyRotation): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface KeyRotation {
-  /** Milliseconds since the epoch: when the secrets so far end. */
+  /** The end of the previous secrets, in milliseconds since the epoch. */
   readonly endOfOthers: number;
-  /** When the new one ends; as the key so far unless given. */
+  /** The end of the new secret. By default it is the end of the key. */
   readonly expiresAt?: number;
 }
 
 export interface ListedKey {
-  /** As what it is used for is counted by. */
+  /** The ID by which usage is counted. */
   readonly id: string;
   readonly name: string;
   readonly team?: string;
   readonly scopes: readonly Scope[];
   readonly limits?: KeyLimits;
-  /** Begin of each secret's digest, by which it is told from the others. */
+  /** The first digits of each secret's digest, which identify it. */
   readonly secrets: readonly {
     readonly digest: string;
     readonly expiresAt?: number;
@@ -38,7 +39,7 @@ export interface ListedKey {
   }[];
 }
 
-/** Something that whoever gave the command can put right. */
+/** An error that the user of the command can correct. */
 export class KeyManagerError extends Error {
   readonly reason: "missing" | "taken" | "forbidden";
 
@@ -52,15 +53,15 @@ export class KeyManagerError extends Error {
 export function noSuchKey(name: string): KeyManagerError {
   return new KeyManagerError(
     "missing",
-    `there is no key named ${name}; svc-tts keys list shows those that there are`,
+    `the key ${name} does not exist; svc-tts keys list shows the existing keys`,
   );
 }
 
 export function adminKey(name: string): KeyManagerError {
-  return new KeyManagerError("forbidden", `the key ${name} has the scope admin; an owner may rotate it`);
+  return new KeyManagerError("forbidden", `the key ${name} has the scope admin; only an owner may rotate it`);
 }
 
-/** When a key ends, by the ends of its secrets; undefined: never. */
+/** Returns the end of a key from the ends of its secrets. Undefined means that it never ends. */
 export function latestEnd(ends: readonly (number | undefined)[]): number | undefined {
   const latest = Math.max(...ends.map((end) => end ?? Number.POSITIVE_INFINITY));
   return Number.isFinite(latest) ? latest : undefined;
@@ -69,6 +70,6 @@ export function latestEnd(ends: readonly (number | undefined)[]): number | undef
 export function nameTaken(name: string): KeyManagerError {
   return new KeyManagerError(
     "taken",
-    `there is a key named ${name} already; choose another --name, or revoke that one`,
+    `a key named ${name} already exists; choose another --name, or revoke the existing key`,
   );
 }

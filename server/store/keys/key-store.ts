@@ -1,9 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { type ApiKey, digestKey, scopes } from "./key.ts";
 
-/** Where API keys are looked up. Every store holds digests only. */
+/** Finds API keys. Every store contains only digests. */
 export interface KeyStore {
-  /** The key with this SHA-256 digest, expired or not. */
+  /** Returns the key with this SHA-256 digest, even if it has expired. */
   find(digest: Buffer): Promise<ApiKey | undefined>;
 }
 
@@ -12,8 +12,8 @@ export interface KeyEntry extends ApiKey {
 }
 
 /**
- * Entries by the first digits of their digest. Who guesses at keys learns nothing from the time that a look-up takes: he cannot
- * choose a digest, and the whole of it is compared in constant time.
+ * Finds entries by the first digits of their digest. The time of a look-up reveals nothing to an attacker,
+ * who cannot choose a digest; the whole digest is compared in constant time.
  */
 export class KeyIndex {
   readonly #byDigest = new Map<string, KeyEntry[]>();
@@ -34,13 +34,13 @@ function bucketOf(digest: Buffer): string {
   return digest.toString("latin1", 0, 8);
 }
 
-/** One key given in the clear, for development: it may do everything. */
+/** A single API key in clear text, for development. It has every scope. */
 export function createSingleKeyStore(key: string, name: string): KeyStore {
   const index = new KeyIndex([{ id: name, name, scopes, sha256: digestKey(key) }]);
   return { find: async (digest) => index.find(digest) };
 }
 
-/** The first store that knows the key answers. */
+/** Searches the stores in order, and returns the first key found. */
 export function joinStores(stores: readonly KeyStore[]): KeyStore {
   return {
     async find(digest) {

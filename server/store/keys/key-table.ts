@@ -17,17 +17,17 @@ import {
 } from "./key-manager.ts";
 import type { KeyEntry } from "./key-store.ts";
 
-/** Keys in a database, as a running server follows them. */
+/** API keys of a database, as a running server reads them. */
 export interface KeyTable {
-  /** Changes whenever a key does. */
+  /** Changes whenever a key changes. */
   revision(): Promise<number>;
-  /** Every secret that is good now. */
+  /** Returns every valid secret. */
   load(): Promise<readonly KeyEntry[]>;
-  /** Writes when secrets were last used: milliseconds since the epoch by digest, in hexadecimal digits. */
+  /** Writes the last times of use: milliseconds since the epoch, by digest in hexadecimal digits. */
   used(times: ReadonlyMap<string, number>): Promise<void>;
 }
 
-/** Far more than anybody hands out, and still a second's work to read. */
+/** Far more keys than any installation has, and still read within a second. */
 const maxSecrets = 200_000;
 
 /** @param now milliseconds since the epoch. */
@@ -38,7 +38,7 @@ export function createKeyTable(database: Database, now: () => number): KeyTable 
     used: (times) =>
       database.run((db) =>
         db.transaction().execute(async (trx) => {
-          // in one order everywhere: replicas that wrote in different ones would wait for each other
+          // All replicas write in the same order, because different orders could deadlock.
           for (const [sha256, last_used_at] of [...times].sort()) {
             await trx.updateTable("key_secrets").set({ last_used_at }).where("sha256", "=", sha256).execute();
           }
@@ -47,21 +47,21 @@ export function createKeyTable(database: Database, now: () => number): KeyTable 
   };
 }
 
-/** Who looks after keys. */
+/** The author of changes to API keys. */
 export interface KeyTableUser {
-  /** As changes are written down by. */
+  /** Name of the author in the audit log. */
   readonly actor: string;
-  /** Whose keys alone are seen and changed, and whose those are that are made; undefined: everybody's. */
+  /** The team whose keys are visible and whose keys are created. Undefined means all teams. */
   readonly team?: string | undefined;
-  /** Kept with each secret that is made; undefined: nobody known. */
+  /** Stored with each new secret. Undefined for an unknown author. */
   readonly maker?: KeyCreator;
-  /** Keys with the scope `admin` are out of reach, as their secrets would let this user do more than it may. */
+  /** Keys with the scope `admin` are excluded, because their secret would give this user more rights. */
   readonly withoutAdmin?: boolean;
 }
 
 const commandLine: KeyTableUser = { actor: "the command line" };
 
-/** The same keys for whoever looks after them; each change is written down with it. */
+/** Manages the same keys. Each change is written to the audit log in the same transaction. */
 export function openKeyTableBook(
   database: Database,
   now: () => number,

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 
 export const keyPrefix = "svc_";
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/** 32 base62 characters are 190 bits. */
+/** 32 base62 characters have 190 bits. */
 const secretLength = 32;
 /** Enough base62 digits for a CRC-32. */
 const checksumLength = 6;
@@ -11,16 +11,16 @@ const checksumLength = 6;
 export const scopes = ["tts:write", "oov:read", "admin"] as const;
 export type Scope = (typeof scopes)[number];
 
-/** What one key may use at a time; undefined is whatever the server allows everybody. */
+/** Limits of one key. Undefined means the server's default. */
 export interface KeyLimits {
   readonly requestsPerMinute?: number;
-  /** Streams at once. */
+  /** Concurrent streams. */
   readonly streams?: number;
 }
 
-/** What is known of a key; never the key itself. */
+/** An API key without its secret. */
 export interface ApiKey {
-  /** Stays through a rotation: limits, turns and words are counted by it. */
+  /** Stays the same in a rotation: limits, fair queueing and words are counted by it. */
   readonly id: string;
   readonly name: string;
   readonly team?: string;
@@ -30,16 +30,18 @@ export interface ApiKey {
   readonly expiresAt?: number;
 }
 
-/** What whoever makes a key says of it. */
+/** The properties of a new key. */
 export type KeyFacts = Omit<ApiKey, "id">;
 
-/** A new key: `svc_`, 32 random base62 characters, and their checksum. */
+/** Creates a new key: `svc_`, 32 random base62 characters, and their checksum. */
 export function createKey(): string {
   const secret = Array.from({ length: secretLength }, () => alphabet[randomInt(alphabet.length)]).join("");
   return keyPrefix + secret + checksum(secret);
 }
 
-/** Whether the text is a key as we make them: typing errors show before any lookup. */
+/**
+ * Whether the text has the form and checksum of a key, so that typing errors are detected without a look-up.
+ */
 export function isWellFormedKey(text: string): boolean {
   const secret = text.slice(keyPrefix.length, -checksumLength);
   return (
@@ -49,7 +51,7 @@ export function isWellFormedKey(text: string): boolean {
   );
 }
 
-/** SHA-256; keys are random enough that no salt or stretching is needed. */
+/** SHA-256. Keys are random enough to need no salt and no slow hash. */
 export function digestKey(key: string): Buffer {
   return createHash("sha256").update(key).digest();
 }

@@ -6,22 +6,24 @@ import type { Backend, DatabaseFault } from "../backend/backend.ts";
 import type { Tables } from "../backend/schema.ts";
 import { loggingPool } from "./pool.ts";
 
-/** Keys are followed by one query each 2 seconds; people at the dashboard need few more. */
+/** Following the keys needs one query every 2 seconds, and users of the dashboard need few more. */
 const maxConnections = 4;
-/** Longest wait for a connection, and for an answer: what waits longer is told as a failure and tried again later. */
+/** Longest wait for a connection and for a response. A longer wait fails, and the query is retried later. */
 const connectWithinMs = 5_000;
 const answerWithinMs = 15_000;
-/** Of PostgreSQL's own, so that a server which goes on alone does not hold a lock for ever. */
+/**
+ * The same limit inside PostgreSQL, so that a server which continues alone does not hold a lock indefinitely.
+ */
 const idleTransactionMs = 10_000;
-/** Any number, as long as nobody else's: it names the lock of migrations. */
+/** Advisory lock of migrations. Any number works that no other program uses. */
 const migrationLock = 7_337_251_908;
 
 export interface PostgresOptions {
-  /** Holds the password, and wins over the URL's; read again for each connection. */
+  /** File with the password, which overrides the URL's. It is read again for each connection. */
   readonly passwordFile?: string | undefined;
 }
 
-/** @param url as `postgres://user:password@host:5432/database?sslmode=verify-full`. */
+/** @param url for example `postgres://user:password@host:5432/database?sslmode=verify-full`. */
 export function postgresBackend(url: string, { passwordFile }: PostgresOptions = {}): Backend {
   const pool = new Pool({
     ...requireChosenTls(url, readUrl(url)),
@@ -35,9 +37,11 @@ export function postgresBackend(url: string, { passwordFile }: PostgresOptions =
     keepAlive: true,
     allowExitOnIdle: true,
   });
-  // Of a connection that nobody uses: the next query opens another, or tells.
+  // An error of an idle connection needs no report: the next query opens another connection, or fails with a
+  // message.
   pool.on("error", () => undefined);
-  // Of one in use, for which the pool does not listen: the query that is under way tells, or the next. Nobody listening would end the process.
+  // The pool does not listen to errors of a connection in use. The running query or the next one reports
+  // them; without a listener the process would end.
   pool.on("connect", (client) => client.on("error", () => undefined));
   return {
     dialect: new PostgresDialect({ pool: loggingPool(pool) }),
@@ -53,8 +57,10 @@ function readUrl(url: string): ClientConfig {
   try {
     return parseIntoClientConfig(url);
   } catch {
-    // the cause would quote the URL, and with it the password
-    throw new Error("the database's URL must be as postgres://user@host:5432/name, and this one is not");
+    // The cause would quote the URL with the password.
+    throw new Error(
+      "the database's URL must have the form postgres://user@host:5432/name, and this one has not",
+    );
   }
 }
 
@@ -67,34 +73,40 @@ function requireChosenTls(url: string, config: ClientConfig): ClientConfig {
   );
 }
 
-/** @throws Error when it is no URL. */
+/** @throws Error if the text is not a URL. */
 export function databaseName(url: string): string {
   const { host = "", database = "" } = readUrl(url);
   return `postgres://${host}/${database}`;
 }
 
-/** SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html) by its first letters, and what the network said. */
+/**
+ * Explanations by the first letters of the SQLSTATE (postgresql.org/docs/current/errcodes-appendix.html), and
+ * by network errors.
+ */
 const meanings: readonly (readonly [begin: string, meaning: string])[] = [
-  ["28", "refuses this user or password; look at the URL, the password's file and pg_hba.conf"],
-  ["3D", "is not there: the server has no database of this name; create it"],
-  ["42501", "may not be changed by this user; make it the owner of the database or of its schema"],
-  ["53100", "cannot be written as the server's disk is full; free some space"],
-  ["53300", "has no connection left; raise max_connections, or give svc-tts a user of its own"],
-  ["53", "has run out of something; look at the server's log"],
-  ["57P", "is being stopped or started; it is tried again"],
-  ["57014", "did not answer in time; look at its load and its locks"],
-  ["40", "had several changes at once; it is tried again"],
-  ["25006", "is read-only, a standby perhaps; name the primary"],
-  ["58", "cannot be read or written: an input/output error. Look at the server's disk"],
-  ["XX", "has an internal error, a damaged table perhaps; look at the server's log"],
-  ["ECONNREFUSED", "is not there: nothing listens at that address"],
-  ["ENOTFOUND", "is not there: its host's name is not known"],
-  ["EAI_AGAIN", "cannot be found now: the name server does not answer"],
-  ["ENOENT", "cannot be reached: a file that its settings name is not there"],
-  ["E", "cannot be reached now"],
+  ["28", "rejected this user or password; check the URL, the password file and pg_hba.conf"],
+  ["3D", "does not exist on the server; create it"],
+  [
+    "42501",
+    "does not allow this user to change it; make the user the owner of the database or of its schema",
+  ],
+  ["53100", "cannot be written because the server's disk is full; free some space"],
+  ["53300", "has no free connection; raise max_connections, or use a separate user for svc-tts"],
+  ["53", "has insufficient resources; read the server's log"],
+  ["57P", "is starting or stopping; svc-tts retries"],
+  ["57014", "did not respond in time; check its load and its locks"],
+  ["40", "had a conflict of concurrent changes; svc-tts retries"],
+  ["25006", "is read-only, which may be a standby; use the URL of the primary"],
+  ["58", "cannot be read or written because of an input/output error; check the server's disk"],
+  ["XX", "has an internal error, for example a damaged table; read the server's log"],
+  ["ECONNREFUSED", "is unreachable: no process listens at its address"],
+  ["ENOTFOUND", "is unreachable: the name of its host does not exist"],
+  ["EAI_AGAIN", "is unreachable: the name server does not respond"],
+  ["ENOENT", "is unreachable: a file that its settings name does not exist"],
+  ["E", "is unreachable"],
 ];
 
 function meaningOf({ code, message }: DatabaseFault): string | undefined {
-  if (code === undefined) return `cannot be reached now: ${message}`;
+  if (code === undefined) return `is unreachable: ${message}`;
   return meanings.find(([begin]) => code.startsWith(begin))?.[1];
 }

@@ -2,7 +2,9 @@ import type { PostgresPool, PostgresPoolClient } from "kysely";
 import type { Pool, PoolClient } from "pg";
 import { DatabaseError } from "../backend/backend.ts";
 
-/** The pool, whose failures are `DatabaseError`s: they are told apart from those of the work that is done with it. */
+/**
+ * A connection pool whose failures are `DatabaseError`s, which differ from errors of the caller's own code.
+ */
 export function loggingPool(pool: Pool): PostgresPool {
   return {
     options: pool.options,
@@ -15,12 +17,12 @@ function toTelling(client: PoolClient): PostgresPoolClient {
   const query = (text: unknown, values: readonly unknown[]): Promise<unknown> =>
     telling(client.query(text as string, [...values]));
   return {
-    query: query as PostgresPoolClient["query"], // cursors, its other form, are not used
+    query: query as PostgresPoolClient["query"], // Cursors, the other form of the call, are not used.
     release: (destroy) => client.release(destroy),
   };
 }
 
-/** A table that was there and is not: the database was dropped or put back from an older backup. */
+/** A table that existed is missing: the database was deleted, or restored from an older backup. */
 const undefinedTable = "42P01";
 
 async function telling<Result>(work: Promise<Result>): Promise<Result> {

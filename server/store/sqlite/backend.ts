@@ -1,32 +1,31 @@
 import type { Backend, DatabaseFault } from "../backend/backend.ts";
 import { workerSqliteDialect } from "./dialect.ts";
 
-/** What SQLite's result codes (sqlite.org/rescode.html) mean to whoever runs the service. */
+/** Explanations of SQLite's result codes (sqlite.org/rescode.html) for the administrator. */
 const meanings: Readonly<Record<number, string>> = {
-  5: "is locked by another process; it is tried again. Nothing but svc-tts should hold it open",
-  8: "is read-only; give the server's user the right to write the file and its folder",
-  10: "cannot be read or written: an input/output error. Look at the disk",
-  11: "is corrupt; stop the server and put a backup in its place",
-  13: "cannot be written as the disk is full; free some space",
-  14: "cannot be opened; its folder must be there, and the server's user may write in it",
-  26: "is not an SQLite database; put a backup in its place, or name another file",
+  5: "is locked by another process; svc-tts retries. No other program should keep it open",
+  8: "is read-only; allow the server's user to write the file and its folder",
+  10: "cannot be read or written because of an input/output error; check the disk",
+  11: "is corrupt; stop the server and restore a backup",
+  13: "cannot be written because the disk is full; free some space",
+  14: "cannot be opened; its folder must exist, and the server's user must be able to write in it",
+  26: "is not an SQLite database; restore a backup, or name another file",
 };
 
 const systemMeanings: Readonly<Record<string, string>> = {
-  ENOENT: "is not there, nor is its folder perhaps; put it back, or mount the volume that holds it",
-  EACCES:
-    "may not be opened by the server's user; give it the right to read and write the file and its folder",
-  EROFS: "lies on a read-only file system; mount its volume for writing",
+  ENOENT: "is missing, perhaps with its folder; restore it, or mount its volume",
+  EACCES: "cannot be opened by the server's user; allow the user to read and write the file and its folder",
+  EROFS: "is on a read-only file system; mount its volume for writing",
   EISDIR: "is a folder; name a file",
-  ENOSPC: "cannot be written as the disk is full; free some space",
+  ENOSPC: "cannot be written because the disk is full; free some space",
 };
 
-/** @param path of the file, made when it is not there, or `:memory:`. */
+/** @param path of the file, which is created if missing, or `:memory:`. */
 export function sqliteBackend(path: string): Backend {
   return {
     dialect: workerSqliteDialect(path),
     name: path,
-    lockMigrations: async () => undefined, // each transaction holds the file's lock from its beginning
+    lockMigrations: async () => undefined, // Each transaction takes the file's lock at its start.
     meaningOf: ({ sqliteCode = 0, code = "" }: DatabaseFault) => meanings[sqliteCode] ?? systemMeanings[code],
   };
 }

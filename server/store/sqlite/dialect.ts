@@ -12,7 +12,7 @@ import {
 import { DatabaseError } from "../backend/backend.ts";
 import type { Answer } from "./protocol.ts";
 
-/** Node's own SQLite for Kysely, each statement run in a worker thread. */
+/** A Kysely dialect for Node's own SQLite. Each statement runs in a worker thread. */
 export function workerSqliteDialect(path: string): Dialect {
   return {
     createDriver: () => new WorkerDriver(path),
@@ -22,7 +22,7 @@ export function workerSqliteDialect(path: string): Dialect {
   };
 }
 
-/** SQLite changes tables in transactions like rows; Kysely's own adapter does not make use of it. */
+/** SQLite allows schema changes in transactions. Kysely's own adapter does not use this. */
 class TransactionalAdapter extends SqliteAdapter {
   override get supportsTransactionalDdl(): boolean {
     return true;
@@ -37,14 +37,16 @@ class WorkerDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    // the file is opened by the first statement
+    // The first statement opens the file.
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
     return this.#connection;
   }
 
-  /** Takes the lock at once: a transaction that read first could not write any more when another process wrote meanwhile. */
+  /**
+   * Takes the lock immediately: a transaction that read first could not write after another process wrote.
+   */
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     await connection.executeQuery(CompiledQuery.raw("begin immediate"));
   }
@@ -57,14 +59,15 @@ class WorkerDriver implements Driver {
     try {
       await connection.executeQuery(CompiledQuery.raw("rollback"));
     } catch (error) {
-      // after some failures, a full disk among them, SQLite has ended the transaction itself: that failure is the one to tell
+      // After some errors, such as a full disk, SQLite has already ended the transaction. That first error is
+      // the one to report.
       if (!(error instanceof DatabaseError && error.message.includes("no transaction is active")))
         throw error;
     }
   }
 
   async releaseConnection(): Promise<void> {
-    // there is one, and Kysely gives it to one user at a time
+    // The dialect has one connection, and Kysely gives it to one user at a time.
   }
 
   async destroy(): Promise<void> {
@@ -111,7 +114,7 @@ class WorkerConnection implements DatabaseConnection {
     worker.unref();
     worker.on("message", (answer: Answer) => this.#settle(answer));
     const fail = (error: Error) => {
-      if (this.#worker === worker) this.#fail(error); // else another has taken its place, and its work goes on
+      if (this.#worker === worker) this.#fail(error); // Otherwise another worker has replaced it, and continues.
     };
     worker.on("error", fail);
     worker.on("exit", () => fail(new Error("the thread of the database ended")));

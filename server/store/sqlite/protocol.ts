@@ -1,6 +1,6 @@
 import type { DatabaseFault } from "../backend/backend.ts";
 
-/** What goes between the thread of the database and the others. */
+/** Messages between the database's worker thread and the other threads. */
 export interface Statement {
   readonly id: number;
   readonly sql: string;

@@ -1,6 +1,7 @@
 /**
- * The SQLite file in a thread of its own: a slow disk or a lock that another process holds stops nobody's speech. It opens the file
- * at the first statement and again after a failure, so that a file that was mended or put back is found.
+ * The SQLite file in its own thread, so that a slow disk or another process's lock does not interrupt speech.
+ * The thread opens the file at the first statement, and again after an error, so that it finds a file that
+ * was repaired or restored.
  */
 import { closeSync, openSync, statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -11,7 +12,7 @@ const { path } = workerData as { readonly path: string };
 const inMemory = path === ":memory:";
 /** How long a statement waits for another process. */
 const busyTimeoutMs = 2_000;
-/** SQLite's codes after which the handle is of no use any more: I/O error, corrupt, cannot open, not a database. */
+/** SQLite's codes after which the handle is unusable: I/O error, corrupt, cannot open, not a database. */
 const fatalCodes = new Set([10, 11, 14, 26]);
 
 let database: DatabaseSync | undefined;
@@ -33,27 +34,28 @@ function opened(): DatabaseSync {
   return database;
 }
 
-/** A file that was taken away would be written to all the same, and nobody would ever see it. */
+/** Writes to a deleted file would succeed and be lost. */
 function checkStillThere(current: DatabaseSync): void {
   const now = statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
   if (now === inode) return;
   current.close();
   database = undefined;
-  const what = now === undefined ? "is gone" : "was replaced by another";
+  const what = now === undefined ? "was deleted" : "was replaced by another file";
   if (now !== undefined) inode = undefined;
   throw Object.assign(new Error(`the file ${what}`), { isReplaced: true });
 }
 
 function open(): DatabaseSync {
   if (!inMemory) {
-    // one that was there once is not made anew: an empty one in its place would hide that its keys are lost
+    // A file that existed before is not created again: an empty file would hide that its keys are lost.
     const flags = inode === undefined ? "a" : "r+";
     closeSync(openSync(path, flags, 0o600));
     inode = statSync(path, { bigint: true }).ino;
   }
   const fresh = new DatabaseSync(path, { timeout: busyTimeoutMs });
   try {
-    // readers and a writer do not wait for each other; a power cut may lose the last moments but harms nothing
+    // With these settings readers and a writer do not wait for each other. A power failure may lose the last
+    // moments, but does not damage the file.
     fresh.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON");
     return fresh;
   } catch (error) {

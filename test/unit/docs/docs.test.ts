@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { env, generatorEnv, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
 import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
 import { sortFields } from "../../../crds/unknown-fields.ts";
+import { conditionReasons } from "../../../operator/facts/condition-reasons.ts";
 import { errorCodes, Failure } from "../../../server/contract/errors.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
@@ -40,6 +41,15 @@ describe("the pages of settings", () => {
 });
 
 describe("docs/reference/conditions.md", () => {
+  it("explains every reason that the operator sets, with its meaning or remedy", async () => {
+    const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
+    const explained = rows.flatMap((row) => {
+      const [, names = "", explanation = ""] = row.split("|");
+      return explanation.trim() === "" ? [] : [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+    });
+    expect(conditionReasons.filter((reason) => !explained.includes(reason))).toEqual([]);
+  });
+
   it("names only conditions, reasons and events that the operator has", async () => {
     const rows = (await read("docs/reference/conditions.md")).match(/^\| `.*$/gm) ?? [];
     const names = rows.flatMap((row) =>

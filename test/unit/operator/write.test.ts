@@ -130,8 +130,8 @@ describe("the problem of a pass", () => {
   });
 
   test("names every refusal once, under the reason that a person has to act on", () => {
-    const later = { reason: "ApplyFailed", message: "Service api was not written.", stalled: false };
-    const grave = { reason: "NameTaken", message: "Role api is taken.", stalled: true };
+    const later = { reason: "ApplyFailed", message: "Service api was not written.", stalled: false } as const;
+    const grave = { reason: "NameTaken", message: "Role api is taken.", stalled: true } as const;
     expect(combineProblems([later, undefined, grave, later])).toEqual({
       reason: "NameTaken",
       message: "Role api is taken. Service api was not written.",

@@ -44,14 +44,16 @@ describe("a database that is not well says what to do", () => {
 
   it("when its folder is not there", async () => {
     const path = join(folder, "nowhere", "a.db");
-    await expect(use(opened(path))).rejects.toThrow(`the database ${path} is not there, nor is its folder`);
+    await expect(use(opened(path))).rejects.toThrow(
+      `the database ${path} is missing, perhaps with its folder`,
+    );
   });
 
   it("when it is no database, and is well again once a good one lies there", async () => {
     const path = newPath();
     writeFileSync(path, "This is a letter, not a database. ".repeat(100));
     const database = opened(path);
-    await expect(use(database)).rejects.toThrow("is not an SQLite database; put a backup in its place");
+    await expect(use(database)).rejects.toThrow("is not an SQLite database; restore a backup");
     rmSync(path);
     await expect(use(database)).rejects.toThrow("is not there");
     const good = newPath();
@@ -70,7 +72,7 @@ describe("a database that is not well says what to do", () => {
     const file = openSync(path, "r+");
     writeSync(file, bytes, 0, bytes.length, 4096);
     closeSync(file);
-    await expect(use(opened(path))).rejects.toThrow("is corrupt; stop the server and put a backup");
+    await expect(use(opened(path))).rejects.toThrow("is corrupt; stop the server and restore a backup");
   });
 
   it("when it is taken away while in use, and follows the one that is put back", async () => {
@@ -110,7 +112,7 @@ describe("a database that is not well says what to do", () => {
     const fill = async () => {
       for (let i = 0; i < 500; i++) await book.create(createKey(), { ...facts, name: `key ${i}` });
     };
-    await expect(fill()).rejects.toThrow("cannot be written as the disk is full; free some space");
+    await expect(fill()).rejects.toThrow("cannot be written because the disk is full; free some space");
     expect(await use(database)).toBeGreaterThan(1); // and what is there is still read
   });
 
@@ -120,7 +122,7 @@ describe("a database that is not well says what to do", () => {
     await open.splice(0)[0]?.close();
     for (const name of [path, folder]) chmodSync(name, 0o555);
     onTestFinished(() => chmodSync(folder, 0o755));
-    await expect(createAsNobody(path)).resolves.toContain("may not be opened by the server's user");
+    await expect(createAsNobody(path)).resolves.toContain("cannot be opened by the server's user");
   });
 });
 

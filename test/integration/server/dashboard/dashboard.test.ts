@@ -82,7 +82,7 @@ describe("the first owner", () => {
     expect(made.setCookie).toMatch(/^svc-tts=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
     expect((await owner.get("/dashboard/keys")).text).toContain("ada");
     const second = await setUp(new Visitor(api.url), { name: "eve" });
-    expect(second.text).toContain("has its owner already");
+    expect(second.text).toContain("already has an owner");
     expect((await owner.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
   });
 
@@ -445,7 +445,7 @@ describe("people", () => {
     await owner.get("/dashboard/people");
     expect((await member.get("/dashboard/keys")).headers.get("location")).toBe("/dashboard/login");
     const refused = await owner.post("/dashboard/people/remove", { id: own });
-    expect(refused.text).toContain("This is the only owner");
+    expect(refused.text).toContain("This user is the only owner");
   });
 
   it("use a link once, which then ends their other sessions", async () => {

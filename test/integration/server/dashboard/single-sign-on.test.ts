@@ -135,13 +135,13 @@ describe.each([
     const gone = await signInAs({ ...ada, claims: {} });
     expect([gone.page.status, alertOf(gone.page)]).toEqual([
       403,
-      "You are in no group that may sign in here any more.",
+      "None of your groups may sign in any more. Ask an owner.",
     ]);
     expect(await whoIs(moved.visitor)).toBeUndefined();
     expect((await changes(first.visitor)).toSorted()).toEqual([
       "ada | person added | ada | member of blue, by a group",
       "ada | person changed | ada | viewer of red, by a group",
-      "ada | sign-in refused | ada | by Example Login: You are in no group that may sign in here any more.",
+      "ada | sign-in refused | ada | by Example Login: None of your groups may sign in any more. Ask an owner.",
       "ada | signed in | ada | by Example Login",
       "ada | signed in | ada | by Example Login",
       "root | person added | root | owner, by a group",
@@ -156,7 +156,7 @@ describe.each([
     const refused = await late.post("/dashboard/setup", { token: "setup", name: "mallory", password });
     expect([refused.status, alertOf(refused)]).toEqual([
       400,
-      "The dashboard has its owner already; sign in.",
+      "The dashboard already has an owner; sign in instead.",
     ]);
     expect((await late.get("/dashboard/setup")).headers.get("location")).toBe("/dashboard/login");
     expect((await late.get("/dashboard/login")).status).toBe(200);
@@ -172,7 +172,7 @@ describe.each([
     const asText = await signInAs({ subject: "x3", claims: { ...claims, email_verified: "true" } });
     for (const { page, visitor } of [unchecked, silent, asText]) {
       expect([page.status, await whoIs(visitor)]).toEqual([403, undefined]);
-      expect(alertOf(page)).toContain("You were not invited");
+      expect(alertOf(page)).toContain("You have no invitation");
     }
     const eve = await signInAs({ subject: "e1", claims: { ...claims, email_verified: true } });
     expect(await whoIs(eve.visitor)).toBe("eve@example.com: member of red");
@@ -195,9 +195,9 @@ describe.each([
       subject: "b2",
       claims: { email: "bob@example.com", email_verified: true, groups: ["admins"] },
     });
-    expect(alertOf(byAddress.page)).toContain("There is somebody named bob@example.com already.");
+    expect(alertOf(byAddress.page)).toContain("A user named bob@example.com already exists;");
     const byName = await signInAs(ada);
-    expect(alertOf(byName.page)).toContain("There is somebody named ada already.");
+    expect(alertOf(byName.page)).toContain("A user named ada already exists;");
     expect(await whoIs(bob)).toBe("bob@example.com: member of red");
   });
 
@@ -209,14 +209,14 @@ describe.each([
     const { visitor } = await signInAs({ subject: "c1", claims: {} }, undefined, href);
     expect(await whoIs(visitor)).toBe("carol: member of red");
     const used = await signInAs({ subject: "c2", claims: {} }, undefined, href);
-    expect(alertOf(used.page)).toBe("This link was used or has ended; ask an owner for another.");
+    expect(alertOf(used.page)).toBe("This link was used or has expired; ask an owner for another one.");
     const other = await invite(owner, "dave");
     const twice = await signInAs(
       { subject: "c1", claims: {} },
       undefined,
       `/dashboard/oidc/start?link=${other}`,
     );
-    expect(alertOf(twice.page)).toBe("You sign in as carol already; the link is for dave.");
+    expect(alertOf(twice.page)).toBe("You are signed in as carol already; the link is for dave.");
     expect((await owner.get("/dashboard/people")).text).toMatch(/carol<\/th>.*by provider/);
     const byPassword = new Visitor(api.url);
     await byPassword.post("/dashboard/login", { name: "carol", password });

@@ -90,7 +90,7 @@ describe.each([
     const older = opened(place);
     const latest = Object.keys(migrations).at(-1);
     await expect(create(older, "refused")).rejects.toThrow(
-      `was migrated by a newer release (999-limits), and releases before migration 998-notes cannot work on it; this one ends at ${latest}. Start a newer release`,
+      `was migrated by a newer release (999-limits), and releases before migration 998-notes cannot use it; this one ends at ${latest}. Start a newer release`,
     );
     await expect(names(older)).rejects.toThrow("Start a newer release");
     expect(await executed(newest)).toEqual(Object.keys(afterNext.migrations));

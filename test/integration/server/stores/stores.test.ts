@@ -79,7 +79,7 @@ describe.each(books)("a key book %s", (_, openBook) => {
     const [first, second] = [createKey(), createKey()];
     await book.create(first, facts);
     await book.create(createKey(), { name: "other", scopes: ["admin", "oov:read"], expiresAt: now + hour });
-    await expect(book.create(createKey(), facts)).rejects.toThrow("there is a key named app already");
+    await expect(book.create(createKey(), facts)).rejects.toThrow("a key named app already");
     await book.rotate("app", second, { endOfOthers: now + 2 * hour });
     await book.rotate("other", createKey(), { endOfOthers: now + 2 * hour, expiresAt: now + 9 * hour });
     const digest = (key: string) => digestKey(key).toString("hex").slice(0, 8);
@@ -296,7 +296,7 @@ describe.each(kinds)("people in %s", (_, newPlace) => {
     expect(await accounts.join(third, "kept by bob")).toEqual({ id, ...bob });
     await expect(accounts.join(third, "kept")).rejects.toThrow("This link was used or has ended");
     expect(await accounts.find("bob")).toEqual({ person: { id, ...bob }, password: "kept by bob" });
-    await expect(accounts.add("ada", bob)).rejects.toThrow("There is somebody named bob already");
+    await expect(accounts.add("ada", bob)).rejects.toThrow("A user named bob already");
     expect((await changes()).toSorted()).toEqual([
       "ada: link made",
       "ada: link made",
@@ -567,20 +567,20 @@ describe("PostgreSQL that is not well says what to do", () => {
     const url = await postgres.newDatabase();
     const wrong = url.replace(encodeURIComponent(postgres.password), "not-the-one");
     const refused = use(opened(wrong));
-    await expect(refused).rejects.toThrow("refuses this user or password");
+    await expect(refused).rejects.toThrow("rejected this user or password");
     await expect(refused).rejects.not.toThrow("not-the-one");
     const passwordFile = join(folder, "password");
     writeFileSync(passwordFile, "not-yet\n");
     const database = openDatabase(wrong, { passwordFile });
     open.push(database);
-    await expect(use(database)).rejects.toThrow("refuses this user or password");
+    await expect(use(database)).rejects.toThrow("rejected this user or password");
     writeFileSync(passwordFile, `${postgres.password}\n`);
     expect(await use(database)).toBe(1);
   });
 
   it("when there is no database of that name", async () => {
     const url = `${await postgres.newDatabase()}-away`;
-    await expect(use(opened(url))).rejects.toThrow("is not there: the server has no database of this name");
+    await expect(use(opened(url))).rejects.toThrow("does not exist on the server; create it");
   });
 
   it("when its tables are gone, which are made anew", async () => {

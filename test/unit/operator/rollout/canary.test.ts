@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CanaryState } from "../../../../crds/tts-model-pool.ts";
+import { reportedReason } from "../../../../operator/facts/condition-reasons.ts";
 import {
   type CanaryFacts,
   canaryReplicas,
@@ -96,7 +97,7 @@ describe("a canary", () => {
     [
       "its pods do not start",
       started,
-      { ready: false, failure: { reason: "ImagePullFailed", message: "no such image" } },
+      { ready: false, failure: { reason: "ImagePullFailed" as const, message: "no such image" } },
       "ImagePullFailed",
     ],
     [
@@ -182,7 +183,7 @@ describe("a canary", () => {
   });
 
   it("says why it was given up in as many characters as a status takes", () => {
-    const failure = { reason: "R".repeat(2_000), message: "m".repeat(6_869) };
+    const failure = { reason: reportedReason("R".repeat(2_000)), message: "m".repeat(6_869) };
     const given = nextCanary(started, facts({ failure }));
     expect([given?.reason?.length, given?.message?.length]).toEqual([1_024, 4_096]);
   });

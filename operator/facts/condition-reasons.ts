@@ -1,0 +1,86 @@
+/** Reasons of the condition LicenseValid. The condition Ready has them with the prefix `License`. */
+const licenseReasons = [
+  "Valid",
+  "Missing",
+  "Invalid",
+  "Expired",
+  "Revoked",
+  "Unconfirmed",
+  "ModelNotLicensed",
+  "TooManyGpus",
+  "TooManyStreams",
+] as const;
+
+/** Every other reason of a condition that the operator sets. docs/reference/conditions.md explains each of them. */
+const otherReasons = [
+  "AdmissionDenied",
+  "ApplyFailed",
+  "AtMaximum",
+  "AwaitingMaintenanceWindow",
+  "Canary",
+  "CanaryAborted",
+  "CanaryErrors",
+  "CanaryFailed",
+  "CanaryFirstAudio",
+  "CanaryRealTimeFactor",
+  "ChildDeleting",
+  "ClockSkew",
+  "Complete",
+  "Configured",
+  "ContainerConfigError",
+  "CrashLoop",
+  "CrdMismatch",
+  "Creating",
+  "Current",
+  "DatabaseSecretMissing",
+  "External",
+  "FetchingModel",
+  "FieldsLost",
+  "Following",
+  "GatewayApiMissing",
+  "ImagePullFailed",
+  "KedaMissing",
+  "KeysSecretMissing",
+  "LicenseHold",
+  "LoadUnknown",
+  "MonitorsNotInstalled",
+  "NameTaken",
+  "NoGpu",
+  "NotManaged",
+  "NotStarted",
+  "OperatorChanged",
+  "OperatorConflict",
+  "PodTemplateInvalid",
+  "PodsNotReady",
+  "PodsRefused",
+  "ProgressDeadlineExceeded",
+  "Progressing",
+  "QuotaExceeded",
+  "RollingOut",
+  "ScaleToZeroRefused",
+  "ScaledToZero",
+  "ScalerFailed",
+  "SecretMissing",
+  "Serving",
+  "Settled",
+  "Stalled",
+  "Starting",
+  "Suspended",
+  "Trading",
+  "UnknownFields",
+  "Unschedulable",
+  "WebhookUnreachable",
+] as const;
+
+export const conditionReasons = [...licenseReasons, ...otherReasons] as const;
+
+export type LicenseReason = (typeof licenseReasons)[number];
+
+/** A reason that another controller set, or that an earlier reconcile wrote to a status. */
+type ReportedReason = string & { readonly isReported: true };
+
+export type ConditionReason = (typeof conditionReasons)[number] | `License${LicenseReason}` | ReportedReason;
+
+export function reportedReason(reason: string): ReportedReason {
+  return reason as ReportedReason;
+}
