@@ -1,8 +1,8 @@
 /** The audio in a stream of server-sent events, ours (specification 4.1) and those of the OpenAI shape. */
 
-/** The stream said itself that it failed. */
+/** An error event ended the stream. */
 export class FailedEvent extends Error {
-  /** As the problem in the event names it. */
+  /** Code of the problem in the event. */
   readonly code: string;
 
   constructor(code: string) {
@@ -12,20 +12,18 @@ export class FailedEvent extends Error {
   }
 }
 
-/** Longest event that is gathered: a JSON answer's worth of audio. */
+/** Largest event that is collected: the audio of one JSON response. */
 const maxEventChars = 128 * 1024 * 1024;
 const enders = new Set(["done", "speech.audio.done"]);
 
-/**
- * @throws FailedEvent on an error event; Error when the events end without the one that says so.
- */
+/** @throws FailedEvent on an error event; Error if the events end without a final event. */
 export async function* audioOfEvents(
   body: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, void> {
   let rest = "";
   let isComplete = false;
   for await (const piece of body) {
-    rest += Buffer.from(piece).toString("latin1"); // base64 and names are ASCII; nothing else is looked at
+    rest += Buffer.from(piece).toString("latin1"); // Base64 and field names are ASCII, and no other part is read.
     const events = rest.split("\n\n");
     rest = events.pop() ?? "";
     if (rest.length > maxEventChars) throw new Error("an event without end");

@@ -1,7 +1,7 @@
-/** Formats whose own frames say how much they play: nothing is decoded, their heads are read. */
+/** Formats whose frame headers contain their duration. The headers are read, and nothing is decoded. */
 import type { AudioMeter, Measure } from "./measure.ts";
 
-/** One frame at the start of the bytes: undefined until there is enough of it to tell. */
+/** Reads one frame at the start of the bytes. Undefined until enough bytes have arrived. */
 interface Frame {
   readonly length: number;
   /** 0 where it is a header. */
@@ -62,7 +62,7 @@ function readMp3Frame(bytes: Buffer): Frame | undefined {
 }
 
 const pageHeadBytes = 27;
-/** Opus counts at 48 kHz whatever it plays (RFC 7845). */
+/** Opus counts at 48 kHz, whatever its playback rate (RFC 7845). */
 const granulesPerMs = 48n;
 
 export function createOpusMeter(): AudioMeter {

@@ -2,16 +2,16 @@ import { bar, type Climb, type Step } from "./ladder.ts";
 import type { Quantiles } from "./quantiles.ts";
 
 export interface GpuStep extends Step {
-  /** That vLLM wrote meanwhile, for whomever; undefined where nobody looked. */
+  /** Tokens that vLLM wrote during the run, for all clients. Undefined without access to vLLM. */
   readonly tokensPerSecond?: number;
-  /** The same of vLLM alone, asked as many at once. */
+  /** The same for vLLM alone, with as many concurrent requests. */
   readonly plainTokensPerSecond?: number;
 }
 
 const head = ["streams", "first audio p50 / p99", "real-time factor p50 / p99", "failed", "holds"];
 const headOfTokens = ["tokens a second", "vLLM alone"];
 
-/** A climb for a person's eyes. */
+/** The runs as a table for people. */
 export function ladderTable(climb: Climb<GpuStep>, gpus: number): string {
   const hasTokens = climb.steps.some(({ tokensPerSecond }) => tokensPerSecond !== undefined);
   const rows = [

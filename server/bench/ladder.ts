@@ -1,6 +1,6 @@
 import type { Report } from "./report.ts";
 
-/** What a run may show at most where its streams count as served: 99 of 100 of them, and none fails. */
+/** Limits up to which a run's streams count as served: 99 of 100 streams meet them, and none fails. */
 export const bar = { firstAudioMs: 1_000, realTimeFactor: 1 } as const;
 
 export interface Step {
@@ -9,11 +9,11 @@ export interface Step {
 }
 
 export interface Climb<At extends Step> {
-  /** In the order of their streams. */
+  /** In ascending order of streams. */
   readonly steps: readonly At[];
-  /** The most streams that held; 0 where none did. */
+  /** Highest number of streams that met the limits, or 0. */
   readonly most: number;
-  /** Whether more were tried and did not hold. */
+  /** Whether a higher number was tried and did not meet the limits. */
   readonly isBounded: boolean;
 }
 
@@ -23,8 +23,9 @@ export function holds({ requests, firstAudioMs, realTimeFactor }: Report): boole
 }
 
 /**
- * Runs each number of streams, then halves what lies between the last that held and the first that did not, to an eighth.
- * @param rungs ascending. @param runAt undefined where the run was told to end.
+ * Runs each number of streams, then bisects between the last that met the limits and the first that did not,
+ * down to an eighth.
+ * @param rungs ascending. @param runAt returns undefined after it was stopped.
  */
 export async function climb<At extends Step>(
   rungs: readonly number[],
@@ -43,7 +44,7 @@ export async function climb<At extends Step>(
   return { steps: inOrder, most: low, isBounded: high !== undefined };
 }
 
-/** The last that held below the first that did not. */
+/** The highest number below the first failure that met the limits. */
 function edgeOf(steps: ReadonlyMap<number, Step>): { low: number; high: number | undefined } {
   const streams = [...steps.keys()].sort((a, b) => a - b);
   const high = streams.find((count) => !steps.get(count)?.holds);

@@ -4,7 +4,7 @@ import { measureStream, type StreamRecord } from "./stream.ts";
 import type { Target } from "./target.ts";
 
 export interface Load {
-  /** Streams at once; each asks again as soon as it has ended. */
+  /** Concurrent streams. Each sends its next request as soon as the last one has ended. */
   readonly streams: number;
   readonly seconds: number;
 }
@@ -14,14 +14,15 @@ export interface LoadResult {
   readonly elapsedSeconds: number;
 }
 
-/** Longest wait for an answer, and between two pieces of it. */
+/** Longest wait for a response, and between two pieces of it. */
 const silenceLimitMs = 60_000;
-/** A refused caller waits, or failing quickly would become a flood. */
+/** A rejected client waits, because failing quickly would flood the server. */
 const pauseAfterFailureMs = 100;
 
 /**
- * Keeps streams speaking until the time is up; then cuts what still speaks, so that the rates are those of full load.
- * @param signal ends the run early. @param onRecord told of each stream as it ends.
+ * Keeps the streams busy until the time is up, then aborts the remaining ones, so that the rates are those of
+ * full load.
+ * @param signal ends the run early. @param onRecord called for each finished stream.
  */
 export async function runLoad(
   target: Target,

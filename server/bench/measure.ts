@@ -1,11 +1,11 @@
-/** How much audio the bytes of an answer are. */
+/** Measures the duration of the audio in the bytes of a response. */
 export interface AudioMeter {
-  /** @returns what the piece adds; a header adds nothing. */
+  /** @returns the duration that the piece adds; 0 for a header. */
   push(piece: Uint8Array): Measure;
 }
 
 export interface Measure {
   readonly bytes: number;
-  /** Undefined where the format does not tell. */
+  /** Undefined if the format does not contain it. */
   readonly ms: number | undefined;
 }

@@ -1,20 +1,20 @@
 import type { Load } from "./load.ts";
 
 const readLimitMs = 10_000;
-/** Of each completion; who writes to the end of an utterance asks for as many. */
+/** Length of each completion; a longer one only repeats the measurement. */
 const tokensOfCompletion = 1_200;
 const tokensOfPrompt = 32;
 
-/** vLLM itself, without anything of ours before it. */
+/** vLLM itself, without the project's server in front. */
 export class PlainVllm {
   readonly #url: string;
 
-  /** @param url as `http://127.0.0.1:8001`. */
+  /** @param url for example `http://127.0.0.1:8001`. */
   constructor(url: string) {
     this.#url = url.replace(/\/+$/, "");
   }
 
-  /** Tokens written since it started, by whomever they were asked. @throws where it does not answer as vLLM does. */
+  /** Tokens written since the start of vLLM, for all clients. @throws if the response is not one of vLLM. */
   async tokens(): Promise<number> {
     const answer = await fetch(`${this.#url}/metrics`, { signal: AbortSignal.timeout(readLimitMs) });
     const counts = [
@@ -24,7 +24,10 @@ export class PlainVllm {
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   }
 
-  /** Tokens a second while as many completions are written at once, each asked for again as soon as it has ended. */
+  /**
+   * Measures tokens per second with this many concurrent completions. Each is repeated as soon as it has
+   * ended.
+   */
   async tokensPerSecond({ streams, seconds }: Load, signal: AbortSignal): Promise<number> {
     const model = await this.#model();
     const over = AbortSignal.any([signal, AbortSignal.timeout(seconds * 1000)]);
@@ -65,7 +68,10 @@ export class PlainVllm {
   }
 }
 
-/** Ids that any vocabulary has, another beginning each time: a prompt that was seen before is not read again. */
+/**
+ * Token IDs that every vocabulary has. Each prompt starts with another one, because vLLM does not compute a
+ * known prompt again.
+ */
 function promptOf(asked: number): number[] {
   return Array.from({ length: tokensOfPrompt }, (_, at) => 1 + ((asked + at * 7) % 97));
 }

@@ -86,7 +86,7 @@ export function ratioMarks(least: number, greatest: number): number[] {
   }
 }
 
-/** Where a time stands on the axis, in pixels from the left. */
+/** Position of a time on the axis, in pixels from the left. */
 function across(ms: number, marks: readonly number[]): number {
   const [from = 1, to = 10] = [marks[0], marks.at(-1)];
   const share = Math.log(Math.max(ms, from) / from) / Math.log(to / from);

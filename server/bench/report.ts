@@ -1,47 +1,47 @@
 import { ascending, distribution, type Quantiles, quantiles } from "./quantiles.ts";
 import type { StreamRecord } from "./stream.ts";
 
-/** What a run showed; it is also the JSON that is written. */
+/** Results of a run, in the form of the JSON file. */
 export interface Report {
   readonly streams: number;
   readonly elapsedSeconds: number;
   readonly requests: {
     readonly complete: number;
-    /** Still speaking when the time was up. */
+    /** Streams that were still running when the time was up. */
     readonly unfinished: number;
     readonly failed: number;
     readonly failedByCode: Readonly<Record<string, number>>;
-    /** Of those that ended; undefined where none did. */
+    /** Share of the streams that ended. Undefined if none did. */
     readonly successShare: number | undefined;
   };
-  /** Milliseconds from the request's sending to its first byte of audio. */
+  /** Milliseconds from sending the request to the first byte of audio. */
   readonly firstAudioMs: Quantiles | undefined;
   /** The same at 0, 1, … 100 percent. */
   readonly firstAudioDistributionMs: readonly number[];
-  /** Seconds of waiting per second of audio, of complete streams. */
+  /** Seconds of waiting for each second of audio, of complete streams. */
   readonly realTimeFactor: Quantiles | undefined;
   readonly playback: PlaybackReport;
-  /** Of audio. */
+  /** Bytes of audio. */
   readonly bytes: number;
-  /** Undefined where the format does not tell. */
+  /** Undefined if the format does not contain the duration. */
   readonly audioSeconds: number | undefined;
   readonly audioSecondsPerSecond: number | undefined;
 }
 
-/** How streams would have sounded at real time. */
+/** Playback quality at real time. */
 export interface PlaybackReport {
   /** Streams with audio of known length. */
   readonly streams: number;
   readonly smooth: number;
-  /** Stalled, and 100 ms or less in all. */
+  /** Streams with stalls of at most 100 ms in total. */
   readonly brief: number;
-  /** Stalled longer. */
+  /** Streams with longer stalls. */
   readonly starved: number;
-  /** Undefined where no stream was heard. */
+  /** Undefined if no stream had audio. */
   readonly starvedShare: number | undefined;
 }
 
-/** Stalls that add up to more than this count as starvation. */
+/** Stalls whose sum exceeds this value count as starvation. */
 export const starvedAboveMs = 100;
 
 export function summarizeRun(

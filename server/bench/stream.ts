@@ -5,26 +5,26 @@ import type { Measure } from "./measure.ts";
 import { PlaybackMeter } from "./playback.ts";
 import { formOf, requestFor, type Target } from "./target.ts";
 
-/** What one request gave. Times are milliseconds from its sending. */
+/** Result of one request. Times are milliseconds since it was sent. */
 export interface StreamRecord {
-  /** `unfinished` was still speaking when the run's time was up. */
+  /** `unfinished` means that the stream was still running when the time was up. */
   readonly outcome: "complete" | "unfinished" | "failed";
-  /** Why it failed: the problem's own code, `http_STATUS`, or the connection's. */
+  /** Reason of the failure: the problem's code, `http_STATUS`, or the connection's error. */
   readonly code?: string;
   /** Bytes of audio. */
   readonly bytes: number;
   readonly wallMs: number;
-  /** Undefined where no audio came. */
+  /** Undefined if no audio arrived. */
   readonly firstAudioMs: number | undefined;
-  /** Undefined where the format does not tell. */
+  /** Undefined if the format does not contain the duration. */
   readonly audioMs: number | undefined;
   readonly stallMs: number | undefined;
 }
 
-/** An error body is a small document; what is longer is not read. */
+/** An error body is a small document, so at most this much of it is read. */
 const maxProblemBytes = 64 * 1024;
 
-/** Speaks one text and listens to the end, or until the signal says that the time is up. Never throws. */
+/** Requests one text and reads the response to its end, or until the signal aborts. Never throws. */
 export async function measureStream(
   agent: Dispatcher,
   target: Target,
@@ -104,22 +104,22 @@ async function codeOf({ statusCode, body }: Dispatcher.ResponseData): Promise<st
   return problemCode(text) ?? `http_${statusCode}`;
 }
 
-/** Ours has `code`, the OpenAI shape `error.code`. */
+/** The project's problems have `code`, and OpenAI's errors have `error.code`. */
 function problemCode(text: string): string | undefined {
   try {
     const problem = JSON.parse(text) as { code?: unknown; error?: { code?: unknown } };
     return shortWord(problem?.code ?? problem?.error?.code);
   } catch {
-    return undefined; // no JSON: the status says it
+    return undefined; // The body is not JSON, so the status is the only information.
   }
 }
 
-/** What broke without a code was no audio, or not whole. */
+/** A failure without a code means that the audio was missing or incomplete. */
 function connectionCode(error: unknown): string {
   return shortWord((error as { code?: unknown }).code) ?? "broken_stream";
 }
 
-/** A code is a short word, whoever sends it. */
+/** A code is a short word. Other text of a foreign server is not shown. */
 function shortWord(given: unknown): string | undefined {
   return typeof given === "string" && /^[\w.-]{1,60}$/.test(given) ? given : undefined;
 }

@@ -3,7 +3,7 @@ import { type Report, starvedAboveMs } from "./report.ts";
 
 const unknown = "not known";
 
-/** A run for a person's eyes. */
+/** The results of a run as a table for people. */
 export function renderRun(run: Report): string {
   const { requests, playback } = run;
   const rows: [string, string][] = [

@@ -1,22 +1,25 @@
-/** What is asked, and in which shape. */
+/** The server to measure, and the form of its requests. */
 export interface Target {
-  /** A base (`http://127.0.0.1:8000`), or the whole address where the path is another than the shape's own. */
+  /** A base URL (`http://127.0.0.1:8000`), or the complete URL if the path is not the usual one. */
   readonly url: string;
   readonly shape: "svc-tts" | "openai";
   readonly key: string | undefined;
   readonly model: string;
   readonly voice: string;
-  /** A media type: of audio, or `text/event-stream`. */
+  /** A media type of audio, or `text/event-stream`. */
   readonly accept: string;
-  /** What events carry. */
+  /** Format of the audio in events. */
   readonly eventFormat: EventFormat;
-  /** Hz: asked for, and with the OpenAI shape, which cannot ask, believed of raw audio. */
+  /**
+   * Sampling rate in Hz: requested, or with the OpenAI shape, which cannot request one, assumed for raw
+   * audio.
+   */
   readonly rate: number | undefined;
-  /** Spoken in turn. */
+  /** Texts, requested in turn. */
   readonly texts: readonly string[];
 }
 
-/** `audioFormat` of events, and the media type that the same audio has by itself. */
+/** `audioFormat` of events, and the media type of the same audio outside events. */
 export const eventFormatTypes = { mp3: "audio/mpeg", mulaw: "audio/x-mulaw", pcm: "audio/pcm" } as const;
 export type EventFormat = keyof typeof eventFormatTypes;
 export const eventStream = "text/event-stream";
@@ -37,10 +40,10 @@ const openaiFormats: Readonly<Record<string, string>> = {
   "audio/mpeg": "mp3",
   "audio/ogg": "opus",
 };
-/** Hz of the OpenAI shape's raw PCM. */
+/** Sampling rate in Hz of the OpenAI shape's raw PCM. */
 const openaiPcmRate = 24_000;
 
-/** Media types that the OpenAI shape can ask for. */
+/** Media types that the OpenAI shape can request. */
 export const openaiTypes = [...Object.keys(openaiFormats), eventStream];
 
 export function requestFor(target: Target, text: string): HttpRequest {
@@ -75,14 +78,14 @@ function openaiBody({ model, voice, accept, eventFormat }: Target, text: string)
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export interface ResponseForm {
-  /** Of the audio, also where events carry it. */
+  /** Media type of the audio, also if events contain it. */
   readonly mediaType: string;
   readonly inEvents: boolean;
   /** Hz. */
   readonly rate: number | undefined;
 }
 
-/** What an answer says of its own form; what it leaves out is taken as it was asked for. */
+/** Reads the form of a response from its headers. Missing headers mean that the requested form applies. */
 export function formOf(target: Target, headers: Headers): ResponseForm {
   const contentType = String(headers["content-type"] ?? target.accept);
   const [mediaType = ""] = contentType.toLowerCase().split(";", 1);

@@ -22,9 +22,9 @@ type Ports = Readonly<Record<Part, number>>;
 
 const parts: readonly Part[] = ["mist", "arcana", "api"];
 const host = "127.0.0.1";
-/** Streams finish within this when the three are stopped. */
+/** Longest time for running streams to finish when the tiers are stopped. */
 const drainSeconds = 5;
-/** Past the drain, a part that still runs is killed. */
+/** A tier that is still running this long after the drain is killed. */
 const killAfterMs = (drainSeconds + 5) * 1000;
 const readyWithinMs = 120_000;
 const sourceFolders = ["../", "../../config/contract"].map((path) =>
@@ -88,15 +88,15 @@ async function runAll(shell: Shell, { fetch: wanted }: OptionValues): Promise<nu
     stop.abort();
     shell.print("==> stopping");
     await Promise.all([...running.map((part) => part.stop()), fetching]);
-    rmSync(files.routingFile, { force: true }); // of these ports alone; all else serves the next run
+    rmSync(files.routingFile, { force: true }); // Deletes only the files of these ports. All other files serve the next run.
     shell.print("==> stopped");
   }
 }
 
-/** A process of its own, told to stop by a signal or by the loss of its parent (the closed channel). */
+/** A child process, which is stopped by a signal or by the closed channel after its parent's death. */
 class RunningPart {
   readonly part: Part;
-  /** How it ended (`code 1` or `SIGKILL`), when nobody here asked it to. */
+  /** The unexpected end of a tier (`code 1` or `SIGKILL`). Undefined if it was stopped. */
   readonly died: Promise<string>;
   readonly #start: () => ChildProcess;
   readonly #tellDeath: (how: string) => void;
@@ -236,17 +236,17 @@ async function isReady(part: Part, port: number): Promise<boolean> {
   const path = part === "api" ? "/health" : "/ready";
   try {
     const answer = await fetch(`http://${host}:${port}${path}`, {
-      headers: { connection: "close" }, // a kept connection would hold the tier back when it stops
+      headers: { connection: "close" }, // A kept-alive connection would delay the tier when it stops.
       signal: AbortSignal.timeout(1000),
     });
     const text = await answer.text();
     return answer.ok && !text.includes('"modelReachable":false');
   } catch {
-    return false; // not listening yet
+    return false; // The tier does not listen yet.
   }
 }
 
-/** That of the first owner, until there is one. */
+/** The setup link of the first owner, until an owner exists. */
 async function dashboardLink(port: number, setupFile: string): Promise<string> {
   const url = `http://${host}:${port}/dashboard`;
   const answer = await fetch(`${url}/login`, { redirect: "manual", headers: { connection: "close" } });

@@ -5,14 +5,14 @@ import { createInterface } from "node:readline";
 import type { Shell } from "../../lib/command-line.ts";
 
 /**
- * Installs a model in a process of its own, with what the tiers leave of the processor. The tiers speak meanwhile, and also when it fails.
- * Resolves when that process is gone.
+ * Installs a model in a process with low priority, while the tiers serve. A failure does not affect them.
+ * Resolves when that process has ended.
  */
 export async function fetchInBackground(shell: Shell, model: string, signal: AbortSignal): Promise<void> {
   const [runtime, ...rest] = shell.program;
   const child = spawn(runtime, [...rest, "models", "get", model], {
     env: { ...shell.env },
-    stdio: ["ignore", "pipe", "pipe", "ipc"], // it ends with this process, by the closed channel
+    stdio: ["ignore", "pipe", "pipe", "ipc"], // The closed channel ends it together with this process.
   });
   child.once("spawn", () => lowerPriority(child.pid));
   for (const stream of [child.stdout, child.stderr]) {
@@ -44,6 +44,6 @@ function lowerPriority(pid: number | undefined): void {
   try {
     if (pid !== undefined) setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    return; // the system does not allow it, or the process has ended
+    return; // The system does not allow it, or the process has ended.
   }
 }

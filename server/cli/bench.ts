@@ -74,7 +74,7 @@ async function runBench(shell: Shell, options: OptionValues): Promise<number> {
   return run.requests.complete > 0 ? 0 : 1;
 }
 
-/** One GPU's streams, beside what vLLM writes for them and what it writes alone. */
+/** Streams of one GPU, next to what vLLM writes for them and what it writes alone. */
 async function runGpuBench(
   shell: Shell,
   options: OptionValues,
@@ -124,7 +124,7 @@ function readSteps({ steps = "" }: OptionValues): number[] {
   );
 }
 
-/** What was asked goes beside what came of it; the key and the texts do not. */
+/** The parameters are written next to the results, without the API key and the texts. */
 function figures({ url, shape, model, voice, accept, rate }: Target, { seconds }: Load, run: Report): object {
   return { target: { url, shape, model, voice, accept, rate }, seconds, ...run };
 }
@@ -139,7 +139,7 @@ function describe({ model, voice, accept }: Target, { streams, seconds }: Load):
   return `${streams} streams for ${seconds} s: ${model}, ${voice}, ${accept}`;
 }
 
-/** Counts streams as they end, and tells every two seconds until `done`. */
+/** Counts streams as they end, and prints the counts every two seconds until `done`. */
 function tellProgress(shell: Shell) {
   const startedAt = performance.now();
   const counts = { complete: 0, unfinished: 0, failed: 0 };

@@ -8,7 +8,8 @@ import { credentialVariables } from "../fetch/plan.ts";
 
 export const fetchCommand: Command = {
   name: "fetch",
-  summary: "fetch model files into a folder: resumes, checks, and leaves what is there already",
+  summary:
+    "fetch model files into a folder: resume interrupted downloads, verify digests, keep existing files",
   options: {
     source: { value: "URL", help: "https://…, s3://…, hf://… or oci://…", required: true },
     into: { value: "FOLDER", help: `the cache; ${names.voicesDir} unless given` },
@@ -44,7 +45,8 @@ export const fetchCommand: Command = {
       return 0;
     } catch (error) {
       if (!(error instanceof FetchFailure)) throw error;
-      // the kubelet keeps the end of the log as the container's last word, and the operator tells it
+      // The kubelet keeps the end of the log as the container's termination message, which the operator
+      // shows.
       shell.complain(error.message);
       return 1;
     }

@@ -44,7 +44,7 @@ const createCommand: Command = {
     const place = placeOf(shell, options);
     if (place !== undefined) await withBook(shell, options, (book) => book.create(key, facts));
     shell.print(key);
-    // whole by itself: where the key goes into a variable, this alone is seen
+    // The key is the only line on standard output, so that a script can read it into a variable.
     shell.complain(`The key ${facts.name} is made and is not shown again. ${whereDigest(place, key, facts)}`);
     return 0;
   },
@@ -104,7 +104,7 @@ export const keysCommands: readonly Command[] = [createCommand, listCommand, rev
 interface Place {
   readonly kind: "file" | "database";
   readonly path: string;
-  /** As messages name it: a URL may hold a password. */
+  /** The name for messages, without a password in a URL. */
   readonly name: string;
 }
 
@@ -196,7 +196,7 @@ function readNumber(options: OptionValues, flag: string, from: number, to: numbe
   );
 }
 
-/** One line a secret: a key that is being rotated has two. */
+/** One line for each secret: a key has two during its rotation. */
 function table(keys: readonly ListedKey[]): string {
   const head = ["NAME", "TEAM", "SCOPES", "RATE/MIN", "STREAMS", "DIGEST", "EXPIRES", "LAST USED"];
   const rows = keys.flatMap((key) =>

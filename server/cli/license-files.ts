@@ -11,13 +11,13 @@ import {
 import type { LicenseClaims } from "../../config/contract/license.ts";
 
 export interface LicenseKeys {
-  /** Signs licenses; to be kept secret. */
+  /** Private key that signs licenses. */
   readonly privateKey: JWK;
-  /** What operators and servers trust. */
+  /** Public keys that operators and servers trust. */
   readonly publicKeys: JSONWebKeySet;
 }
 
-/** What a license grants. Times are milliseconds since the epoch. */
+/** The content of a license. Times are milliseconds since the epoch. */
 export interface LicenseOrder {
   readonly licensee: string;
   readonly models: readonly string[];
@@ -31,7 +31,7 @@ export interface LicenseOrder {
 const algorithm = "EdDSA";
 const issuer = "svc-tts";
 
-/** A new Ed25519 pair, named by its thumbprint (RFC 7638). */
+/** Creates an Ed25519 key pair, named by its thumbprint (RFC 7638). */
 export async function createLicenseKeys(): Promise<LicenseKeys> {
   const pair = await generateKeyPair(algorithm, { crv: "Ed25519", extractable: true });
   const publicKey = await exportJWK(pair.publicKey);
@@ -42,7 +42,7 @@ export async function createLicenseKeys(): Promise<LicenseKeys> {
   };
 }
 
-/** A license as a compact JWS (RFC 7515), which `evaluateLicense` reads. */
+/** Signs a license as a compact JWS (RFC 7515), which `evaluateLicense` reads. */
 export async function issueLicense(terms: LicenseOrder, privateKey: JWK): Promise<string> {
   const claims: LicenseClaims = {
     iss: issuer,

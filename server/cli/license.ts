@@ -17,7 +17,7 @@ const keygen: Command = {
   async run(shell, { out = "." }) {
     const [secret, shared] = [join(out, "private.jwk"), join(out, "jwks.json")];
     if (existsSync(secret))
-      throw new UsageError(`${secret} is there already; move it away or choose another --out.`);
+      throw new UsageError(`${secret} already exists; move it away or choose another --out.`);
     const { privateKey, publicKeys } = await createLicenseKeys();
     writePrivate(secret, `${JSON.stringify(privateKey, null, 2)}\n`);
     writePrivate(shared, `${JSON.stringify(publicKeys, null, 2)}\n`);
@@ -108,7 +108,7 @@ function readPrivateKey(path: string): JWK {
 }
 
 function readText(path: string, flag: string): string {
-  if (!existsSync(path)) throw new UsageError(`${flag} names ${path}, which is not there.`);
+  if (!existsSync(path)) throw new UsageError(`${flag} names ${path}, which does not exist.`);
   return readFileSync(path, "utf8");
 }
 

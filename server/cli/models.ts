@@ -97,7 +97,7 @@ async function get(
   }
 }
 
-/** A line for each thing that happens; the fields that a person wants to see. */
+/** Prints one line for each log event, with the fields that matter to a person. */
 function progressLog({ print }: Shell) {
   const line = (fields: object, message: string) => {
     const { file, percent, reason } = fields as { file?: string; percent?: number; reason?: string };

@@ -5,7 +5,7 @@ import { planSpeech } from "../text/planning/plan.ts";
 
 const known = Object.keys(languages);
 
-/** Shows what the model tiers make of a text before an engine speaks it. */
+/** Prints the text that the model tiers would give to an engine. */
 export const normalizeCommand: Command = {
   name: "normalize",
   summary: "read lines from standard input and print how each would be spoken",
@@ -30,7 +30,7 @@ Languages other than deu, eng, fra and spa have rules for whole numbers only; en
   },
 };
 
-/** The words of a request with this text, with the punctuation that engines get. */
+/** The words of a request with this text, with the punctuation that engines receive. */
 function spoken(text: string, language: string): string {
   const plan = planSpeech(text, {
     language,

@@ -14,13 +14,13 @@ import { createLicenseKeys, issueLicense } from "./license-files.ts";
 import { writePrivate } from "./private-file.ts";
 import type { Environment } from "./settings/environment.ts";
 
-/** The files of the tiers on one machine, kept between runs. */
+/** The files of `svc-tts all`, which are kept between runs. */
 export interface RunFiles {
-  /** A development key with the scope to speak. */
+  /** A development key with the scope tts:write. */
   readonly key: string;
   readonly keysFile: string;
   readonly database: string;
-  /** Holds what the link of the dashboard's first owner shows. */
+  /** Contains the token in the setup link of the dashboard's first owner. */
   readonly setupFile: string;
   readonly tokenDir: string;
   readonly licenseFile: string;
@@ -36,8 +36,8 @@ export interface RunFilesOptions {
 }
 
 /**
- * Where accounts, keys and words of `svc-tts all` are kept (XDG Base Directory). They were in the cache folder, which may be emptied at any
- * time; what is there moves over.
+ * Folder of accounts, keys and words of `svc-tts all` (XDG Base Directory). Earlier releases kept them in the
+ * cache folder, which may be emptied at any time; an existing file is moved.
  */
 export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment): string {
   const data = isAbsolute(XDG_DATA_HOME) ? XDG_DATA_HOME : join(HOME, ".local", "share");
@@ -45,7 +45,7 @@ export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment)
   const former = join(HOME, ".cache", "svc-tts", "run");
   if (existsSync(folder) || !existsSync(former)) return folder;
   mkdirSync(dirname(folder), { recursive: true, mode: 0o700 });
-  const draft = `${folder}.new`; // the folder is there whole or not at all, also on another disk
+  const draft = `${folder}.new`; // The rename makes the folder appear complete or not at all, also on another disk.
   cpSync(former, draft, { recursive: true, preserveTimestamps: true });
   renameSync(draft, folder);
   rmSync(former, { recursive: true });
@@ -54,7 +54,7 @@ export function runFolder({ HOME = homedir(), XDG_DATA_HOME = "" }: Environment)
 
 const yearMs = 365 * 86_400_000;
 
-/** Makes what is not there yet: a key, the token between the tiers, a license for this machine, the routing table. */
+/** Creates missing files: a key, the internal token, a license for this machine, and the routing table. */
 export async function prepareRunFiles({ folder, ports, now }: RunFilesOptions): Promise<RunFiles> {
   const at = (...names: string[]) => join(folder, ...names);
   const key = keep(at("key"), createKey);
@@ -85,7 +85,7 @@ function keep(path: string, make: () => string): string {
   return readFileSync(path, "utf8").trim();
 }
 
-/** A development license, trusted by nothing but the tiers started here. */
+/** A development license, which only the tiers of this command trust. */
 async function licenseMachine(folder: string, now: number): Promise<void> {
   const [secret, shared, license] = ["private.jwk", "jwks.json", "license.jwt"].map((name) =>
     join(folder, name),

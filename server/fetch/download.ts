@@ -9,7 +9,10 @@ import { FetchFailure, redactUrl } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
 import { writeWhole } from "./write-whole.ts";
 
-/** Brings one file: resumes where an earlier try ended, checks it, and lets it appear whole under its name or not at all. */
+/**
+ * Downloads one file: resumes an interrupted transfer, verifies it, and gives the file its name only when it
+ * is complete.
+ */
 
 export interface DownloadLog {
   info(fields: object, message: string): void;
@@ -17,24 +20,24 @@ export interface DownloadLog {
 }
 
 export interface DownloadOptions {
-  /** The cache. */
+  /** Folder of the cache. */
   readonly folder: string;
   readonly log: DownloadLog;
   readonly signal: AbortSignal;
-  /** Tries that bring nothing before it gives up; 8 unless given. */
+  /** Attempts without progress before the download fails; 8 by default. */
   readonly tries?: number;
-  /** First pause after a failure, doubled up to `longestPauseMs` while nothing comes. */
+  /** First pause after a failure. It doubles up to `longestPauseMs` without progress. */
   readonly pauseMs?: number;
   readonly idleTimeoutMs?: number;
   readonly progressEveryMs?: number;
 }
 
-/** Kept beside the files: partial ones, and what is known of whole ones. */
+/** Folder next to the files, for partial files and the state of complete ones. */
 const stateFolder = ".fetch";
 const usualTries = 8;
 const longestPauseMs = 30_000;
 
-/** What is known of a partial or whole file. */
+/** The recorded state of a partial or complete file. */
 interface Known {
   readonly url: string;
   /** Strong ETag or Last-Modified (RFC 9110, 13.1.5). */
@@ -43,7 +46,7 @@ interface Known {
   readonly bytes?: number;
 }
 
-/** An answer that will not become better by asking again. */
+/** A response that another attempt would not improve. */
 class Refused extends FetchFailure {}
 
 /** @throws FetchFailure */
@@ -58,7 +61,7 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
   if (file.sha256 !== undefined && file.sha256 !== sha256) {
     await part.forget();
     throw new FetchFailure(
-      `${redactUrl(file.url)} has the SHA-256 ${sha256} and not ${file.sha256}: the file is another one, or was spoilt on its way`,
+      `${redactUrl(file.url)} has the SHA-256 ${sha256} instead of ${file.sha256}: the source has another file, or the transfer was damaged`,
     );
   }
   await part.checkSize(bytes);
@@ -67,7 +70,9 @@ export async function download(file: FileToFetch, options: DownloadOptions): Pro
   return "fetched";
 }
 
-/** By what was written when it was whole; reading gigabytes at each start would be slow. */
+/**
+ * Compares with the record of the completed download, because reading gigabytes at each start would be slow.
+ */
 async function isThere(file: FileToFetch, target: string, stateFile: string): Promise<boolean> {
   const known = await readKnown(stateFile);
   const found = await readIfExists(stat(target));
@@ -81,7 +86,7 @@ async function readKnown(stateFile: string): Promise<Known | undefined> {
   try {
     return JSON.parse(text) as Known;
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined; // cut by a crash
+    if (error instanceof SyntaxError) return undefined; // A crash truncated the record.
     throw error;
   }
 }
@@ -95,7 +100,7 @@ class Part {
   #validator: string | undefined;
   #hash: Hash = createHash("sha256");
   #bytes = 0;
-  /** As the server says. */
+  /** Times and names as the server reports them. */
   #total: number | undefined;
 
   constructor(file: FileToFetch, state: string, options: DownloadOptions) {
@@ -132,13 +137,16 @@ class Part {
     return { sha256: this.#hash.digest("hex"), bytes: this.#bytes };
   }
 
-  /** @throws FetchFailure when the disk holds another number of bytes than came; nothing of it is kept then. */
+  /**
+   * @throws FetchFailure if the disk has another number of bytes than arrived; the partial file is deleted
+   * then.
+   */
   async checkSize(bytes: number): Promise<void> {
     const { size } = await stat(this.path);
     if (size === bytes) return;
     await this.forget();
     throw new FetchFailure(
-      `the cache holds ${size} of the ${bytes} bytes of ${this.#file.path}: look at its disk`,
+      `the cache has ${size} of the ${bytes} bytes of ${this.#file.path}: check its disk`,
     );
   }
 
@@ -150,7 +158,10 @@ class Part {
     return this.#total !== undefined && this.#bytes > 0 && this.#bytes === this.#total;
   }
 
-  /** What an earlier process left counts when it is of the same source, and the rest can be matched to it. */
+  /**
+   * The remains of an earlier process are used if they come from the same source, and the rest can be matched
+   * to them.
+   */
   async #resume(): Promise<void> {
     const known = await readKnown(this.#stateFile);
     this.#validator = known?.validator;
@@ -159,15 +170,18 @@ class Part {
     if (left === undefined) return;
     for await (const chunk of createReadStream(this.path)) this.#hash.update(chunk);
     this.#bytes = left.size;
-    this.#options.log.info({ file: this.#file.path, bytes: left.size }, "going on from what is there");
+    this.#options.log.info({ file: this.#file.path, bytes: left.size }, "resuming the download");
   }
 
-  /** Two versions of a file must not become one: its validator tells them apart on the way, its digest at the end. */
+  /**
+   * Two versions of a file must not be mixed. The validator detects this during the transfer, the digest at
+   * the end.
+   */
   get #mayResume(): boolean {
     return this.#validator !== undefined || this.#file.sha256 !== undefined;
   }
 
-  /** One request. `undefined`: the file is whole. */
+  /** Sends one request. Returns undefined when the file is complete. */
   async #try(): Promise<FetchFailure | undefined> {
     const idle = new AbortController();
     const timer = setTimeout(() => idle.abort(), this.#options.idleTimeoutMs ?? 30_000);
@@ -183,7 +197,7 @@ class Part {
       return this.#explain(error, idle.signal.aborted);
     } finally {
       clearTimeout(timer);
-      idle.abort(); // lets go of an answer that was not read to its end
+      idle.abort(); // Cancels a response that was not read to its end.
     }
   }
 
@@ -192,13 +206,13 @@ class Part {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG")
       return new Refused(
-        `the cache is full after ${this.#bytes} bytes of ${this.#file.path}: give it more room`,
+        `the cache is full after ${this.#bytes} bytes of ${this.#file.path}: increase its size`,
         {
           cause: error,
         },
       );
     const reason = idle ? "nothing came for a while" : reasonOf(error);
-    return new FetchFailure(`${redactUrl(this.#file.url)} broke off: ${reason}`, { cause: error });
+    return new FetchFailure(`${redactUrl(this.#file.url)} was interrupted: ${reason}`, { cause: error });
   }
 
   async #ask(signal: AbortSignal): Promise<Response> {
@@ -237,7 +251,7 @@ class Part {
     this.#progress.tell(this.#bytes, this.#total);
   }
 
-  /** Whole, or another file from now on. */
+  /** The file is complete, or starts again from the beginning. */
   async #startOver(response: Response): Promise<void> {
     const length = response.headers.get("content-length");
     this.#hash = createHash("sha256");
@@ -248,22 +262,22 @@ class Part {
     await writeFile(this.#stateFile, JSON.stringify(known));
   }
 
-  /** Whether a 206 is the rest of what we have. */
+  /** Whether a 206 response continues the partial file. */
   #continues(response: Response): boolean {
     const [, start, total] =
       /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(start) !== this.#bytes)
-      throw new FetchFailure(`${redactUrl(this.#file.url)} answers another part than was asked for`);
+      throw new FetchFailure(`${redactUrl(this.#file.url)} returned another range than requested`);
     const validator = validatorOf(response);
     if (validator !== undefined && this.#validator !== undefined && validator !== this.#validator) {
-      this.#bytes = 0; // a server that does not know If-Range
+      this.#bytes = 0; // The server ignores If-Range.
       throw new FetchFailure(`${redactUrl(this.#file.url)} changed while it was fetched`);
     }
     if (total !== undefined && total !== "*") this.#total = Number(total);
     return true;
   }
 
-  /** Nothing is left to send when all is here already. */
+  /** Nothing is left to transfer if the partial file has all bytes. */
   #isEndedAt(response: Response): boolean {
     const [, total] = /^bytes \*\/(\d+)$/.exec(response.headers.get("content-range") ?? "") ?? [];
     if (Number(total) !== this.#bytes) return false;
@@ -274,13 +288,13 @@ class Part {
   #refusalOf(response: Response): FetchFailure {
     const { message } = refusal(response, this.#file.url);
     const passing = response.status >= 500 || [408, 416, 425, 429].includes(response.status);
-    // what is here does not belong to what is there: from the start
+    // The partial file belongs to another version, so the download starts again.
     if (response.status === 416) this.#bytes = 0;
     return passing ? new FetchFailure(message) : new Refused(message);
   }
 }
 
-/** A date names one version only when it lies a second before the answer (RFC 9110, 8.8.2.2). */
+/** A date identifies one version only if it is at least a second before the response (RFC 9110, 8.8.2.2). */
 function validatorOf({ headers }: Response): string | undefined {
   const etag = headers.get("etag");
   if (etag !== null && !etag.startsWith("W/")) return etag;
@@ -289,7 +303,7 @@ function validatorOf({ headers }: Response): string | undefined {
   return modified !== null && ageMs >= 1000 ? modified : undefined;
 }
 
-/** A line now and then, for who waits. */
+/** Logs the progress from time to time. */
 class Progress {
   readonly #file: string;
   readonly #log: DownloadLog;

@@ -10,7 +10,10 @@ export interface FetchOptions extends Omit<FetchPlanOptions, "signal">, Download
   readonly lockStaleMs?: number;
 }
 
-/** Fetches what a source holds into the cache's folder. @throws FetchFailure with a sentence for whoever wrote the source */
+/**
+ * Fetches the files of a source into the cache's folder. @throws FetchFailure with a sentence for the author
+ * of the source
+ */
 export async function fetchModel(options: FetchOptions): Promise<{ files: number; fetched: number }> {
   const source = parseSource(options.source);
   const { folder, log, lockBeatMs: beatMs, lockStaleMs: staleMs } = options;
@@ -25,7 +28,7 @@ export async function fetchModel(options: FetchOptions): Promise<{ files: number
     let fetched = 0;
     for (const file of plan) {
       const outcome = await download(file, { ...options, signal });
-      log.info({ file: file.path }, outcome === "there" ? "is there already" : "fetched and checked");
+      log.info({ file: file.path }, outcome === "there" ? "exists already" : "fetched and checked");
       if (outcome === "fetched") fetched++;
     }
     return { files: plan.length, fetched };

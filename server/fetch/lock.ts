@@ -6,8 +6,9 @@ import { abortableSleep } from "../../lib/abortable-sleep.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /**
- * One fetcher at a time in a cache that several pods share. The holder writes its lock anew every few seconds; one that stays as it is
- * for long belongs to nobody. Judged by the waiter's own clock: those of nodes differ.
+ * Allows one fetcher at a time in a cache that several pods share. The holder renews its lock every few
+ * seconds; a lock that is not renewed has no holder. The waiting pod uses its own clock, because the clocks
+ * of nodes differ.
  */
 export interface LockOptions {
   readonly signal: AbortSignal;
@@ -16,7 +17,7 @@ export interface LockOptions {
   readonly staleMs?: number;
 }
 
-/** Runs `work` with the lock; its signal aborts when somebody took the lock away. */
+/** Runs `work` with the lock. The signal aborts when another pod takes the lock. */
 export async function withLock<T>(
   path: string,
   { signal, onWaiting, beatMs = 3_000, staleMs = 30_000 }: LockOptions,
@@ -32,7 +33,7 @@ export async function withLock<T>(
     return await work(AbortSignal.any([signal, lost.signal]));
   } finally {
     done.abort();
-    await heart; // a last beat would bring back what is removed here
+    await heart; // A late renewal would create the file again that is removed here.
     if (!lost.signal.aborted) await rm(path, { force: true });
   }
 }
@@ -56,7 +57,7 @@ async function acquire(path: string, id: string, options: Required<LockOptions>)
       seen = content;
       sinceMs = performance.now();
     } else if (performance.now() - sinceMs > staleMs) {
-      await readIfExists(rename(path, `${path}.${id}`)); // another waiter may have been quicker
+      await readIfExists(rename(path, `${path}.${id}`)); // Another waiting pod may have been faster.
       await rm(`${path}.${id}`, { force: true });
     }
     await delay(beatMs / 2, undefined, { signal });
@@ -80,7 +81,7 @@ async function beat(path: string, id: string, count: number): Promise<void> {
   if (!content.startsWith(`${id} `)) throw new Error("another fetcher took the lock of the cache");
   const next = `${path}.${id}.beat`;
   await writeFile(next, `${id} ${count}`);
-  await rename(next, path); // whoever reads it meanwhile sees it whole
+  await rename(next, path); // The rename lets readers see the file only when it is complete.
 }
 
 async function contentOf(path: string): Promise<string> {

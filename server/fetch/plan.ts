@@ -8,16 +8,16 @@ import type { Source } from "./source.ts";
 /** One file to fetch. */
 export interface FileToFetch {
   readonly url: string;
-  /** Below the cache's folder, with slashes. */
+  /** Path below the cache's folder, with slashes. */
   readonly path: string;
-  /** Hexadecimal; absent where nobody tells it. */
+  /** Hexadecimal digits. Absent if the source has no digest. */
   readonly sha256: string | undefined;
   readonly bytes: number | undefined;
-  /** Asked for each request: signatures hold for minutes. */
+  /** Called for each request, because signatures are valid only for minutes. */
   readonly headers: () => Record<string, string>;
 }
 
-/** Environment variables that the Secret of a source may hold. */
+/** Environment variables that the Secret of a source may contain. */
 export const credentialVariables = [
   "FETCH_AUTHORIZATION",
   "AWS_ACCESS_KEY_ID",
@@ -30,11 +30,14 @@ export const credentialVariables = [
 ] as const;
 
 export interface FetchPlanOptions {
-  /** In place of the public service: an S3-compatible store, a mirror of Hugging Face, a registry by HTTP. */
+  /** Used instead of the public service: an S3-compatible store, a mirror of Hugging Face, or a registry. */
   readonly endpoint: string | undefined;
-  /** Of the one file that the source names. */
+  /** Digest of a source that is one file. */
   readonly sha256: string | undefined;
-  /** Where the file goes, or the folder of the files; absent: the source's own name, or the cache's folder. */
+  /**
+   * Path of the file, or folder of several files. If it is absent, the source's own name or the cache's
+   * folder is used.
+   */
   readonly path: string | undefined;
   readonly credentials: Readonly<Partial<Record<(typeof credentialVariables)[number], string>>>;
   /** Milliseconds since the epoch. */
@@ -47,18 +50,20 @@ export async function planOf(source: Source, options: FetchPlanOptions): Promise
   requireVouching(source, options);
   const files = await filesOf(source, options);
   if (options.sha256 !== undefined && files.length !== 1)
-    throw new FetchFailure(`sha256 is that of one file, and the source holds ${files.length}: leave it out`);
+    throw new FetchFailure(
+      `sha256 needs a source with one file, and the source has ${files.length}: leave sha256 out`,
+    );
   for (const { path } of files) refuseEscape(path);
   return files.map((file) => ({ ...file, sha256: options.sha256 ?? file.sha256 }));
 }
 
-/** TLS vouches for what is fetched, or a digest that did not come the same way. */
+/** A file must be protected by TLS, or by a digest from another channel. */
 function requireVouching(source: Source, { sha256, endpoint }: FetchPlanOptions): void {
   const url = source.kind === "http" ? source.url : endpoint;
   if (url === undefined || sha256 !== undefined || !isReadable(url)) return;
   if (source.kind === "oci" && source.reference.startsWith("sha256:")) return;
   throw new FetchFailure(
-    `${redactUrl(url)} is plain HTTP, where others can change a file on its way: give its sha256 (name one file, or an artifact by its digest), or use https`,
+    `${redactUrl(url)} is plain HTTP, which does not protect the file: add its sha256 (of one file, or of an artifact), or use https`,
   );
 }
 
@@ -77,7 +82,7 @@ function filesOf(source: Source, options: FetchPlanOptions): FileToFetch[] | Pro
   }
 }
 
-/** A catalogue's names must not lead out of the folder. */
+/** A catalogue's file names must stay inside the folder. */
 function refuseEscape(path: string): void {
   const normal = posix.normalize(path);
   if (
@@ -122,7 +127,7 @@ function awsCredentials(found: FetchPlanOptions["credentials"]): AwsCredentials 
   if (!accessKeyId && !secretAccessKey) return undefined;
   if (!accessKeyId || !secretAccessKey)
     throw new FetchFailure(
-      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together: the Secret holds one of them",
+      "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are needed together: the Secret has only one of them",
     );
   return { accessKeyId, secretAccessKey, sessionToken: found.AWS_SESSION_TOKEN };
 }
@@ -159,14 +164,14 @@ interface Repository {
   readonly siblings: readonly { rfilename: string; size?: number; lfs?: { sha256?: string } }[];
 }
 
-/** All files of one commit, so that a push meanwhile mixes nothing. */
+/** All files come from one commit, so that a concurrent push does not mix versions. */
 async function repositoryFiles(source: Of<"hf">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { endpoint = huggingFace, credentials, signal, path: folder } = options;
   const url = `${trimmed(endpoint)}/api/models/${source.repository}/revision/${source.revision}?blobs=true`;
   const answer = await httpGet(url, { headers: huggingFaceHeaders(credentials), signal });
   const { sha, siblings } = parse<Repository>(await readResponse(answer, url), url);
   if (typeof sha !== "string" || !Array.isArray(siblings))
-    throw new FetchFailure(`${redactUrl(url)} answers no list of files`);
+    throw new FetchFailure(`${redactUrl(url)} did not return a list of files`);
   return siblings
     .filter(({ rfilename }) => rfilename !== ".gitattributes")
     .map(({ rfilename, size, lfs }) => ({
@@ -188,7 +193,10 @@ interface Artifact {
   }[];
 }
 
-/** The layers of an artifact, one file each, named by their titles as ORAS writes them (OCI distribution specification 1.1). */
+/**
+ * The layers of an artifact are one file each, named by the titles that ORAS writes (OCI distribution
+ * specification 1.1).
+ */
 async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Promise<FileToFetch[]> {
   const { registry, repository, reference } = source;
   const base = `${trimmed(options.endpoint ?? `https://${registry}`)}/v2/${repository}`;
@@ -196,10 +204,10 @@ async function artifactFiles(source: Of<"oci">, options: FetchPlanOptions): Prom
   const { body, authorization } = await readManifest(url, options);
   const digest = `sha256:${createHash("sha256").update(body).digest("hex")}`;
   if (reference.startsWith("sha256:") && reference !== digest)
-    throw new FetchFailure(`${redactUrl(url)} is not what its digest says`);
+    throw new FetchFailure(`${redactUrl(url)} does not match its digest`);
   const { layers } = parse<Artifact>(body, url);
   if (!layers?.length)
-    throw new FetchFailure(`${redactUrl(url)} is no artifact with files: name a manifest, not an index`);
+    throw new FetchFailure(`${redactUrl(url)} is not an artifact with files: name a manifest, not an index`);
   return layers.map((layer) => ({
     url: `${base}/blobs/${layer.digest}`,
     path: options.path === undefined ? titleOf(layer, url) : `${options.path}/${titleOf(layer, url)}`,
@@ -213,7 +221,7 @@ function titleOf({ annotations = {} }: NonNullable<Artifact["layers"]>[number], 
   const title = annotations["org.opencontainers.image.title"];
   if (title !== undefined && annotations["io.deis.oras.content.unpack"] !== "true") return title;
   throw new FetchFailure(
-    `${redactUrl(url)} holds a layer that is no single named file; push files, as \`oras push\` does`,
+    `${redactUrl(url)} contains a layer that is not a single named file; push files, as \`oras push\` does`,
   );
 }
 
@@ -226,7 +234,10 @@ async function readManifest(url: string, { credentials, signal }: FetchPlanOptio
   return { body: await readResponse(second, url), authorization };
 }
 
-/** The registry says whom to ask for a token (distribution specification, "Token Authentication"), or takes the password itself. */
+/**
+ * The registry names its token service (distribution specification, "Token Authentication"), or accepts the
+ * password itself.
+ */
 async function registryAuthorization(
   challenged: Response,
   url: string,
@@ -245,7 +256,7 @@ async function registryAuthorization(
   const realm = new URL(fields.realm);
   if (basic !== undefined && !mayHavePassword(realm, new URL(url))) {
     throw new FetchFailure(
-      `${redactUrl(url)} asks to send its password to ${realm.origin}, which is another site or plain HTTP; it is sent nowhere`,
+      `${redactUrl(url)} requests its password for ${realm.origin}, which is another site or plain HTTP; the password was not sent`,
     );
   }
   for (const name of ["service", "scope"]) if (fields[name]) realm.searchParams.set(name, fields[name]);
@@ -260,13 +271,19 @@ async function registryAuthorization(
   return `Bearer ${token ?? access_token}`;
 }
 
-/** Where a registry has tokens granted: by itself, or over TLS by another host of its site, as auth.docker.io for registry-1.docker.io. */
+/**
+ * A token service is trusted if it is the registry itself, or a host of the same site with TLS, such as
+ * auth.docker.io for registry-1.docker.io.
+ */
 export function mayHavePassword(realm: URL, registry: URL): boolean {
   if (realm.origin === registry.origin) return true;
   return realm.protocol === "https:" && siteOf(realm.hostname) === siteOf(registry.hostname);
 }
 
-/** The last two labels of a name, three where the second last is short, as in `example.co.uk`. An address is a site by itself. */
+/**
+ * The last two labels of a name, or three if the second last is short, as in `example.co.uk`. An IP address
+ * is its own site.
+ */
 function siteOf(hostname: string): string {
   if (/^[\d.]+$|^\[/.test(hostname)) return hostname;
   const labels = hostname.split(".");
@@ -277,7 +294,7 @@ function parse<T>(body: Buffer, url: string): T {
   try {
     return JSON.parse(body.toString("utf8")) as T;
   } catch (cause) {
-    throw new FetchFailure(`${redactUrl(url)} answers no JSON`, { cause });
+    throw new FetchFailure(`${redactUrl(url)} did not return JSON`, { cause });
   }
 }
 

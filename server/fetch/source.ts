@@ -1,10 +1,10 @@
 import { FetchFailure } from "./failure.ts";
 
-/** Where model files come from. */
+/** The address of model files. */
 export type Source =
   | { readonly kind: "http"; readonly url: string }
   | { readonly kind: "s3"; readonly bucket: string; readonly key: string }
-  /** `path` absent: every file of the repository. */
+  /** Without `path`, every file of the repository is fetched. */
   | {
       readonly kind: "hf";
       readonly repository: string;
@@ -22,12 +22,12 @@ export type Source =
 const forms =
   "https://HOST/PATH, s3://BUCKET/KEY, hf://OWNER/REPOSITORY[@REVISION][/PATH] or oci://REGISTRY/REPOSITORY[:TAG|@DIGEST]";
 
-/** @throws FetchFailure naming the forms that there are */
+/** @throws FetchFailure naming the allowed forms */
 export function parseSource(text: string): Source {
   const [, scheme = "", rest = ""] = /^([a-z0-9]+):\/\/(.+)$/.exec(text) ?? [];
   const source = readers[scheme]?.(rest, text);
   if (source === undefined)
-    throw new FetchFailure(`a source must be ${forms}; ${safe(text)} is none of them`);
+    throw new FetchFailure(`a source must be ${forms}; ${safe(text)} has none of these forms`);
   return source;
 }
 
@@ -43,7 +43,9 @@ function readHttp(_rest: string, text: string): Source | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || url.pathname.endsWith("/")) return undefined;
   if (url.username !== "" || url.password !== "")
-    throw new FetchFailure("a source must hold no user and password: put them into the Secret of secretRef");
+    throw new FetchFailure(
+      "a source must not contain a user name or a password: put them into the Secret of secretRef",
+    );
   return { kind: "http", url: text };
 }
 

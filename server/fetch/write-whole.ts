@@ -4,8 +4,9 @@ export interface Appendable {
 }
 
 /**
- * Writes all bytes. One `write` may take fewer than it was given, as on a disk that is almost full, and says so only by its result.
- * @throws Error of the file system, or when it takes nothing more.
+ * Writes all bytes. One `write` may take fewer bytes than given, for example on an almost full disk, and
+ * reports it only by its result.
+ * @throws Error of the file system, or when it accepts no more bytes.
  */
 export async function writeWhole(out: Appendable, bytes: Uint8Array): Promise<void> {
   for (let written = 0; written < bytes.length; ) {

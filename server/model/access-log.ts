@@ -7,7 +7,7 @@ import type { Span, Tracing } from "../tracing/span.ts";
 import type { TierMetrics } from "./metrics.ts";
 import type { Progress } from "./synthesis.ts";
 
-/** What is told of an invocation once it is over. Never its text. */
+/** The log entry of an invocation. It never contains the text. */
 export interface Invoked {
   readonly model: ModelId;
   readonly voice: string;
@@ -15,24 +15,24 @@ export interface Invoked {
   /** Hz. */
   readonly rate: number;
   readonly progress: Progress;
-  /** Of the synthesis. */
+  /** Duration of the synthesis. */
   readonly span: Span;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
     invoked: Invoked | undefined;
-    /** What failed, also after the status was sent. */
+    /** The error, also if it occurred after the status was sent. */
     refused: Failure | undefined;
     span: Span;
   }
 }
 
-/** Tells log and metrics of each request once it is over, however it ended: one line and one span a request. */
+/** Writes one log line, one span and the metrics of each invocation when it is over. */
 export function logInvocations(app: FastifyInstance, metrics: TierMetrics, tracing: Tracing): void {
   app.decorateRequest("invoked", undefined);
   app.decorateRequest("refused", undefined);
-  app.decorateRequest("span"); // the hook below gives each request its own
+  app.decorateRequest("span"); // The hook below sets an object of its own for each request.
   app.addHook("onRequest", async (request, reply) => {
     request.span = beginSpan(tracing, request);
     reply.raw.once("close", () => report(metrics, request, reply));

@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { acceptedTokensKey } from "../../config/contract/names.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 
-/** Where a model tier finds the tokens that it takes from API tiers. */
+/** Reads the tokens that a model tier accepts from API tiers. */
 export type TokenSource =
-  /** A folder with a file `accepted`, one token a line; read again while it may have changed. */
+  /** A folder with a file `accepted`, one token per line. It is read again after it may have changed. */
   | { readonly kind: "folder"; readonly path: string }
   | { readonly kind: "fixed"; readonly tokens: readonly string[] };
 
-/** A rotated token counts at most this long after the file has changed. */
+/** A rotated token is accepted at most this long after the file changed. */
 const readAgainAfterMs = 1_000;
 
 export class AcceptedTokens {
@@ -19,7 +19,10 @@ export class AcceptedTokens {
   readonly #clock: Clock;
   #digests: readonly Buffer[] = [];
   #readAt = Number.NEGATIVE_INFINITY;
-  /** Whoever comes while the tokens are read waits for them, or the first burst after a start would be refused. */
+  /**
+   * Requests wait while the tokens are read for the first time, otherwise the first burst after a start would
+   * be rejected.
+   */
   #reading: Promise<void> = Promise.resolve();
 
   constructor(source: TokenSource, onUnreadable: (error: unknown) => void, clock: Clock = systemClock) {
@@ -28,7 +31,7 @@ export class AcceptedTokens {
     this.#clock = clock;
   }
 
-  /** Judges an `Authorization` header; takes as long for a near miss as for a wild one. */
+  /** Verifies an `Authorization` header in constant time. */
   async accepts(header: string | undefined): Promise<boolean> {
     await this.#refresh();
     const token = /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1];
@@ -52,7 +55,7 @@ export class AcceptedTokens {
     try {
       this.#digests = (await this.#read()).map(digest);
     } catch (error) {
-      this.#digests = []; // a token that cannot be read any more was taken back
+      this.#digests = []; // A token file that is not readable any more was withdrawn.
       this.#onUnreadable(error);
     }
   }

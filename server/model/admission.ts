@@ -3,7 +3,7 @@ import { Failure } from "../contract/errors.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 export interface AdmissionLimits {
-  /** Streams that speak at once. */
+  /** Streams that run at the same time. */
   readonly maxStreams: number;
   /** Requests that may wait. */
   readonly maxQueued: number;
@@ -15,15 +15,16 @@ type Release = () => void;
 type WaitEnd = "turn" | "late" | "gone" | "refused";
 
 /**
- * Lets a bounded number of streams speak, a bounded number wait for a bounded time, and refuses the rest at once. Those who wait
- * are served caller by caller in turn, so that nobody waits for another's hundred requests.
+ * Admits a bounded number of streams, queues a bounded number of requests for a bounded time, and rejects the
+ * rest immediately. The queue serves the API keys in turn, so that no key waits for another key's hundred
+ * requests.
  */
 export class Admission {
   #limits: AdmissionLimits;
   readonly #clock: Clock;
   #speaking = 0;
   readonly #queue: FairQueue<(end: WaitEnd) => void>;
-  /** Mean time that a stream holds its place, milliseconds; recent streams weigh more. */
+  /** Mean duration of a stream in milliseconds. Recent streams have more weight. */
   #serviceMs = 1_000;
   #idle = Promise.withResolvers<void>();
 
@@ -38,7 +39,7 @@ export class Admission {
     return this.#limits;
   }
 
-  /** Once it is known that no more streams than these stay faster than speech. */
+  /** Called when the measured number of streams that stay faster than real time is known. */
   lowerTo(maxStreams: number): void {
     this.#limits = { ...this.#limits, maxStreams: Math.min(this.#limits.maxStreams, maxStreams) };
   }
@@ -52,10 +53,10 @@ export class Admission {
   }
 
   /**
-   * Waits for a place. Resolves with undefined when the signal aborts first.
-   * @param caller whose request it is; each caller's turn comes once a round.
-   * @param mayWait false: a request that finds no place is refused at once.
-   * @throws Failure `saturated` when the queue is full or the deadline passes.
+   * Waits for a slot. Resolves with undefined if the signal aborts first.
+   * @param caller the API key of the request; each key has one turn per round.
+   * @param mayWait false: a request without a free slot is rejected immediately.
+   * @throws Failure `saturated` if the queue is full or the deadline passes.
    */
   async enter(signal: AbortSignal, caller = "", mayWait = true): Promise<Release | undefined> {
     if (signal.aborted) return undefined;
@@ -66,7 +67,7 @@ export class Admission {
     return end === "gone" ? undefined : this.#begin(true);
   }
 
-  /** Resolves when nothing speaks or waits. */
+  /** Resolves when no stream runs or waits. */
   async idle(): Promise<void> {
     while (this.#speaking > 0) await this.#idle.promise;
   }
@@ -88,7 +89,7 @@ export class Admission {
     });
   }
 
-  /** A place that was handed on stays counted, so that nobody slips in between. */
+  /** A slot that is handed over stays counted, so that no other request takes it in between. */
   #begin(handedOn = false): Release {
     if (!handedOn) this.#speaking++;
     if (this.#speaking === 1 && !handedOn) this.#idle = Promise.withResolvers<void>();
@@ -117,7 +118,7 @@ export class Admission {
     const retryAfterSeconds = Math.min(60, Math.max(1, Math.ceil(waitMs / 1000)));
     return new Failure(
       "saturated",
-      `Every stream of this model is taken and its queue is full; try again in ${retryAfterSeconds} s.`,
+      `Every stream of this model is in use and its queue is full; retry in ${retryAfterSeconds} s.`,
       { retryAfterSeconds },
     );
   }

@@ -1,14 +1,14 @@
 /**
- * A bounded queue that serves its callers in turn, whatever each has waiting (round robin, as in fair queueing: Nagle,
- * RFC 970). Within one caller, first come is first served.
+ * A bounded queue that serves API keys in turn, however many requests each has (round robin, as in fair
+ * queueing: Nagle, RFC 970). Requests of one key are served in order.
  */
 export class FairQueue<Waiter> {
   readonly #limit: number;
-  /** In the order of their turns; a caller with nothing waiting is not here. */
+  /** Keys in the order of their turns. A key without waiting requests is absent. */
   readonly #lines = new Map<string, Waiter[]>();
   #length = 0;
 
-  /** @param limit how many may wait in all. */
+  /** @param limit highest number of waiting requests. */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -18,9 +18,9 @@ export class FairQueue<Waiter> {
   }
 
   /**
-   * Lets one more wait. A full queue makes room for a caller by turning away the latest of whoever has most waiting, when that
-   * is more than this caller would have: else one caller could fill the queue and shut out the others.
-   * @returns whether it waits now, and who was turned away for it.
+   * Adds a request. A full queue makes room by rejecting the latest request of the key with the most, if that
+   * key then still has more than this one; otherwise one key could fill the queue and exclude the others.
+   * @returns whether the request was added, and which request was rejected for it.
    */
   add(caller: string, waiter: Waiter): { readonly waits: boolean; readonly turnedAway?: Waiter } {
     const turnedAway = this.#length >= this.#limit ? this.#makeRoom(caller) : undefined;
@@ -32,7 +32,7 @@ export class FairQueue<Waiter> {
     return { waits: true, ...(turnedAway !== undefined && { turnedAway }) };
   }
 
-  /** Whose turn it is; the caller's next turn comes after everybody else's. */
+  /** Removes the next request. Its key's next turn comes after all other keys. */
   next(): Waiter | undefined {
     const [first] = this.#lines;
     if (!first) return undefined;
@@ -53,7 +53,7 @@ export class FairQueue<Waiter> {
     if (line.length === 0) this.#lines.delete(caller);
   }
 
-  /** How many would be served before this caller's next one, if it came now. */
+  /** Number of requests that would be served before the key's next one. */
   ahead(caller: string): number {
     const own = this.#lines.get(caller)?.length ?? 0;
     let ahead = own;

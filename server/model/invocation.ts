@@ -28,8 +28,8 @@ const validator = Compile(schema);
 const maxFieldErrors = 10;
 
 /**
- * The body of `POST /invocations`, checked.
- * @throws Failure `invalid_request` that names each wrong field, and never repeats what was in it.
+ * Validates the body of `POST /invocations`.
+ * @throws Failure `invalid_request` that names each wrong field, and never repeats its content.
  */
 export function readInvocation<Known extends ListedVoice>(
   body: unknown,

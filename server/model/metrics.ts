@@ -17,7 +17,10 @@ import {
 import { noTelemetry, type Telemetry } from "../telemetry/telemetry.ts";
 import type { Admission } from "./admission.ts";
 
-/** What `/metrics` of a model tier shows, `docs/reference/metrics.md` lists it, and what it sends by itself, `docs/reference/metrics-otlp.md`. */
+/**
+ * The metrics of a model tier: those of `/metrics` (docs/reference/metrics.md), and those that it pushes
+ * (docs/reference/metrics-otlp.md).
+ */
 export class TierMetrics {
   readonly registry: TierRegistry;
   readonly #telemetry: Telemetry;
@@ -64,12 +67,12 @@ export class TierMetrics {
     this.#http.answered(facts);
   }
 
-  /** A request to speak has come, from who may. */
+  /** Counts an authenticated speech request. */
   invoked(): void {
     this.#telemetry.invoked();
   }
 
-  /** A stream has its place. @returns a function to call when it gives it back. */
+  /** Counts a stream that got its slot. @returns a function to call when the slot is free again. */
   began(waitedSeconds: number): () => void {
     this.#speech.wait.observe(waitedSeconds);
     this.#telemetry.began();
@@ -81,7 +84,7 @@ export class TierMetrics {
     this.#telemetry.firstAudio(seconds * 1000);
   }
 
-  /** A stream is over. @param workSeconds spent on waiting for its audio, and on nothing else. */
+  /** Counts a finished stream. @param workSeconds time spent on waiting for its audio only. */
   spoke(model: ModelId, audioSeconds: number, workSeconds: number): void {
     this.#speech.audio.inc({ model }, audioSeconds);
     if (audioSeconds === 0) return;
@@ -127,7 +130,7 @@ function speechMetrics(registry: TierRegistry) {
   };
 }
 
-/** Of a language model that vLLM serves; nothing where none is. */
+/** Metrics of a language model that vLLM serves. */
 function watchGenerators(registry: TierRegistry, engines: () => readonly Engine[]): void {
   const registers = [registry];
   new Gauge({

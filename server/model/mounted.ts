@@ -2,13 +2,16 @@ import type { ListedVoice } from "../../config/contract/voices.ts";
 import type { MountedModel, MountedVoices, MountProblem } from "../engine/neural/mounted-voices.ts";
 
 interface ToldVoice extends ListedVoice {
-  /** What speaks it, as `X-Voice-Engine` names it. */
+  /** Value of `X-Voice-Engine`. */
   readonly engine: string | undefined;
-  /** Built-in voices that it speaks for. */
+  /** Built-in voices that this voice replaces. */
   readonly replaces?: readonly string[];
 }
 
-/** Answer of `GET /voices`: what API tiers add to their catalogue, and what an administrator has to mend. */
+/**
+ * Response of `GET /voices`: voices that API tiers add to their catalogue, and problems that an administrator
+ * has to solve.
+ */
 export interface MountedList {
   readonly voices: readonly ToldVoice[];
   readonly models: readonly MountedModel[];

@@ -1,10 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeFrame } from "../contract/wire.ts";
 
-/** The end of a stream waits this long for them: once in a process, when the dictionary of its language is being loaded. */
+/**
+ * The end of a stream waits this long for the words. The wait occurs once per process, while the dictionary
+ * of the language is loaded.
+ */
 const patienceMs = 10_000;
 
-/** Out-of-vocabulary words on their way into the stream: between two of its frames once they are found, at its end at the latest. */
+/**
+ * Sends out-of-vocabulary words in the stream: between two frames once they are found, and at the end at the
+ * latest.
+ */
 export class OovCollector {
   readonly #found: Promise<void>;
   #frame: Buffer | undefined;
@@ -15,7 +21,7 @@ export class OovCollector {
     });
   }
 
-  /** The frame, once, when it is there. */
+  /** Returns the frame, once, when it is complete. */
   *take(): Generator<Buffer, void, void> {
     const frame = this.#frame;
     this.#frame = undefined;
@@ -25,7 +31,7 @@ export class OovCollector {
   async *last(signal: AbortSignal): AsyncGenerator<Buffer, void, void> {
     const patience = new AbortController();
     const late = sleep(patienceMs, undefined, { signal: AbortSignal.any([signal, patience.signal]) }).catch(
-      () => undefined, // cut short: either all is found, or nobody is there to be told
+      () => undefined, // The stream was aborted: either all words are found, or no client receives them.
     );
     await Promise.race([this.#found, late]);
     patience.abort();

@@ -3,14 +3,17 @@ import type { Engines } from "../engine/engines.ts";
 
 export type TierState = "starting" | "serving" | "draining";
 
-/** What probes ask about. */
+/** The state that probes report. */
 export interface Probed {
   state(): TierState;
-  /** Undefined until they are open. */
+  /** Undefined until the engines are started. */
   engines(): Engines | undefined;
 }
 
-/** `/ping` and `/readyz` are liveness: yes once warmed, also while an engine restarts within its budget. */
+/**
+ * `/ping` and `/readyz` are liveness: they succeed after the warm-up, also while an engine restarts within
+ * its budget.
+ */
 export function addProbes(app: FastifyInstance, probed: Probed): void {
   const alive = (word: string) => async (_request: FastifyRequest, reply: FastifyReply) =>
     answer(reply, word, whyNotAlive(probed));

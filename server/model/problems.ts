@@ -5,13 +5,13 @@ import type { Admission } from "./admission.ts";
 import { orcaReport } from "./orca.ts";
 import { asFailure } from "./synthesis.ts";
 
-/** arcana takes texts of any length; the API tier bounds what its callers may send. */
+/** arcana accepts texts of any length; the API tier limits the texts of its clients. */
 export const maxBodyBytes = 64 * 1024 * 1024;
 
-/** Answers what failed with a problem document, and the load of this replica. */
+/** Responds to a failure with a problem document and the load of this replica. */
 export function answerFailures(admission: Admission) {
   return (error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply => {
-    if (reply.raw.closed) return reply.hijack(); // the caller is gone: nobody to answer, and nothing failed
+    if (reply.raw.closed) return reply.hijack(); // The client is gone, so there is no response and no failure.
     const failure = fromFastify(error) ?? asFailure(error);
     reportFailure(failure, request);
     if (failure.retryAfterSeconds !== undefined) {
@@ -25,7 +25,7 @@ export function answerFailures(admission: Admission) {
   };
 }
 
-/** Kept for the request's own line; what is nobody's fault but ours is told with its cause. */
+/** Kept for the request's own log line. An unexpected error is logged with its cause. */
 export function reportFailure(failure: Failure, request: FastifyRequest): void {
   request.refused = failure;
   if (failure.status >= 500 && failure.code !== "saturated") {
@@ -39,7 +39,7 @@ export function draining(): Failure {
   });
 }
 
-/** Fastify's own complaints about a request, in our words. */
+/** Replaces Fastify's own messages about invalid requests. */
 function fromFastify(error: unknown): Failure | undefined {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   switch (code) {

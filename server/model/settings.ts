@@ -9,46 +9,49 @@ import type { TokenSource } from "./access.ts";
 export interface ModelTierOptions {
   readonly tier: ModelKind;
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   readonly port: number;
   /** Tokens that API tiers must send to `/invocations`. */
   readonly tokens: TokenSource;
   readonly maxConcurrentStreams: number;
-  /** How long running streams may take to finish after `stop`. */
+  /** Longest time for running streams to finish after `stop`. */
   readonly drainSeconds: number;
-  /** As pino names it: `info`, `warn`, `silent`… */
+  /** A level of pino: `info`, `warn`, `silent`… */
   readonly logLevel: string;
   /** Undefined while traces are off. */
   readonly tracing?: TracingSettings | undefined;
-  /** Undefined where no metrics are sent. */
+  /** Undefined if metrics are not pushed. */
   readonly telemetry?: TelemetrySettings | undefined;
-  /** Engine processes of each kind; as many as the machine has cores unless given. */
+  /** Number of engine processes of each kind. By default one for each core. */
   readonly engineProcesses?: number;
-  /** What writes arcana's speech; `mini` unless given. */
+  /** The generator of arcana; `mini` by default. */
   readonly generator?: ArcanaEngineName;
   /** The model of the generator `vllm`. */
   readonly model?: GeneratorSettings;
-  /** Neural voices that an administrator mounts. */
+  /** Folder of mounted neural voices. */
   readonly voices?: VoicesFolder;
-  /** Hunspell dictionaries that an administrator mounts. */
+  /** Folder of mounted Hunspell dictionaries. */
   readonly dictionaryFolder?: string;
-  /** Longest wait for a stream; 5 s unless given. */
+  /** Longest wait for a slot; 5 s by default. */
   readonly queueDeadlineMs?: number;
-  /** Of the queue's deadline and of the drain; the system's unless given. */
+  /** Clock of the queue's deadline and of the drain. By default the system's clock. */
   readonly clock?: Clock;
 }
 
 export interface VoicesFolder {
-  /** Voices that an administrator mounts. */
+  /** Folder of mounted voices. */
   readonly folder?: string;
   /** Models that `svc-tts models` installs; readiness does not wait for them. */
   readonly installed?: string;
-  /** A folder in it, or itself, that holds no voices but the model of arcana's generator. */
+  /** A folder with the model of arcana's generator, which is not searched for voices. */
   readonly except?: string;
   /** ONNX Runtime's execution providers, in order of preference. */
   readonly providers: readonly string[];
-  /** Of each mounted model; Piper: one a core, Kokoro: one for two cores, at most 4, unless given. */
+  /**
+   * Number of processes of each mounted model. By default one per core for Piper, and one per two cores, at
+   * most 4, for Kokoro.
+   */
   readonly processes?: number;
-  /** Between two looks at the folder; 1 s unless given. */
+  /** Interval of checking the folder; 1 s by default. */
   readonly intervalMs?: number;
 }

@@ -17,31 +17,34 @@ export interface SpeechJob {
   readonly segments: Iterable<Segment>;
   readonly speaker: VoiceEngine;
   readonly stretch: number;
-  /** For an engine that samples by itself. */
+  /** Settings of an engine that samples. */
   readonly sampling?: Sampling;
-  /** Longest audio of one phrase, seconds at stretch 1; what goes beyond is cut. */
+  /** Longest audio of one phrase, in seconds at stretch 1. The rest is cut. */
   readonly maxPhraseSeconds: number;
 }
 
 const silenceChunkSeconds = 0.4;
-/** What is heard of an emoji or a full stop alone: agents send such pieces, and an answer without any audio is no valid file. */
+/**
+ * Audio of a phrase without words, such as an emoji or a full stop: agents send such pieces, and a response
+ * without audio would be an invalid file.
+ */
 const wordlessSeconds = 0.1;
-/** Marks on one side of a word that an engine hears of; the thirty-third says nothing new. */
+/** Highest number of marks on one side of a word that an engine receives. More marks change nothing. */
 const maxPunctuation = 32;
 
-/** How long a new caller's first words stand back behind listeners who would run dry meanwhile. */
+/** How long the first words of a new stream wait for streams that would otherwise run out of audio. */
 const patienceMs = 250;
 
 /**
- * Speaks segment after segment; the next one is asked of the engine when the last one has been taken, or as soon as an engine that works
- * ahead has written it.
+ * Synthesizes the segments in order. The engine gets the next segment when the last one was consumed, or
+ * earlier if the engine works ahead.
  */
 export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGenerator<Frame, void, void> {
   const { engine } = speech.speaker;
   const line = new SegmentLine(speech.segments);
   let position = 0;
   let heardSinceMs: number | undefined;
-  /** Where the listener plays since the first audio; one who fell behind is due now. */
+  /** Position of a player that plays since the first audio. A player that fell behind needs audio now. */
   const dueAtMs = () => {
     const now = performance.now();
     return Math.max(now, (heardSinceMs ?? now + patienceMs) + (position / engine.rate) * 1000);
@@ -89,10 +92,10 @@ export async function* speak(speech: SpeechJob, signal: AbortSignal): AsyncGener
 
 type PhraseSegment = Extract<Segment, { kind: "phrase" }>;
 
-/** Segments that are not phrases and that a look at the next phrase goes past. */
+/** Number of segments without phrases that the search for the next phrase skips. */
 const mostLookedPast = 16;
 
-/** Segments in order, of which the next phrase may be seen before its turn. */
+/** Segments in order, whose next phrase can be read in advance. */
 class SegmentLine {
   readonly #rest: Iterator<Segment>;
   readonly #seen: Segment[] = [];
@@ -105,7 +108,7 @@ class SegmentLine {
     return this.#seen.shift() ?? this.#pull();
   }
 
-  /** The next phrase, where it is near. */
+  /** Returns the next phrase, if it is near. */
   ahead(): PhraseSegment | undefined {
     const isPhrase = (segment: Segment | undefined) => segment?.kind === "phrase";
     while (!isPhrase(this.#seen.at(-1)) && this.#seen.length < mostLookedPast) {
@@ -127,9 +130,9 @@ class SegmentLine {
 interface BegunPhrase {
   readonly segment: PhraseSegment;
   readonly frames: AsyncIterable<EngineFrame>;
-  /** All of it, though not all of it is heard. */
+  /** The engine has written all of it, but not all of it was consumed. */
   isWritten(): boolean;
-  /** It will not be heard. */
+  /** Cancels the phrase. */
   leave(): Promise<void>;
 }
 
@@ -160,8 +163,8 @@ function beginPhrase(
   };
   const unlessLeft = AbortSignal.any([signal, left.signal]);
   const frames = speaker.engine.speak(utterance, unlessLeft, tellWritten)[Symbol.asyncIterator]();
-  const first = frames.next(); // asked for now, so that it begins
-  first.catch(() => undefined); // told to whoever takes it, or to nobody where nobody does
+  const first = frames.next(); // Requested now, so that the engine starts.
+  first.catch(() => undefined); // The error is reported to the consumer, if there is one.
   return {
     segment,
     frames: startedWith(first, frames),
@@ -196,7 +199,10 @@ async function* phrase(
   yield* silence((pauseMs / 1000) * stretch, speaker.engine, words.flush());
 }
 
-/** What the engine needs of a token: a written word may have millions of letters, and would go with each of its parts. */
+/**
+ * Shortens a token for the engine: a written word may have millions of letters, and each of its parts would
+ * contain them.
+ */
 function spoken({ text, before, after, stretch, phonemes }: WrittenToken): Token {
   return {
     text,
@@ -207,7 +213,7 @@ function spoken({ text, before, after, stretch, phonemes }: WrittenToken): Token
   };
 }
 
-/** Cuts the audio at a length, and with it the words that are not heard any more. */
+/** Cuts the audio at a length, and removes the words after it. */
 async function* atMost(
   frames: AsyncIterable<EngineFrame>,
   seconds: number,
@@ -224,7 +230,7 @@ async function* atMost(
   }
 }
 
-/** @param words told with its first piece, which is empty where there is no silence. */
+/** @param words sent with the first piece, which is empty if there is no silence. */
 function* silence(
   seconds: number,
   { rate }: Engine,
@@ -238,7 +244,10 @@ function* silence(
   }
 }
 
-/** Token times of an utterance as word times of the stream. The last word is held until it cannot grow any more. */
+/**
+ * Converts token times of an utterance into word times of the stream. The last word is held until it is
+ * final.
+ */
 class WordReader {
   readonly #tokens: readonly WrittenToken[];
   readonly #offset: number;
@@ -277,7 +286,7 @@ class WordReader {
   }
 }
 
-/** Seconds, without digits that say nothing. */
+/** Seconds, rounded to meaningful digits. */
 function wholeMilliseconds(seconds: number): number {
   return Math.round(seconds * 1000) / 1000;
 }

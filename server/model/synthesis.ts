@@ -10,17 +10,20 @@ import { planSpeech, type SpeechPlanOptions } from "../text/planning/plan.ts";
 import type { OovCollector } from "./oov-collector.ts";
 import { type SpeechJob, speak } from "./speak.ts";
 
-/** `max_tokens` limits the audio of a phrase also where the engine writes no tokens: this many count as a second. */
+/**
+ * `max_tokens` limits the audio of a phrase also for engines without tokens: this number of tokens counts as
+ * one second.
+ */
 const arcanaTokensPerSecond = 82;
 
-/** How a model speaks, whatever the voice. */
+/** Properties of a model, for every voice. */
 interface ModelStyle {
   readonly quickStart: boolean;
-  /** Length against the voice's own. */
+  /** Duration relative to the voice's own. */
   readonly stretch: number;
 }
 
-/** mistv2 begins a long text sooner, and pronounces with more care, by which it is understood better. */
+/** mistv2 starts a long text sooner, and pronounces more carefully, which improves intelligibility. */
 const manners: Readonly<Record<ModelId, ModelStyle>> = {
   mist: { quickStart: false, stretch: 1 },
   mistv2: { quickStart: true, stretch: 1.1 },
@@ -28,9 +31,9 @@ const manners: Readonly<Record<ModelId, ModelStyle>> = {
 };
 
 /**
- * Everything about a request that can be wrong is found here, before anything is spoken.
- * The speaker is to be released when the speech is over.
- * @throws Failure `invalid_request` for markup, `model_unreachable` when the voice's engine is not installed.
+ * Detects every invalid property of a request before the synthesis starts. The caller releases the speaker
+ * after the synthesis.
+ * @throws Failure `invalid_request` for markup, `model_unreachable` if the voice's engine is not installed.
  */
 export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines: Engines): SpeechJob {
   const { sampling } = invocation;
@@ -50,12 +53,15 @@ export function prepareSpeech(invocation: Invocation, voice: KnownVoice, engines
   };
 }
 
-/** What {@link prepareSpeech} does not find by itself: a long text's markup is looked through while others run. @throws Failure `invalid_request` */
+/**
+ * The check that {@link prepareSpeech} leaves out: it reads the markup of a long text while other requests
+ * run. @throws Failure `invalid_request`
+ */
 export function checkSpeech(invocation: Invocation): Promise<void> {
   return checkLongMarkup(invocation.text, textOptions(invocation), letOthersRun);
 }
 
-/** How the text is read. */
+/** Settings of normalization. */
 export function textOptions(invocation: Invocation): SpeechPlanOptions {
   return {
     language: invocation.lang,
@@ -68,26 +74,27 @@ export function textOptions(invocation: Invocation): SpeechPlanOptions {
   };
 }
 
-/** What goes beside the speech. */
+/** Additional content of the stream. */
 export interface SpeechHooks {
-  /** Kept up to date. */
+  /** Updated during the stream. */
   readonly progress: Progress;
-  /** Begun once the first audio is there, so that it takes nothing from it. */
+  /** Started after the first audio, so that it does not delay it. */
   readonly findWords?: () => OovCollector;
   readonly onFailure: (failure: Failure) => void;
 }
 
-/** How far a stream has come. */
+/** Progress of a stream. */
 export interface Progress {
   samples: number;
-  /** Spent on waiting for the stream's audio; the time of a listener who is slow to take it is not in it. */
+  /** Time spent on waiting for the stream's audio, without the time of a slow client. */
   workMs: number;
 }
 
 /**
- * Speaks until the first audio is there, and gives back the whole stream of wire bytes, from the head to the end or
- * error; undefined when the caller is gone.
- * @throws Failure when it fails before any audio; later failures become an error frame and go to `onFailure`.
+ * Synthesizes until the first audio exists, and returns the whole stream of wire bytes, from the head to the
+ * end or error. Undefined if the client is gone.
+ * @throws Failure if it fails before any audio; later failures become an error frame and are passed to
+ * `onFailure`.
  */
 export async function startSpeech(
   speech: SpeechJob,
@@ -133,7 +140,7 @@ async function* encodeSpeech(
   try {
     const head: WireFrame = { kind: "head", rate: engine.rate, engine: engine.name };
     for (const frame of early) samples += frame.samples.length;
-    yield encodeFrames([head, ...early.flatMap(framesOf)]); // in one write with the first audio
+    yield encodeFrames([head, ...early.flatMap(framesOf)]); // Sent in one write with the first audio.
     const found = findWords?.();
     for await (const frame of rest) {
       samples += frame.samples.length;
@@ -141,15 +148,15 @@ async function* encodeSpeech(
       if (found) yield* found.take();
     }
     if (found) yield* found.last(signal);
-    signal.throwIfAborted(); // an engine ends early on an abort: that is no end of the speech
+    signal.throwIfAborted(); // An engine ends early after an abort, which is not the end of the speech.
     yield encodeFrame({ kind: "end", samples, workMs: Math.round(progress.workMs) });
   } catch (error) {
-    if (error === signal.reason && !(error instanceof Failure)) return; // the caller is gone
+    if (error === signal.reason && !(error instanceof Failure)) return; // The client is gone.
     const failure = asFailure(error);
     onFailure(failure);
     yield encodeFrame({ kind: "error", failure });
   } finally {
-    await rest.return(); // also when nobody read on: the engine stops
+    await rest.return(); // Stops the engine, also if the client stopped reading.
   }
 }
 
@@ -162,7 +169,7 @@ function framesOf({ samples, words }: Frame): WireFrame[] {
 
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
-  return new Failure("internal", "Something went wrong in the model tier; its log tells more.", {
+  return new Failure("internal", "An unexpected error occurred in the model tier; its log has the details.", {
     cause: error,
   });
 }

@@ -42,19 +42,19 @@ import { warmUpEngines } from "./warm-up.ts";
 
 export interface RunningTier {
   readonly url: string;
-  /** Resolves once a phrase has been spoken by every engine that this machine has; rejects when none can. */
+  /** Resolves after every engine of this machine has synthesized a phrase. Rejects if no engine works. */
   readonly warmed: Promise<void>;
-  /** Takes no more requests, lets running streams finish up to `drainSeconds`, and closes. */
+  /** Rejects new requests, lets running streams finish for up to `drainSeconds`, and closes. */
   stop(): Promise<void>;
 }
 
 const defaultQueueDeadlineMs = 5_000;
 const maxCallerLength = 200;
 
-/** Only API tiers ask a model tier; whoever sends no HTTP gets no more than its status. */
+/** Only API tiers call a model tier, so the response to invalid HTTP has a status only. */
 const malformed = "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
-/** Starts a model tier: it listens at once, and is ready when its engines have spoken. */
+/** Starts a model tier. It listens immediately, and is ready when its engines have synthesized a phrase. */
 export async function startModelTier(options: ModelTierOptions): Promise<RunningTier> {
   const app = Fastify({
     logger: { level: options.logLevel, name: options.tier },
@@ -120,11 +120,14 @@ class ModelTier {
     );
     this.#vocabulary = new Vocabulary({ folder: options.dictionaryFolder, log: app.log });
     this.#tokens = new AcceptedTokens(options.tokens, (error) =>
-      app.log.error({ err: error }, "the accepted tokens cannot be read; every request is refused"),
+      app.log.error({ err: error }, "the accepted tokens cannot be read; every request is rejected"),
     );
   }
 
-  /** @throws EngineMissing when no engine is installed, Failure when one makes no audio; this tier stays not ready. */
+  /**
+   * @throws EngineMissing if no engine is installed, Failure if one makes no audio; the tier then stays not
+   * ready.
+   */
   openEngines(): Promise<void> {
     this.#opening = this.#openEngines();
     this.#opening.catch((error) => this.#app.log.error({ err: error }, "this tier cannot speak"));
@@ -189,7 +192,7 @@ class ModelTier {
     this.#stopping.abort(draining());
     await this.#app.close();
     await unsent.gone(end);
-    await this.#opening?.catch(() => undefined); // its failure is with whoever awaits `warmed`
+    await this.#opening?.catch(() => undefined); // Its failure is reported by `warmed`.
     await this.#engines?.close();
     await Promise.all([this.#tracing.stop(), this.#telemetry.stop()]);
     await this.#vocabulary.close();
@@ -217,7 +220,7 @@ class ModelTier {
     });
   }
 
-  /** Before the body is read: who has no token shall not have us hold megabytes. */
+  /** Runs before the body is read, so that a request without a token cannot occupy memory. */
   async #requireToken(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     if (await this.#tokens.accepts(request.headers.authorization)) return;
     void reply.header("www-authenticate", "Bearer");
@@ -237,7 +240,7 @@ class ModelTier {
     const signal = AbortSignal.any([this.#stopping.signal, closed(reply)]);
     const release = await this.#enter(request, signal);
     if (!release) return this.#giveUp(reply);
-    // the place is free again when the last byte is with the caller, or the caller is gone
+    // The slot is free again when the client has the last byte, or is gone.
     whenClosed(reply, release);
     whenClosed(reply, this.#metrics.began(secondsSince(arrivedAt)));
     const progress = { samples: 0, workMs: 0 };
@@ -275,7 +278,7 @@ class ModelTier {
     }
   }
 
-  /** The wait ended without a turn: this replica stops, or nobody is there to answer. */
+  /** The wait ended without a slot: this replica stops, or the client is gone. */
   #giveUp(reply: FastifyReply): FastifyReply {
     if (this.#stopping.signal.aborted) throw this.#stopping.signal.reason;
     return reply.hijack();
@@ -286,7 +289,7 @@ class ModelTier {
       throw draining();
     }
     if (this.#state === "starting" || !this.#engines) {
-      throw new Failure("model_unreachable", "The speech engines are starting; try again in a moment.", {
+      throw new Failure("model_unreachable", "The speech engines are starting; retry in a few seconds.", {
         retryAfterSeconds: 2,
       });
     }
@@ -294,20 +297,20 @@ class ModelTier {
   }
 }
 
-/** The same speech, its engine's work shown in the trace. */
+/** The same synthesis, with the engine's work in the trace. */
 function inSpan(speech: SpeechJob, span: Span): SpeechJob {
   if (!span.isRecording) return speech;
   const { speaker } = speech;
   return { ...speech, speaker: { ...speaker, engine: traced(speaker.engine, span) } };
 }
 
-/** The API tier's id of the request, when it is of a sane form; else one of our own. */
+/** The API tier's request ID if it is valid, else a new one. */
 function requestId({ headers }: RawRequestDefaultExpression): string {
   const given = headers["x-request-id"];
   return typeof given === "string" && /^[\w.:-]{1,128}$/.test(given) ? given : randomUUID();
 }
 
-/** Whom the API tier asks for; those of an older one, which does not say, share one turn. */
+/** The API key of the request. Requests of an older API tier, which does not send it, share one turn. */
 function callerOf({ headers }: FastifyRequest): string {
   const given = headers[callerHeader];
   return typeof given === "string" ? given.slice(0, maxCallerLength) : "";
@@ -318,10 +321,13 @@ function whenClosed({ raw }: FastifyReply, over: () => void): void {
   else raw.once("close", over);
 }
 
-/** One for all: the default reason of an abort takes the stack's trace each time, and every answer ends with one. */
-const closedConnection = new Error("the answer is over, or its caller gone");
+/**
+ * One error for all: the default reason of an abort captures the stack each time, and every response ends
+ * with one.
+ */
+const closedConnection = new Error("the response is complete, or the client is gone");
 
-/** Aborts when the caller hangs up. */
+/** Aborts when the client disconnects. */
 function closed(reply: FastifyReply): AbortSignal {
   const gone = new AbortController();
   reply.raw.once("close", () => gone.abort(closedConnection));

@@ -2,10 +2,13 @@ import type { Engine } from "../engine/runtime/engine.ts";
 import type { Span } from "../tracing/span.ts";
 import { asFailure } from "./synthesis.ts";
 
-/** A text may have thousands of phrases; a trace shows the first of them. */
+/** A text may have thousands of phrases. A trace shows the first of them. */
 const maxSpans = 32;
 
-/** The same engine, each utterance of it a span: how long it waited for a process and spoke, and the listener took to pull. */
+/**
+ * The same engine, with a span for each utterance: the wait for a process, the synthesis, and the client's
+ * reading.
+ */
 export function traced(engine: Engine, parent: Span): Engine {
   let spans = 0;
   return {

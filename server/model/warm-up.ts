@@ -11,8 +11,9 @@ const voicesByEngine: Readonly<Record<string, readonly EngineVoice[]>> = {
 };
 
 /**
- * Speaks a phrase on every process of every engine that speaks: the first one a process speaks takes several times as long.
- * @throws Failure when an engine makes no audio.
+ * Synthesizes a phrase on every process of every engine, because the first phrase of a process takes several
+ * times as long.
+ * @throws Failure if an engine makes no audio.
  */
 export async function warmUpEngines(engines: Engines, signal: AbortSignal): Promise<void> {
   for (const engine of engines.speaking()) {

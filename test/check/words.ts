@@ -34,12 +34,8 @@ const unwrittenFolders: readonly string[] = [
   "SECURITY.md",
   "docs",
   "server/api",
-  "server/bench",
-  "server/cli",
   "server/dashboard",
   "server/engine",
-  "server/fetch",
-  "server/model",
   "test",
   "tools",
 ];

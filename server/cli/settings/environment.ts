@@ -4,7 +4,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads variables; each throws `UsageError` naming the variable, its value and what is allowed. */
 export function readers(environment: Environment) {
-  /** An empty variable counts as unset, as Kubernetes and shells pass them. */
+  /** An empty variable counts as unset, because Kubernetes and shells pass empty ones. */
   const text = (name: string): string | undefined => environment[name] || undefined;
   const optionalInteger = (name: string, from: number, to: number): number | undefined => {
     const given = text(name);

@@ -6,8 +6,8 @@ import { type Environment, readers } from "./environment.ts";
 import { readProviders } from "./providers.ts";
 
 /**
- * Not for vLLM: our own settings, with what is secret in them, and what Kubernetes sets where a Service is named `vllm`, which vLLM would
- * take for settings of its own.
+ * Variables that vLLM must not get: the server's own settings with their secrets, and the variables that
+ * Kubernetes sets for a Service named `vllm`, which vLLM would take for its settings.
  */
 const notForVllm = /^(SVC_TTS_|GENERATOR_|VLLM_(PORT|SERVICE_))/u;
 

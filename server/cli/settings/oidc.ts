@@ -34,7 +34,7 @@ export function readOidc(environment: Environment): OidcSettings | undefined {
   };
 }
 
-/** In the clear only where nobody else can listen. */
+/** Plain HTTP is allowed only on this machine, where no other machine can listen. */
 function requireIssuer(issuer: string): void {
   const url = URL.canParse(issuer) ? new URL(issuer) : undefined;
   const isLocal = url?.protocol === "http:" && /^(127\.0\.0\.1|\[::1\]|localhost)$/.test(url.hostname);

@@ -101,12 +101,12 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
   const given = text(names.dashboardUrl);
   if (given === undefined) {
     if (text(names.oidcIssuer) === undefined) return undefined;
-    throw new UsageError(`${names.oidcIssuer} needs ${names.dashboardUrl}: people sign in there.`);
+    throw new UsageError(`${names.oidcIssuer} needs ${names.dashboardUrl}: users sign in to the dashboard.`);
   }
   const url = URL.canParse(given) ? new URL(given) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
     throw new UsageError(
-      `${names.dashboardUrl} must be where people reach this server, as https://tts.example.com, without a path; it is ${JSON.stringify(given)}.`,
+      `${names.dashboardUrl} must be the URL at which users open this server, such as https://tts.example.com, without a path; it is ${JSON.stringify(given)}.`,
     );
   }
   if (url.protocol === "http:" && !/^(127(\.\d+){3}|\[::1\]|localhost)$/u.test(url.hostname)) {
@@ -115,7 +115,7 @@ function readDashboard(environment: Environment): DashboardSettings | undefined 
     );
   }
   if (text(names.database) === undefined) {
-    throw new UsageError(`${names.dashboardUrl} needs ${names.database}: people and keys are kept there.`);
+    throw new UsageError(`${names.dashboardUrl} needs ${names.database}, which stores users and keys.`);
   }
   return {
     url: url.origin,
@@ -129,7 +129,7 @@ function readLimits(environment: Environment): Partial<ApiLimits> {
   const { integer } = readers(environment);
   const bodyBytes = integer(names.maxBodyBytes, defaultLimits.bodyBytes, 1024, 48 * mebibyte);
   const jsonAudioBytes = integer(names.maxJsonAudioBytes, defaultLimits.jsonAudioBytes, 1024, 256 * mebibyte);
-  // one request of the largest kind must fit
+  // One request of the largest allowed size must fit.
   const least = bodyCopies * bodyBytes + jsonAudioBytes;
   return {
     bodyBytes,
@@ -165,7 +165,7 @@ function readValkey(environment: Environment): ValkeySettings | undefined {
   const { text } = readers(environment);
   const url = text(names.valkeyUrl);
   if (url === undefined) return undefined;
-  // the value may hold a password, so it is not repeated
+  // The value may contain a password, so the message does not repeat it.
   if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol)) {
     throw new UsageError(
       `${names.valkeyUrl} must be a URL as redis://valkey:6379, or rediss://valkey:6379 for TLS.`,
@@ -220,7 +220,7 @@ function readGenerator(
   );
 }
 
-/** @param except a folder that holds a model of another kind. */
+/** @param except a folder that contains another kind of model. */
 function readVoicesFolder(
   environment: Environment,
   except: string | undefined,
@@ -242,7 +242,7 @@ function readVoicesFolder(
   };
 }
 
-/** How far `make run` shifts its three ports. */
+/** Returns the number by which `make run` shifts its three ports. */
 export function readPortOffset(environment: Environment): number {
   return readers(environment).integer("PORT_OFFSET", 0, 0, 65_535 - ports.arcanaBesideMist);
 }
@@ -272,5 +272,5 @@ function readRouting(environment: Environment): RoutingSource {
 function ownNamespace(): string {
   const path = `${serviceAccountDir}/namespace`;
   if (existsSync(path)) return readFileSync(path, "utf8").trim();
-  throw new UsageError(`Set ${names.namespace} to the pod's namespace; ${path} is not there.`);
+  throw new UsageError(`Set ${names.namespace} to the pod's namespace; ${path} does not exist.`);
 }

@@ -6,11 +6,12 @@ import { type Environment, readers } from "./environment.ts";
 import { readAttributes } from "./resource-attributes.ts";
 
 const defaultIntervalMs = 15_000;
-/** What OpenTelemetry appends to a collector's address for metrics, where it is HTTP. */
+/** The path that OpenTelemetry appends to a collector's HTTP URL for metrics. */
 const metricsPath = "/v1/metrics";
 
 /**
- * Where arcana sends its metrics (specification 6.4); undefined where `OTEL_COLLECTOR_ENDPOINT` names no collector.
+ * Returns the destination of arcana's metrics (specification 6.4), or undefined if `OTEL_COLLECTOR_ENDPOINT`
+ * is not set.
  * @throws UsageError naming the variable and what is allowed.
  */
 export function readTelemetry(environment: Environment): TelemetrySettings | undefined {
@@ -31,8 +32,9 @@ export function readTelemetry(environment: Environment): TelemetrySettings | und
 }
 
 /**
- * A host and its port are enough: then it is without TLS. A port that is not named is OTLP's own, with TLS 443. The path of metrics is
- * appended where it is HTTP and not there yet; gRPC has no path. The address may hold a password, so it is not repeated in the error.
+ * A host with a port is enough, and means plain HTTP. The default port is OTLP's own, or 443 with TLS. The
+ * path of metrics is appended for HTTP if it is missing; gRPC has no path. The address may contain a
+ * password, so the error does not repeat it.
  */
 function collectorUrl(given: string, protocol: TelemetrySettings["protocol"]): string {
   const text = given.includes("://") ? given : `http://${given}`;

@@ -5,12 +5,12 @@ import { type Environment, readers } from "./environment.ts";
 import { readAttributes } from "./resource-attributes.ts";
 
 const defaultEndpoint = "http://localhost:4318";
-/** What OpenTelemetry appends to the endpoint of all signals for traces. */
+/** The path that OpenTelemetry appends to the common endpoint for traces. */
 const tracesPath = "v1/traces";
 
 /**
- * Traces as OpenTelemetry's standard variables ask for them; undefined while they are off, which they are unless
- * `OTEL_TRACES_EXPORTER` says `otlp`.
+ * Reads OpenTelemetry's standard variables for traces. Undefined if traces are off, which is the default
+ * unless `OTEL_TRACES_EXPORTER` is `otlp`.
  * @throws UsageError naming the variable, its value and what is allowed.
  */
 export function readTracing(environment: Environment, tier: string): TracingSettings | undefined {
@@ -31,7 +31,7 @@ export function readTracing(environment: Environment, tier: string): TracingSett
   };
 }
 
-/** The endpoint of traces is taken as it is, the one of all signals gets their path. */
+/** The endpoint of traces is used unchanged. The path is appended to the common endpoint. */
 function readUrl(environment: Environment): string {
   const { text } = readers(environment);
   const own = text(names.tracesEndpoint);
@@ -41,7 +41,7 @@ function readUrl(environment: Environment): string {
   return base.href;
 }
 
-/** The value may hold a password, so it is not repeated. */
+/** The value may contain a password, so the message does not repeat it. */
 function httpUrl(name: string, value: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url && /^https?:$/.test(url.protocol)) return url;

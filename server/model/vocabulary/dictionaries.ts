@@ -6,8 +6,9 @@ import { languages } from "../../../config/contract/voices.ts";
 export type Dictionary = (word: string) => boolean;
 
 /**
- * Dictionaries of the languages that have one: those that the administrator mounts first (Hunspell's `nld.aff` and `nld.dic`, or
- * `nl.aff` and `nl.dic`), then our own. Each is loaded when it is first asked for, and stays.
+ * Dictionaries by language: first those that the administrator mounts (Hunspell's `nld.aff` and `nld.dic`, or
+ * `nl.aff` and `nl.dic`), then those of the server. A dictionary is loaded at its first use, and stays
+ * loaded.
  */
 export class Dictionaries {
   readonly #folder: string | undefined;
@@ -42,8 +43,8 @@ export class Dictionaries {
 }
 
 /**
- * Only dictionaries whose license lets them into this process, and that load in seconds: the Russian and Turkish ones take
- * a quarter of a gigabyte each, most others are under the GPL or the LGPL. Those can be mounted.
+ * Only dictionaries whose license allows this process, and that load in seconds. The Russian and Turkish ones
+ * need a quarter of a gigabyte each, and most others are under the GPL or the LGPL. They can be mounted.
  */
 const own: Readonly<Record<string, () => Promise<Dictionary>>> = {
   eng: async () => {

@@ -1,6 +1,6 @@
 import type { VocabularyOptions } from "../../text/planning/vocabulary.ts";
 
-/** What goes between the thread that looks words up and the others. */
+/** Messages between the thread that looks up words and the other threads. */
 export interface LookUpRequest {
   readonly id: number;
   readonly text: string;
@@ -10,6 +10,6 @@ export interface LookUpRequest {
 export interface LookUpResult {
   readonly id: number;
   readonly found: readonly string[];
-  /** Why nothing could be looked up. */
+  /** Reason why the look-up failed. */
   readonly problem?: string;
 }

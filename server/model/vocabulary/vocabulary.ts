@@ -3,19 +3,19 @@ import type { VocabularyOptions } from "../../text/planning/vocabulary.ts";
 import type { LookUpResult } from "./protocol.ts";
 
 export interface VocabularySettings {
-  /** Folder with Hunspell dictionaries of the administrator's. */
+  /** Folder with the administrator's Hunspell dictionaries. */
   readonly folder: string | undefined;
   readonly log: { warn(facts: object, message: string): void };
 }
 
-/** Texts that may wait for the thread; more are not looked at. */
+/** Texts that may wait for the thread. Further texts are not looked up. */
 const maxWaiting = 64;
-/** Words of one text that are told; more says that the text is of another language. */
+/** Words of one text that are reported. More words mean that the text is in another language. */
 const maxFound = 200;
-/** A dictionary that takes more than this ends the thread, not the server. */
+/** A dictionary that needs more memory ends the thread, not the server. */
 const memoryMb = 1024;
 
-/** Finds the words of a text that no dictionary has. The thread begins with the first text. */
+/** Finds the out-of-vocabulary words of a text. The thread starts with the first text. */
 export class Vocabulary {
   readonly #settings: VocabularySettings;
   readonly #waiting = new Map<number, (found: readonly string[]) => void>();
@@ -27,7 +27,7 @@ export class Vocabulary {
     this.#settings = settings;
   }
 
-  /** Nothing where the language has no dictionary, the thread is busy with too many, or it fails. */
+  /** Resolves without words if the language has no dictionary, the thread is overloaded, or it fails. */
   unknownWords(text: string, options: VocabularyOptions): Promise<readonly string[]> {
     if (this.#waiting.size >= maxWaiting) return Promise.resolve([]);
     return new Promise((resolve) => {
@@ -64,7 +64,7 @@ export class Vocabulary {
     this.#waiting.clear();
   }
 
-  /** Each problem once: it comes back with every text. */
+  /** Each problem is logged once, because every text repeats it. */
   #tell(problem: string): void {
     if (problem === this.#problem) return;
     this.#problem = problem;

@@ -1,4 +1,7 @@
-/** Looks words up in a thread of its own: loading a dictionary takes seconds, and no stream waits for it. */
+/**
+ * Looks up words in a separate thread, because loading a dictionary takes seconds, and no stream should wait
+ * for it.
+ */
 import { parentPort, workerData } from "node:worker_threads";
 import { isKnown, wordsToLookUp } from "../../text/planning/vocabulary.ts";
 import { Dictionaries } from "./dictionaries.ts";

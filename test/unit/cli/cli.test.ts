@@ -52,7 +52,7 @@ describe("the command line", () => {
     [["keys", "create"], "--name NAME is required"],
     [["keys", "create", "--name", "x", "--scopes", "root"], '"root" is none of them'],
     [["keys", "create", "--name", "x", "--expires", "2001-01-01"], "must be a time to come"],
-    [["license", "issue", "--key", "/nowhere", "--licensee", "x"], "/nowhere, which is not there"],
+    [["license", "issue", "--key", "/nowhere", "--licensee", "x"], "/nowhere, which does not exist"],
     [
       ["license", "issue", "--key", "x", "--licensee", "x", "--days", "0"],
       "--days must be an integer from 1",
@@ -157,7 +157,7 @@ describe("settings", () => {
     ),
     [
       { ...dashboard, [env.dashboardUrl]: "tts.example.com" },
-      'SVC_TTS_DASHBOARD_URL must be where people reach this server, as https://tts.example.com, without a path; it is "tts.example.com".',
+      'SVC_TTS_DASHBOARD_URL must be the URL at which users open this server, such as https://tts.example.com, without a path; it is "tts.example.com".',
     ],
     [
       { ...dashboard, [env.dashboardUrl]: "https://tts.example.com/speech" },
@@ -169,7 +169,7 @@ describe("settings", () => {
     ],
     [
       { ...routing, [env.dashboardUrl]: "https://tts.example.com" },
-      "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE: people and keys are kept there.",
+      "SVC_TTS_DASHBOARD_URL needs SVC_TTS_DATABASE, which stores users and keys.",
     ],
     [
       { ...dashboard, [env.dashboardUrl]: "http://tts.example.com" },

@@ -35,7 +35,9 @@ describe("a source", () => {
 
   it("that is refused is told without what it may hold in secret", () => {
     expect(() => parseSource("ftp://me:secret@host/a?token=secret")).not.toThrow(/secret/);
-    expect(() => parseSource("https://me:secret@host/a")).toThrow(/no user and password.*secretRef/);
+    expect(() => parseSource("https://me:secret@host/a")).toThrow(
+      /not contain a user name or a password.*secretRef/,
+    );
   });
 });
 

@@ -254,7 +254,7 @@ describe("svc-tts fetch", () => {
     const failure = command("--source", `${server.url}/model.bin`);
     await expect(failure).rejects.toMatchObject({
       code: 1,
-      stderr: `${server.url}/model.bin answers 404; it is not there: check the source\n`,
+      stderr: `${server.url}/model.bin answers 404; the file does not exist: check the source\n`,
     });
   });
 });
@@ -273,7 +273,9 @@ describe("an object of S3", () => {
 
   it("with half of the credentials is refused", async () => {
     const credentials = { AWS_ACCESS_KEY_ID: "id" };
-    await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(/go together/);
+    await expect(run("s3://bucket/a", { endpoint: server.url, credentials })).rejects.toThrow(
+      /are needed together/,
+    );
   });
 });
 
@@ -286,13 +288,13 @@ describe("plain HTTP to another machine", () => {
     ["oci://registry.example/tts/arcana:1", { endpoint }],
   ])("is refused for %s without a digest, before anything is asked", async (source, more) => {
     const refused = run(source, more);
-    await expect(refused).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* give its sha256/);
+    await expect(refused).rejects.toThrow(/^http:\/\/models\.example\S* is plain HTTP, .* add its sha256/);
   });
 
   it("is where no redirect of TLS may lead", () => {
     const to = (url: string) => () => refuseDowngrade("https://models.example/a", { url } as Response);
     expect(to("http://other.example/a")).toThrow(
-      "https://models.example/a leads to plain HTTP, where nobody vouches for the file",
+      "https://models.example/a redirects to plain HTTP, which does not protect the file; use a source that stays on https",
     );
     expect(to("https://other.example/a")).not.toThrow();
   });
@@ -377,7 +379,7 @@ describe("an artifact of an OCI registry", () => {
       response.writeHead(401, { "www-authenticate": `Bearer realm="${realm}",service="s"` }).end();
       return true;
     };
-    const says = /another site or plain HTTP; it is sent nowhere/;
+    const says = /another site or plain HTTP; the password was not sent/;
     await expect(runArcana({ credentials })).rejects.toThrow(says);
   });
 
@@ -397,24 +399,24 @@ describe("an artifact of an OCI registry", () => {
     [
       "a layer that is no file",
       { "io.deis.oras.content.unpack": "true", [title]: "x" },
-      /no single named file/,
+      /not a single named file/,
     ],
-    ["a layer without a name", {}, /no single named file/],
+    ["a layer without a name", {}, /not a single named file/],
   ])("with %s is refused", async (_what, annotations, message) => {
     server.files.set("/v2/tts/arcana/manifests/1", manifest(annotations));
     await expect(runArcana()).rejects.toThrow(message);
   });
 
-  it("whose blob or manifest is not what its digest says is refused", async () => {
+  it("whose blob or manifest does not match its digest is refused", async () => {
     server.files.set(`/v2/tts/arcana/blobs/${digest}`, randomBytes(weights.length));
     await expect(runArcana()).rejects.toThrow(/SHA-256/);
     const named = `sha256:${"0".repeat(64)}`;
     server.files.set(`/v2/tts/arcana/manifests/${named}`, manifest({ [title]: "arcana.bin" }));
-    await expect(runArcana({}, `@${named}`)).rejects.toThrow(/is not what its digest says/);
+    await expect(runArcana({}, `@${named}`)).rejects.toThrow(/does not match its digest/);
   });
 
   it("that asks for a password that there is not says so", async () => {
     server.rule = (_request, response) => response.writeHead(401).end() !== undefined;
-    await expect(runArcana()).rejects.toThrow(/401; it needs credentials: name a Secret in secretRef/);
+    await expect(runArcana()).rejects.toThrow(/401; credentials are required: name a Secret in secretRef/);
   });
 });
