@@ -11,22 +11,24 @@ import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine
 import { type GeneratorOptions, VllmEngine } from "./vllm/engine.ts";
 import { timesBy } from "./vllm/word-timestamps.ts";
 
-/** The engine that speaks a voice here, and the voice as that engine knows it. */
+/** The engine that synthesizes a voice on this machine, and the voice in the engine's own terms. */
 export interface VoiceEngine {
   readonly engine: Engine;
   readonly voice: Utterance["voice"];
-  /** To be called when nothing more is spoken: what was removed or replaced meanwhile is then freed. */
+  /**
+   * Called at the end of the synthesis. A voice that was removed or replaced in the meantime is then freed.
+   */
   release(): void;
 }
 
-/** A voice of the catalogue, or of the folder that an administrator mounts. */
+/** A voice of the catalogue, or of the mounted folder. */
 export type KnownVoice = Voice | MountedVoice;
 
-/** Where mounted voices are; nothing where none are. */
+/** Settings of mounted voices. Undefined without a folder. */
 export type MountSettings = Omit<MountOptions, "log" | "reader">;
 
 interface EnginesOptions extends EngineOptions {
-  /** What speaks English: `flite` unless given. */
+  /** The generator of English; `flite` by default. */
   readonly generator?: ArcanaEngineName | undefined;
   /** The model of `vllm`. */
   readonly model?: Omit<GeneratorOptions, "log"> | undefined;
@@ -34,14 +36,14 @@ interface EnginesOptions extends EngineOptions {
 
 const keep = () => undefined;
 
-/** The engines that this machine has. */
+/** The engines of this machine. */
 export class Engines {
   readonly #engines: ReadonlyMap<EngineVoice["kind"], Engine>;
-  /** What speaks arcana's own voices, where a language model is mounted. */
+  /** The engine of arcana's own voices, if a language model is mounted. */
   readonly #generator: VllmEngine | undefined;
-  /** What to install, for each engine that is not here. */
+  /** Installation instructions for each missing engine. */
   readonly missing: readonly string[];
-  /** Undefined where no folder is mounted. */
+  /** Undefined without a mounted folder. */
   readonly mounted: MountedVoices | undefined;
 
   constructor(
@@ -58,7 +60,7 @@ export class Engines {
 
   /**
    * @param mount the folder of mounted voices.
-   * @throws Error when the files of the wanted model are not whole.
+   * @throws Error if the files of the selected model are incomplete.
    */
   static async open(options: EnginesOptions, mount?: MountSettings): Promise<Engines> {
     if (options.model) return openGenerated(options.model, options, mount);
@@ -85,24 +87,27 @@ export class Engines {
     return [...(this.#generator ? [this.#generator] : []), ...this.#engines.values()];
   }
 
-  /** Those that speak. What only reads for a generator may be away: speech without word times is better than none. */
+  /**
+   * Engines that synthesize. An engine that only reads for a generator may fail: speech without word
+   * timestamps is better than no speech.
+   */
   speaking(): Engine[] {
     return this.#generator && !this.mounted ? [this.#generator] : this.all();
   }
 
-  /** Something can speak, now or within its restart budget. */
+  /** Whether an engine works, now or within its restart budget. */
   healthy(): boolean {
     return this.speaking().length > 0 && this.speaking().every((engine) => engine.healthy());
   }
 
-  /** Why one of them cannot speak for the moment. */
+  /** Reason why one of the engines does not work at the moment. */
   notReady(): string | undefined {
     return this.all()
       .map((engine) => engine.notReady?.())
       .find((reason) => reason !== undefined);
   }
 
-  /** Streams at once that stay faster than speech, where that was measured. */
+  /** Measured number of concurrent streams that stay faster than real time. */
   get realTimeStreams(): number {
     return Math.min(...this.all().map(({ realTimeStreams = Number.POSITIVE_INFINITY }) => realTimeStreams));
   }
@@ -111,7 +116,9 @@ export class Engines {
     return findVoice(id) ?? this.mounted?.find(id);
   }
 
-  /** @throws Failure `model_unreachable` when the voice's engine is not installed, or its files were removed. */
+  /**
+   * @throws Failure `model_unreachable` if the voice's engine is not installed, or its files were removed.
+   */
   speakerFor({ id, engine: voice }: KnownVoice): VoiceEngine {
     if (voice.kind === "neural") return this.#mountedSpeaker(id);
     const replacement = this.mounted?.replacementFor(id);
@@ -140,14 +147,14 @@ export class Engines {
   }
 
   async close(): Promise<void> {
-    await this.mounted?.close(); // before eSpeak NG, which reads for it
+    await this.mounted?.close(); // Started before eSpeak NG, which reads for it.
     await Promise.all(this.all().map((engine) => engine.close()));
   }
 }
 
 const standIns = { awb: "en-gb-scotland", rms: "en-us", slt: "en-us+f3", kal16: "en-us+m3" } as const;
 
-/** Where Flite is not installed eSpeak NG speaks English, at the same pitch and length. */
+/** Without Flite, eSpeak NG speaks English at the same pitch and speed. */
 function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
   return {
     kind: "espeak",
@@ -157,7 +164,10 @@ function asEspeak(voice: Extract<EngineVoice, { kind: "flite" }>): EngineVoice {
   };
 }
 
-/** A mounted language model for arcana's own voices, and eSpeak NG, which reads: to mounted voices, and how long words are. */
+/**
+ * A mounted language model for arcana's own voices, and eSpeak NG, which reads for mounted voices and
+ * measures words.
+ */
 async function openGenerated(
   model: Omit<GeneratorOptions, "log">,
   options: EnginesOptions,
@@ -180,7 +190,7 @@ async function openGenerated(
   }
 }
 
-/** The wanted one; Flite where the model cannot run. */
+/** The selected generator, or Flite if the model cannot run. */
 async function openEnglish(options: EnginesOptions): Promise<Engine | EngineMissing> {
   if (options.generator === "mini") {
     const mini = await orMissing(openArcana(options));

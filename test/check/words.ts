@@ -35,7 +35,6 @@ const unwrittenFolders: readonly string[] = [
   "docs",
   "server/api",
   "server/dashboard",
-  "server/engine",
   "test",
   "tools",
 ];

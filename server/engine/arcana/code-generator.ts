@@ -1,30 +1,32 @@
 import type { Sampling } from "../../contract/speech.ts";
 import type { Phone } from "./phones.ts";
 
-/** What a language model is asked to speak: the sounds of one phrase, which the host feeds it one after the other. */
+/**
+ * The request to a language model: the sounds of one phrase, which the host passes to it one after the other.
+ */
 export interface Prompt {
-  /** Place of the speaker among those that the model knows. */
+  /** Index of the speaker among the model's speakers. */
   readonly speaker: number;
   readonly phones: readonly Phone[];
 }
 
-/** What the model decides about a sound before it is spoken. */
+/** The model's plan for a sound, which it makes before it writes the codes. */
 export interface PlannedPhone {
   readonly frames: number;
   /** Code of its melody. */
   readonly pitch: number;
 }
 
-/** Codes of one moment, a code for each of the codec's books, then that of the noise. */
+/** Codes of one frame: one for each of the codec's books, then the code of the noise. */
 export type FrameCodes = readonly number[];
 
 export interface Generation {
   readonly plan: readonly PlannedPhone[];
-  /** As many as the plan says, unless `maxTokens` ends it before. */
+  /** The number of frames in the plan, unless `maxTokens` ends it earlier. */
   readonly frames: AsyncIterable<FrameCodes>;
 }
 
-/** Writes the codes of speech; a codec turns them into sound. */
+/** Writes the codes of speech, which a codec decodes into audio. */
 export interface Generator {
   /** @param random uniform in [0, 1). */
   generate(prompt: Prompt, sampling: Sampling, random: () => number): Promise<Generation>;

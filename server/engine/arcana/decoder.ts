@@ -3,13 +3,13 @@ import type { CodecTables } from "./model-files.ts";
 import { Vocoder } from "./vocoder.ts";
 
 interface DecodedVoice {
-  /** Place among the codec's speakers. */
+  /** Index among the codec's speakers. */
   readonly speaker: number;
-  /** Resonances against the speaker's own. */
+  /** Resonances relative to the speaker's own. */
   readonly formants: number;
 }
 
-/** Turns the codes of one utterance into sound. */
+/** Decodes the codes of one utterance into audio. */
 export class CodecDecoder {
   readonly #tables: CodecTables;
   readonly #mean: readonly number[];
@@ -22,7 +22,7 @@ export class CodecDecoder {
     this.#vocoder = new Vocoder({ rate, coefficients, warp, formants });
   }
 
-  /** @param samples how long the frame lasts. @returns what is final by now, -1 to 1. */
+  /** @param samples duration of the frame. @returns the samples that are final, from -1 to 1. */
   push(codes: FrameCodes, pitchHz: number, samples: number): Float32Array {
     const { books, coefficients, noiseDb } = this.#tables;
     const cepstrum = Float32Array.from(this.#mean);

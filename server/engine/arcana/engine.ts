@@ -12,14 +12,15 @@ const program = {
 /** The model of this repository. */
 const ownModel = fileURLToPath(new URL("model", import.meta.url));
 
-/** Each holds a copy of the model, and speaks several streams at their pace. */
+/** Number of processes. Each has a copy of the model, and synthesizes several streams at real time. */
 const mostProcesses = 4;
 
 /**
- * @throws Error that names the file of the model that is missing or is another one; EngineMissing when the model cannot run here.
+ * @throws Error that names the missing or changed file of the model; EngineMissing if the model cannot run
+ * here.
  */
 export async function openArcana(options: EngineOptions, folder = ownModel): Promise<Engine> {
-  await readModel(folder); // before any process tries: a broken model is no reason to speak with another
+  await readModel(folder); // The check runs before any process starts, because a damaged model must not be replaced by another generator.
   const processes = Math.min(options.processes, mostProcesses);
   return ProcessPool.open({ ...program, args: [folder] }, { ...options, processes });
 }

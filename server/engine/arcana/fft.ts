@@ -17,7 +17,7 @@ export class Fft {
     this.#sin = Float64Array.from({ length: size / 2 }, (_, i) => -Math.sin((2 * Math.PI * i) / size));
   }
 
-  /** Forward, unscaled. */
+  /** The forward transform, unscaled. */
   transform(re: Float64Array, im: Float64Array): void {
     this.#reorder(re, im);
     const cos = this.#cos;

@@ -1,4 +1,4 @@
-/** The engine process of arcana-mini, whose folder is its first argument. Its owner is `process-pool.ts`. */
+/** The engine process of arcana-mini. Its first argument is the model's folder. `process-pool.ts` owns it. */
 import { type FliteLibrary, loadFlite } from "../flite/library.ts";
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { readModel } from "./model-files.ts";
@@ -11,7 +11,7 @@ if (parts) await serveJobs(arcanaSynthesizer({ ...parts, random: Math.random }))
 async function tryLoad() {
   try {
     const files = await readModel(folder);
-    // ONNX Runtime is loaded here and in no other process: its native code may end the one that it is in
+    // Only this process loads ONNX Runtime, because a fault in its native code ends the process.
     const { MiniGenerator } = await import("./mini.ts");
     return { flite: loadReader(), generator: await MiniGenerator.load(files), codec: files.codec };
   } catch (error) {

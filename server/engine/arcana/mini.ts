@@ -6,24 +6,28 @@ import { type Phone, phoneFields } from "./phones.ts";
 import { RecentCodes, Sampler } from "./sampler.ts";
 import { StepGraph } from "./step-graph.ts";
 
-/** One thread: streams run side by side in processes of their own, and a step is too small to share. */
+/** Uses one thread: streams run in parallel in separate processes, and a step is too small to divide. */
 const sessionOptions: InferenceSession.SessionOptions = {
   executionProviders: ["cpu"],
   intraOpNumThreads: 1,
   interOpNumThreads: 1,
   graphOptimizationLevel: "all",
 };
-/** Frames of silence that the host leaves at both ends, as the model has learned it. */
+/** Frames of silence at both ends, as in the model's training data. */
 const marginFrames = 3;
-/** Sounds whose lengths and melodies count as spoken lately. */
+/** Number of recent sounds whose lengths and melodies the penalty considers. */
 const memory = 6;
 /**
- * Of the temperature, for the codes: it is meant for how something is said. At the whole of it one frame in a few would belong to
- * another sound. The penalty leaves them alone too: a vowel is one code many times over.
+ * Share of the temperature that applies to codes. The temperature is meant for prosody; with all of it, one
+ * frame in a few would belong to another sound. The penalty does not apply to codes either, because a vowel
+ * repeats one code many times.
  */
 const codeTemperature = 0.4;
 
-/** The model in this process: phone by phone a plan of lengths and melody, then frame by frame the codes. */
+/**
+ * Runs the model in this process: first a plan of lengths and melody for each phone, then the codes frame by
+ * frame.
+ */
 export class MiniGenerator implements Generator {
   readonly #tables: CodecTables;
   readonly #encoder: InferenceSession;

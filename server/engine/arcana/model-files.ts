@@ -2,27 +2,30 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-/** Sizes of the graphs and tables of the codec, as `training/export.py` writes them into `codec.json`. */
+/** Sizes of the codec's graphs and tables, as `training/export.py` writes them into `codec.json`. */
 export interface CodecTables {
   /** Hz. */
   readonly rate: number;
   readonly frameSamples: number;
   readonly coefficients: number;
-  /** All-pass of the mel-like scale. */
+  /** All-pass coefficient of the mel-like scale. */
   readonly warp: number;
   readonly speakers: readonly string[];
   /** Mean cepstrum of each speaker. */
   readonly means: readonly (readonly number[])[];
-  /** Mean log F0 of each speaker, F0 in Hz. */
+  /** Mean log F0 of each speaker, with F0 in Hz. */
   readonly heights: readonly number[];
-  /** Centres of each group of coefficients, one after the other. */
+  /** Centers of the groups of coefficients, in order. */
   readonly books: readonly (readonly number[])[];
-  /** What a code of noise says, dB at 3 kHz; 0 is noise alone. */
+  /** Noise level of each code in dB at 3 kHz; 0 means noise only. */
   readonly noiseDb: readonly number[];
-  /** Log F0 against the speaker's mean at a quarter and three quarters of a sound, for each code of melody. */
+  /**
+   * Log F0 relative to the speaker's mean at one quarter and three quarters of a sound, for each code of
+   * melody.
+   */
   readonly pitches: readonly number[];
   readonly heads: { readonly plan: readonly number[]; readonly codes: readonly number[] };
-  /** Where each kind of code begins in its graph's table. */
+  /** Index of the first code of each kind in its graph's table. */
   readonly rows: {
     readonly encoder: readonly number[];
     readonly plan: readonly number[];
@@ -30,11 +33,11 @@ export interface CodecTables {
   };
   readonly layers: { readonly plan: number; readonly codes: number };
   readonly attention: { readonly heads: number; readonly size: number; readonly window: number };
-  /** Frames from a sound's begin and to its end that are told apart. */
+  /** Highest distance in frames from the start and to the end of a sound that the model distinguishes. */
   readonly places: number;
 }
 
-/** The part of `manifest.json` that loading needs; the rest says where the model comes from. */
+/** The part of `manifest.json` that loading needs. The rest documents the model's origin. */
 interface Manifest {
   readonly kind: "arcana-mini";
   readonly sha256: Readonly<Record<string, string>>;
@@ -45,7 +48,7 @@ export interface ModelFiles {
   readonly graphs: { readonly encoder: Buffer; readonly plan: Buffer; readonly codes: Buffer };
 }
 
-/** @throws Error that says which file is missing or is not the one of the manifest. */
+/** @throws Error that names the file that is missing or does not match the manifest. */
 export async function readModel(folder: string): Promise<ModelFiles> {
   const manifest = JSON.parse((await readFile(join(folder, "manifest.json"))).toString()) as Manifest;
   if (manifest.kind !== "arcana-mini") throw new Error(`manifest.json: unknown kind ${manifest.kind}`);

@@ -1,28 +1,28 @@
 import type { FliteLibrary, Pointer } from "../flite/library.ts";
 
-/** One sound of an utterance and where it stands: what the model is told of the text. */
+/** One sound of an utterance with its position: the model's input for a text. */
 export interface Phone {
-  /** Place in `phoneNames`. */
+  /** Index in `phoneNames`. */
   readonly phone: number;
   readonly stressed: number;
   readonly accented: number;
-  /** In its word: 0 begins it, 1 ends it, 2 is within, 3 is all of it. */
+  /** Position in its word: 0 starts it, 1 ends it, 2 is inside, 3 is the whole word. */
   readonly syllable: number;
-  /** It begins its syllable. */
+  /** Whether it starts its syllable. */
   readonly onset: number;
-  /** After its syllable: 0 none, 1 a word ends, 2 nothing, 3 a phrase ends, 4 all ends. */
+  /** After its syllable: 0 none, 1 a word ends, 2 nothing ends, 3 a phrase ends, 4 the utterance ends. */
   readonly breakAfter: number;
   readonly content: number;
-  /** Mark after its word: place in `marks`. */
+  /** Mark after its word: an index in `marks`. */
   readonly mark: number;
-  /** Syllables to the begin and to the end of the phrase. */
+  /** Syllables from the start and to the end of the phrase. */
   readonly syllablesIn: number;
   readonly syllablesOut: number;
-  /** The token that it is of; -1 in silence. */
+  /** The token that contains the sound, or -1 for silence. */
   readonly token: number;
 }
 
-/** ARPAbet as Flite's English writes it; `pau` is silence. */
+/** ARPAbet in the spelling of Flite's English; `pau` is silence. */
 const phoneNames =
   "pau aa ae ah ao aw ax ay b ch d dh eh er ey f g hh ih iy jh k l m n ng ow oy p r s sh t th uh uw v w y z zh".split(
     " ",
@@ -31,7 +31,7 @@ const marks = ["", ",", ".", "?", "!"] as const;
 const syllablePlaces = ["initial", "final", "mid", "single"];
 const mostSyllables = 15;
 
-/** What the model is told of a sound, in the order of `training/model.py`. */
+/** The model's input for a sound, in the order of `training/model.py`. */
 export function phoneFields(phone: Phone): number[] {
   return [
     phone.phone,
@@ -47,7 +47,7 @@ export function phoneFields(phone: Phone): number[] {
   ];
 }
 
-/** Reads the sounds of an utterance whose text Flite has analysed. */
+/** Reads the sounds of an utterance that Flite has analyzed. */
 export function readPhones(flite: FliteLibrary, utt: Pointer): { phone: Phone; item: Pointer }[] {
   const found: { phone: Phone; item: Pointer }[] = [];
   for (let item = flite.head(flite.relation(utt, "Segment")); item; item = flite.next(item)) {
@@ -90,7 +90,7 @@ const silence: Phone = {
   token: -1,
 };
 
-/** The first mark that shapes the melody. */
+/** The first mark that affects the melody. */
 function markOf(written: string): number {
   for (const mark of written) {
     const place = marks.indexOf((mark === ";" || mark === ":" ? "," : mark) as (typeof marks)[number]);

@@ -1,4 +1,4 @@
-/** Uniform in [0, 1), the same for the same seed (mulberry32). */
+/** Uniform in [0, 1). The same seed gives the same sequence (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

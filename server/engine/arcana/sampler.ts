@@ -1,6 +1,6 @@
 import type { Sampling } from "../../contract/speech.ts";
 
-/** Codes of one kind that were written lately; of those the penalty makes a repetition less likely. */
+/** Recent codes of one kind. The penalty makes their repetition less likely. */
 export class RecentCodes {
   readonly #codes: number[] = [];
   readonly #most: number;
@@ -19,7 +19,10 @@ export class RecentCodes {
   }
 }
 
-/** Chooses codes by a model's scores, as vLLM does: penalty first, then temperature, then top_p. Temperature 0 takes the best. */
+/**
+ * Selects codes by a model's scores in the same way as vLLM: penalty first, then temperature, then top_p.
+ * Temperature 0 selects the best code.
+ */
 export class Sampler {
   readonly #sampling: Sampling;
   readonly #random: () => number;
@@ -61,7 +64,10 @@ function indexOfHighest(scores: Float32Array): number {
   return best;
 }
 
-/** Sets all but the fewest likeliest weights to 0 whose sum reaches `share`. @returns their sum. */
+/**
+ * Keeps the smallest number of most likely weights whose sum reaches `share`, and sets the others to 0.
+ * @returns their sum.
+ */
 function keepLikeliest(weights: Float32Array, share: number): number {
   const order = Array.from(weights.keys()).sort((a, b) => (weights[b] as number) - (weights[a] as number));
   let sum = 0;

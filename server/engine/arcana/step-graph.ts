@@ -4,7 +4,10 @@ import type { CodecTables } from "./model-files.ts";
 const unheard = -1e9;
 const rotaryBase = 10_000;
 
-/** A decoder's graph and what its layers keep of the last steps: a ring, so that no step costs more than another. */
+/**
+ * A decoder's graph with the state of its layers from the last steps, in a ring buffer, so that every step
+ * has the same cost.
+ */
 export class StepGraph {
   readonly #session: InferenceSession;
   readonly #layers: number;
@@ -47,16 +50,16 @@ export class StepGraph {
     return new StepGraph(await InferenceSession.create(file, options), layers, attention);
   }
 
-  /** Forgets what was heard. */
+  /** Clears the state. */
   reset(): void {
     this.#position = 0;
     this.#mask.fill(unheard);
-    this.#mask[this.#mask.length - 1] = 0; // a step hears itself
+    this.#mask[this.#mask.length - 1] = 0; // A step attends to itself.
   }
 
   /**
    * @param rows of the graph's table, summed.
-   * @returns scores of every code, head after head.
+   * @returns scores of every code, one head after the other.
    */
   async step(rows: readonly number[], context: Tensor): Promise<Float32Array> {
     this.#turn();

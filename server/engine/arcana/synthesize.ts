@@ -11,7 +11,7 @@ import type { CodecTables } from "./model-files.ts";
 import { type Phone, readPhones } from "./phones.ts";
 
 interface ArcanaParts {
-  /** Reads the text: which sounds, and where they stand. It does not speak. */
+  /** Analyzes the text into sounds with their positions, without synthesis. */
   readonly flite: FliteLibrary;
   readonly generator: Generator;
   readonly codec: CodecTables;
@@ -19,23 +19,23 @@ interface ArcanaParts {
   readonly random: () => number;
 }
 
-/** Stages of Flite that come after the sounds are known. */
+/** Stages of Flite that follow after the sounds are known. */
 const speakingStages = ["duration_model_func", "f0_model_func", "wave_synth_func"];
 const frontEndVoice = "awb";
 /**
- * Flite's own engine plays `rms` as a tape, faster or slower: its voices are as high as they are small. A little more keeps them
- * apart by the measure of `test/support/audio/timbre.ts`.
+ * Flite's own engine plays `rms` like a tape at another speed, so smaller speakers have higher voices. This
+ * factor keeps the voices distinct by the measure of `test/support/audio/timbre.ts`.
  */
 const tiedPitch = 1.2;
-/** Greedy, where nothing is said. */
+/** Greedy by default. */
 const plainSampling: Sampling = { repetitionPenalty: 1, temperature: 0, topP: 1, maxTokens: 5000 };
-/** A voice of Flite that the model has not learned, as one that it has. */
+/** Maps a voice of Flite that the model was not trained with to one that it was. */
 const likenesses: Partial<Record<FliteVoice["voice"], { speaker: string; pitch: number; formants: number }>> =
   {
     kal16: { speaker: "rms", pitch: 0.97, formants: 1.16 },
   };
 
-/** Speaks with a language model that writes a codec's codes. */
+/** Synthesizes with a language model that writes a codec's codes. */
 export function arcanaSynthesizer({ flite, generator, codec, random }: ArcanaParts): Synthesize {
   return async (utterance, sink) => {
     if (utterance.voice.kind !== "flite")
@@ -95,7 +95,7 @@ function mannerOf(utterance: Utterance, voice: FliteVoice, { speakers, heights }
   };
 }
 
-/** When each token is heard: exact, since its sounds are spoken as long as planned. */
+/** The times of tokens are exact, because each sound lasts as long as planned. */
 function tokenTimes(
   phones: readonly Phone[],
   plan: readonly PlannedPhone[],

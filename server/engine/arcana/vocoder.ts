@@ -1,45 +1,51 @@
 /**
- * Makes sound of a spectral envelope, a pitch and a share of noise, pulse by pulse, after the idea of WORLD (Morise, Yokomori and Ozawa,
- * 2016): each pulse is the minimum-phase response of the envelope, to which filtered noise is added as long as the period is.
- * What is pushed frame by frame sounds the same as all of it at once.
+ * Synthesizes audio from a spectral envelope, a pitch and a share of noise, pulse by pulse, after WORLD
+ * (Morise, Yokomori and Ozawa, 2016): each pulse is the minimum-phase response of the envelope, plus filtered
+ * noise of one period. Frames that are pushed one by one give the same audio as all frames at once.
  */
 
 import { Fft } from "./fft.ts";
 import { seededRandom } from "./random.ts";
 
-/** What the codec knows of one moment. */
+/** The codec's parameters of one frame. */
 export interface VocoderFrame {
   /** Mel-cepstrum of the log amplitude: c0 + 2 * sum of c_m cos(m w), w on the warped scale. */
   readonly cepstrum: Float32Array;
-  /** Noise against the whole at 3 kHz, dB, below 0; 0 is noise alone. */
+  /** Noise relative to the whole at 3 kHz, in dB, below 0; 0 means noise only. */
   readonly aperiodicityDb: number;
-  /** Hz; of no matter where there is noise alone. */
+  /** Pitch in Hz. Without effect in a frame of noise only. */
   readonly pitchHz: number;
-  /** How long it lasts. */
+  /** Duration. */
   readonly samples: number;
 }
 
 interface VocoderOptions {
   /** Hz. */
   readonly rate: number;
-  /** Coefficients of a cepstrum, c0 among them. */
+  /** Coefficients of a cepstrum, including c0. */
   readonly coefficients: number;
-  /** All-pass of the warped scale. */
+  /** All-pass coefficient of the warped scale. */
   readonly warp: number;
-  /** Resonances against the voice's own: above 1 is a smaller speaker. */
+  /** Resonances relative to the voice's own. A value above 1 sounds like a smaller speaker. */
   readonly formants: number;
 }
 
 const size = 1024;
 const half = size / 2;
-/** Noise alone is shaped anew this often. */
+/** Interval at which a frame of noise only gets a new filter. */
 const noiseSamples = 40;
 const noiseSeed = 1;
-/** The measured band of noise; linear in dB to `lowestDb` at 0 Hz and to 0 at the highest frequency. */
+/**
+ * The measured band of noise. The level is linear in dB, from `lowestDb` at 0 Hz to 0 at the highest
+ * frequency.
+ */
 const bandHz = 3000;
 const lowestDb = -60;
 const least = 1e-8;
-/** Below the lowest voice an envelope is a guess, and a voice has nothing there: a high-pass of the second order. */
+/**
+ * Below the lowest voice the envelope is not known and no voice has energy, so a second-order high-pass
+ * filter removes it.
+ */
 const lowestHz = 50;
 
 export class Vocoder {
@@ -54,10 +60,10 @@ export class Vocoder {
   readonly #periodic = { re: new Float64Array(size), im: new Float64Array(size) };
   readonly #noisy = { re: new Float64Array(size), im: new Float64Array(size) };
   readonly #noise = { re: new Float64Array(size), im: new Float64Array(size) };
-  /** Sound that later pulses add to; its first sample is `#position` of the stream. */
+  /** Samples to which later pulses add. The first one is `#position` of the stream. */
   #tail = new Float64Array(4 * size);
   #position = 0;
-  /** Where the last frame's middle lies, in samples, and its successor's. */
+  /** Position of the last frame's center and of the next one's, in samples. */
   #middle = 0;
   #ends = 0;
   #last: VocoderFrame | undefined;
@@ -75,7 +81,7 @@ export class Vocoder {
     });
   }
 
-  /** @returns what is final once this frame is known, -1 to 1. */
+  /** @returns the samples that are final after this frame, from -1 to 1. */
   push(frame: VocoderFrame): Float32Array {
     const middle = this.#ends + frame.samples / 2;
     this.#ends += frame.samples;
@@ -86,7 +92,7 @@ export class Vocoder {
     return this.#take(this.#placed);
   }
 
-  /** The second half of the last frame. */
+  /** Second half of the last frame. */
   finish(): Float32Array {
     if (this.#last) this.#place(this.#last, this.#last, this.#middle, this.#ends);
     return this.#take(Math.round(this.#ends));
@@ -123,7 +129,7 @@ export class Vocoder {
         out.im[i] = (out.im[i] as number) + scale * (this.#periodic.im[i] as number);
       }
     }
-    // the inverse transform, by that of the conjugate; the outcome is real
+    // The inverse transform, calculated by the transform of the conjugate. The result is real.
     for (let i = 0; i < size; i++) out.im[i] = -(out.im[i] as number);
     this.#fft.transform(out.re, out.im);
     this.#add(out.re);
@@ -164,7 +170,7 @@ export class Vocoder {
     }
   }
 
-  /** Amplitude of the noise against the whole, bin by bin. */
+  /** Amplitude of the noise relative to the whole, for each bin. */
   #shareOfNoise(bandDb: number): void {
     const binHz = this.#rate / size;
     for (let bin = 0; bin <= half; bin++) {
@@ -177,7 +183,7 @@ export class Vocoder {
     }
   }
 
-  /** The spectrum whose power is the envelope's times a share of each bin, and whose phase is the least. */
+  /** The minimum-phase spectrum whose power is the envelope's times a share of each bin. */
   #minimumPhase({ re, im }: Spectrum, power: (noise: number) => number): void {
     for (let bin = 0; bin <= half; bin++) {
       const share = Math.max(least, power(this.#aperiodicity[bin] as number));
@@ -186,7 +192,7 @@ export class Vocoder {
       if (bin > 0 && bin < half) re[size - bin] = log;
     }
     im.fill(0);
-    this.#fft.transform(re, im); // real and even, so is its transform: the cepstrum, times size
+    this.#fft.transform(re, im); // The input is real and even, and so is its transform: the cepstrum, times the size.
     for (let i = 1; i < half; i++) {
       re[i] = (2 * (re[i] as number)) / size;
       re[half + i] = 0;
@@ -203,7 +209,7 @@ export class Vocoder {
     }
   }
 
-  /** Spectrum of as much noise as the period is long, of mean 0 and variance 1. */
+  /** Spectrum of noise with the length of a period, mean 0 and variance 1. */
   #drawNoise(length: number): void {
     const { re, im } = this.#noise;
     re.fill(0);
@@ -233,14 +239,14 @@ function multiply(a: Spectrum, b: Spectrum): void {
   }
 }
 
-/** Noise between two frames of which both or one have a tone. */
+/** Noise between two frames of which at least one is voiced. */
 function mixed(from: VocoderFrame, to: VocoderFrame, share: number): number {
   const a = from.aperiodicityDb < 0 ? from.aperiodicityDb : to.aperiodicityDb;
   const b = to.aperiodicityDb < 0 ? to.aperiodicityDb : from.aperiodicityDb;
   return a + (b - a) * share;
 }
 
-/** Row by bin: what each coefficient adds to the log amplitude there. */
+/** Matrix of rows by bins: the contribution of each coefficient to the log amplitude. */
 function cosines(coefficients: number, warp: number, formants: number): Float64Array {
   const table = new Float64Array((half + 1) * coefficients);
   for (let bin = 0, at = 0; bin <= half; bin++) {

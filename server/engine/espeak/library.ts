@@ -1,9 +1,9 @@
-/** eSpeak NG as WebAssembly (npm, GPL-3.0): loaded by the engine process alone, and optional there. */
+/** eSpeak NG as WebAssembly (npm, GPL-3.0). Only the engine process loads it, and it is optional. */
 const packageName = "@echogarden/espeak-ng-emscripten";
 
 export interface EspeakEvent {
   readonly type: string;
-  /** Milliseconds from the start of the synthesis. */
+  /** Milliseconds since the start of the synthesis. */
   readonly audio_position: number;
   readonly id?: string | number;
 }
@@ -13,34 +13,39 @@ export interface EspeakWorker {
   set_rate(wordsPerMinute: number): void;
   set_pitch(pitch: number): void;
   get_samplerate(): number;
-  /** The phonemes of plain text, without speaking it. @returns where they are: in UTF-8, up to a zero. */
+  /**
+   * Converts plain text to phonemes without synthesis. @returns their address: UTF-8 with a zero at the end.
+   */
   convert_to_phonemes(text: string, asIpa: boolean): { readonly ptr: number };
-  /** The listener stops the synthesis by returning true. */
+  /** The callback stops the synthesis by returning true. */
   synthesize(ssml: string, listener: (audio: Int16Array, events: readonly EspeakEvent[]) => boolean): void;
 }
 
-/** A worker that forgets: each utterance finds it as it was when it took the voice. */
+/** A worker whose state is reset: each utterance starts with the state right after the voice was selected. */
 export interface Espeak {
-  /** The worker with this voice. @throws Error when there is none of this name. */
+  /** Returns the worker with this voice. @throws Error if the voice does not exist. */
   withVoice(name: string): EspeakWorker;
-  /** The same, not put back: for what does not depend on what was spoken before, as reading. */
+  /** The same without the reset, for calls that do not depend on earlier ones, such as reading. */
   reading(name: string): EspeakWorker;
-  /** The sounds of each word of plain text, by the voice that was taken last. */
+  /** The sounds of each word of plain text, by the current voice. */
   wordsOf(text: string): string[][];
 }
 
 interface Module {
   readonly eSpeakNGWorker: new () => EspeakWorker;
-  /** Its whole memory; another array once it has grown. */
+  /** The whole memory. It is another array after it has grown. */
   readonly HEAPU8: Uint8Array;
 }
 
-/** Between two clauses. */
+/** Separator of two clauses. */
 const clauseMark = "|";
-/** Longer than any utterance: the package's own buffer for text, which a forgotten memory must still hold, grows no more. */
+/**
+ * Longer than any utterance: the package's text buffer, which must fit into the restored memory, then never
+ * grows again.
+ */
 const longestSsmlBytes = 256 * 1024;
 
-/** @throws Error when the package is not installed. */
+/** @throws Error if the package is not installed. */
 export async function loadEspeak(): Promise<Espeak> {
   const { default: load } = (await import(packageName)) as { default: () => Promise<Module> };
   const { module, worker } = await atTheEpoch(async () => {
@@ -48,11 +53,14 @@ export async function loadEspeak(): Promise<Espeak> {
     return { module: loaded, worker: await new loaded.eSpeakNGWorker() };
   });
   worker.synthesize(`<speak>${" ".repeat(longestSsmlBytes)}</speak>`, () => true);
-  worker.synthesize("<speak>.</speak>", () => true); // the buffer grows with the call after the one that was too long
+  worker.synthesize("<speak>.</speak>", () => true); // The buffer grows only in the call after the one that was too long.
   return new ForgetfulEspeak(module, worker);
 }
 
-/** eSpeak NG seeds its noise with the time at which it starts: every process has the same noise. */
+/**
+ * eSpeak NG seeds its noise with the start time, so the seed is set to make every process produce the same
+ * noise.
+ */
 async function atTheEpoch<T>(start: () => Promise<T>): Promise<T> {
   const now = Date.now;
   Date.now = () => 0;
@@ -63,14 +71,14 @@ async function atTheEpoch<T>(start: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Pauses are sounds without a name; a name in brackets tells a change of language. */
+/** Pauses are sounds without a name. A name in brackets marks a change of language. */
 export function isSound(name: string): boolean {
   return name !== "" && !name.startsWith("(");
 }
 
 /**
- * eSpeak NG carries the phase of its voice from one utterance to the next, so that none is twice the same, and has no call that
- * resets it. Its memory put back to what it was does.
+ * eSpeak NG carries the phase of its voice from one utterance to the next, so that no two are identical, and
+ * has no call that resets it. Restoring its memory does.
  */
 class ForgetfulEspeak implements Espeak {
   readonly #module: Module;
@@ -86,7 +94,7 @@ class ForgetfulEspeak implements Espeak {
 
   withVoice(name: string): EspeakWorker {
     if (this.#voice?.name === name) this.#remember(this.#voice.memory);
-    else this.#take(name); // reading a dictionary takes tens of milliseconds
+    else this.#take(name); // Reading a dictionary takes tens of milliseconds.
     return this.#worker;
   }
 

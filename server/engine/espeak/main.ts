@@ -1,4 +1,6 @@
-/** The eSpeak NG engine process. Its owner is `process-pool.ts`; nothing of the GPL package runs anywhere else. */
+/**
+ * The eSpeak NG engine process, which `process-pool.ts` owns. No other process runs code of the GPL package.
+ */
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
 import { withinSpeedRange } from "../runtime/speed-range.ts";
 import { type Espeak, loadEspeak } from "./library.ts";

@@ -4,13 +4,13 @@ import { type Espeak, type EspeakWorker, isSound } from "./library.ts";
 import { plainText, toSsml } from "./ssml.ts";
 import { TokenAligner } from "./words.ts";
 
-/** The audio is thrown away: the less of it, the quicker. */
+/** The audio is discarded, so the lowest rate is the fastest. */
 const quickestRate = 450;
 const mostVoicesRemembered = 16;
 
 /**
- * Sounds in context. They are read without speaking, which takes a fifth of the time, where each one's token is beyond doubt; elsewhere
- * as the phoneme events between the tokens' marks tell them.
+ * Sounds in context. Reading without synthesis takes a fifth of the time, and is used if it assigns each
+ * sound to its token without doubt. Otherwise the phoneme events between the tokens' marks assign them.
  */
 export function espeakReader(espeak: Espeak): Read {
   const aligners = new Map<string, TokenAligner>();
@@ -54,8 +54,8 @@ function readTokens(espeak: EspeakWorker, tokens: readonly Token[]): Sounds[] {
 }
 
 /**
- * eSpeak NG reads some words as one ("of the"), all of it under the first one's mark. The later word has as many of those
- * sounds as it has when it is read by itself.
+ * eSpeak NG reads some words as one ("of the"), with all sounds under the first word's mark. The later word
+ * gets as many of them as it has when read alone.
  */
 function splitJoined(espeak: EspeakWorker, sounds: Sounds[], index: number, token: Token): void {
   const before = sounds[index - 1] ?? [];

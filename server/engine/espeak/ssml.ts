@@ -3,13 +3,13 @@ import { toEspeakMnemonics } from "../../text/phonemes.ts";
 
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
-/** A token as text that is no SSML, where nothing but words and punctuation means anything. */
+/** Converts a token to text without SSML, in which only words and punctuation have a meaning. */
 export function plainText({ text, before, after }: Token): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: a zero would end the text
   return `${before}${text}${after}`.toWellFormed().replace(/[\u0000-\u001f\u007f\ufffe\uffff]/g, " ");
 }
 
-/** Nothing a user wrote may act as markup: neither SSML nor eSpeak's own `[[…]]`. */
+/** No text of a user may act as markup: neither SSML nor eSpeak's own `[[…]]`. */
 export function escapeSsml(text: string): string {
   return (
     text
@@ -21,7 +21,7 @@ export function escapeSsml(text: string): string {
   );
 }
 
-/** One mark in front of each token: its name comes back with the time. */
+/** Each token has a mark in front. The mark's name comes back with its time. */
 export function toSsml(tokens: readonly Token[]): string {
   const words = tokens.map((token, index) => {
     return `<mark name="${index}"/>${stretched(readable(token), token.stretch)}`;
@@ -30,7 +30,8 @@ export function toSsml(tokens: readonly Token[]): string {
 }
 
 function readable({ text, before, after, phonemes }: Token): string {
-  // escaped as one: a bracket at the end of one part and the begin of the next make a pair
+  // The text is escaped as a whole, because a bracket at the end of one part and at the start of the next
+  // would form a pair.
   if (!phonemes) return escapeSsml(`${before}${text}${after}`);
   const aside = (punctuation: string) => escapeSsml(punctuation.replace(/[[\]]/g, ""));
   return `${aside(before)}[[${toEspeakMnemonics(phonemes)}]]${aside(after)}`;

@@ -4,9 +4,9 @@ import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { Espeak, EspeakEvent } from "./library.ts";
 import { toSsml } from "./ssml.ts";
 
-/** eSpeak NG's own speed, words a minute. */
+/** eSpeak NG's own speed in words per minute. */
 const normalRate = 175;
-/** Its limits are 80 and 450 words a minute; towards them its lengths are off by more and more. */
+/** Its limits are 80 and 450 words per minute. Close to them its durations become inaccurate. */
 export const espeakSpeedRange: SpeedRange = { least: 0.6, most: 1.7 };
 const maxPitch = 99;
 const shortestPauseSeconds = 0.02;
@@ -25,16 +25,16 @@ export function espeakSynthesizer(espeak: Espeak): Synthesize {
 }
 
 /**
- * Passes audio on without the digital silence that eSpeak NG puts at both ends, and turns marks into times: a token
- * lasts until the next one's mark, or until the speech ends.
+ * Removes the digital silence that eSpeak NG adds at both ends, and converts marks into times: a token lasts
+ * until the next token's mark, or until the end of the speech.
  */
 class Listener {
   readonly #sink: Sink;
   readonly #rate: number;
-  /** Samples of silence left out at the start. */
+  /** Samples of silence that were removed at the start. */
   #skipped = 0;
   #sent = 0;
-  /** Samples of silence held back: they end the utterance unless speech follows. */
+  /** Samples of silence that are held back. They end the utterance unless speech follows. */
   #silence = 0;
   #open: { token: number; start: number } | undefined;
   readonly #pauses: Pauses;
@@ -46,7 +46,7 @@ class Listener {
     this.#pauses = new Pauses(Math.round(shortestPauseSeconds * rate));
   }
 
-  /** Returns true to stop, as eSpeak NG wants it. */
+  /** Returns true to stop, by eSpeak NG's convention. */
   hear(audio: Int16Array, events: readonly EspeakEvent[]): boolean {
     if (this.#stopped) return true;
     this.#hearAudio(audio);
@@ -94,7 +94,7 @@ class Listener {
     this.#open = { token: Number(id), start: this.#inSpeech(position) };
   }
 
-  /** A place in eSpeak NG's audio as seconds of what is sent. */
+  /** Converts a position in eSpeak NG's audio to seconds of the sent audio. */
   #inSpeech(position: number): number {
     return Math.max(0, position - this.#skipped) / this.#rate;
   }
@@ -107,10 +107,13 @@ class Listener {
   }
 }
 
-/** What is this much quieter than the loudest is not heard: eSpeak NG lets a last vowel fade for a quarter of a second. */
+/**
+ * Level relative to the loudest window below which audio is inaudible: eSpeak NG lets a last vowel fade for a
+ * quarter of a second.
+ */
 const inaudible = 0.01;
 
-/** Where a comma's pause lies: the word before it ends where the pause begins. */
+/** Position of a comma's pause. The word before it ends where the pause begins. */
 class Pauses {
   readonly #shortest: number;
   #heard = 0;
@@ -122,7 +125,7 @@ class Pauses {
     this.#shortest = shortestSamples;
   }
 
-  /** Samples so far. */
+  /** Number of samples so far. */
   get heard(): number {
     return this.#heard;
   }
@@ -137,7 +140,10 @@ class Pauses {
     }
   }
 
-  /** The begin of the pause that ends at a place (marks are a millisecond or two off), or the place itself. */
+  /**
+   * Returns the start of the pause that ends at a position (marks are a millisecond or two off), or the
+   * position itself.
+   */
   beginOfPauseAt(place: number): number {
     const open = this.#silentFrom;
     if (open !== undefined && this.#heard - open >= this.#shortest && open < place) return open;

@@ -1,28 +1,28 @@
 import type { Sounds } from "../../contract/speech.ts";
 
-/** Reads plain text to words, each with its sounds. */
+/** Splits plain text into words with their sounds. */
 export type ReadWords = (text: string) => readonly Sounds[];
 
 /** Dictionaries join short words only ("of the"). */
 const longestJoinedCharacters = 6;
-/** Words and pairs of words; what is forgotten is read again. */
+/** A cache of words and pairs of words. Evicted entries are read again. */
 const mostRemembered = 20_000;
 
 /**
- * Finds which words of a reading belong to which token: as many as the token has when it is read by itself, less one for each pair
- * that is read as one word. It never guesses: where the sums do not agree, or a word could be joined with either neighbour, it
- * finds nothing.
+ * Finds which words of a reading belong to which token: as many as the token has when read alone, less one
+ * for each pair that is read as one word. It never guesses: if the sums differ, or a word could be joined
+ * with either neighbor, it returns undefined.
  */
 export class TokenAligner {
   readonly #read: ReadWords;
-  /** Number of sounds of each word of what was read by itself, of one voice. */
+  /** Number of sounds of each word that was read alone, for one voice. */
   readonly #sizes = new Map<string, readonly number[]>();
 
   constructor(read: ReadWords) {
     this.#read = read;
   }
 
-  /** @returns the sounds of each token; undefined where they cannot be told apart. */
+  /** @returns the sounds of each token; undefined if they cannot be assigned. */
   align(texts: readonly string[]): Sounds[] | undefined {
     const words = this.#read(texts.join(" "));
     const sizes = texts.map((text) => this.#sizesOf(text));
@@ -32,7 +32,7 @@ export class TokenAligner {
     return areApart && expected - joints.size === words.length ? deal(words, sizes, joints) : undefined;
   }
 
-  /** Places of tokens whose first word is read as one with the last word of the token before. */
+  /** Tokens whose first word is read as one with the last word of the previous token. */
   #joints(texts: readonly string[], sizes: readonly (readonly number[])[]): Set<number> {
     const joints = new Set<number>();
     for (let i = 1; i < texts.length; i++) {
@@ -54,7 +54,7 @@ export class TokenAligner {
   }
 }
 
-/** Gives each token its words. Of a joined one the later token gets as many sounds as it has by itself. */
+/** Assigns the words to the tokens. The later token of a joined word gets as many sounds as it has alone. */
 function deal(
   words: readonly Sounds[],
   sizes: readonly (readonly number[])[],
@@ -73,7 +73,7 @@ function deal(
   return dealt;
 }
 
-/** Takes sounds from the last token, all but its first one at most. */
+/** Takes sounds from the last token, which keeps at least its first one. */
 function takeEnd(dealt: Sounds[], count: number): Sounds {
   const last = dealt.pop() ?? [];
   const at = Math.min(last.length, Math.max(1, last.length - count));

@@ -1,7 +1,7 @@
 /**
- * Flite 2.2 (Debian `libflite1`) through FFI, for the engine process only: a fault in the library takes the
- * process with it. Flite keeps the *pointer* of every feature name it is given, so names live in memory of our own that
- * is never freed; with names passed as ordinary strings its own look-ups, the streaming information among them, fail.
+ * Flite 2.2 (Debian `libflite1`) through FFI. Only the engine process loads it, because a fault in the
+ * library ends the process. Flite keeps the *pointer* of every feature name, so names are in memory that is
+ * never freed. With temporary strings its own look-ups fail, including the streaming information.
  */
 import koffi, { type LibraryHandle } from "koffi";
 
@@ -12,7 +12,7 @@ export const voiceLibraries = {
   kal16: "cmu_us_kal16",
 } as const;
 
-/** An address; null is C's NULL. */
+/** An address; null is NULL in C. */
 export type Pointer = bigint | null;
 
 const wave = koffi.struct({
@@ -37,8 +37,8 @@ const utterance = koffi.struct({
 });
 
 /**
- * Hears an utterance piece by piece.
- * @returns how many samples the next piece shall have at least; undefined to stop.
+ * Receives an utterance piece by piece.
+ * @returns the lowest number of samples of the next piece; undefined to stop.
  */
 export type OnAudio = (samples: () => Int16Array, rate: number) => number | undefined;
 
@@ -46,7 +46,10 @@ export interface FliteLibrary extends ReturnType<typeof bind> {
   voice(name: keyof typeof voiceLibraries): Pointer;
 }
 
-/** Handles and types stay here for good: what the collector takes, koffi unloads, with the voice's data in it. */
+/**
+ * Handles and types stay referenced: after their garbage collection koffi would unload the library with the
+ * voice's data.
+ */
 const kept: object[] = [];
 
 function load(name: string, options: { global: boolean } = { global: false }): LibraryHandle {
@@ -55,7 +58,7 @@ function load(name: string, options: { global: boolean } = { global: false }): L
   return handle;
 }
 
-/** @throws Error when the library is not on this machine. */
+/** @throws Error if the library is not installed. */
 export function loadFlite(): FliteLibrary {
   const library = load("libflite.so.1");
   load("libflite_usenglish.so.1", { global: true });
@@ -96,9 +99,9 @@ function bind(library: LibraryHandle) {
   const callback = koffi.register(
     (waveAt: Pointer, start: number, size: number, _last: number, info: Pointer): number => {
       const { samples, sampleRate } = koffi.decode(waveAt, wave);
-      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // a copy
+      const read = () => koffi.decode(samples, start * 2, "int16_t", size) as Int16Array; // A copy of the samples.
       const least = listener(read, sampleRate);
-      if (least !== undefined) koffi.encode(info, "int", least); // its first field; Flite looks at it before each piece
+      if (least !== undefined) koffi.encode(info, "int", least); // The first field of the structure, which Flite reads before each piece.
       return least === undefined ? -1 : 0;
     },
     streamType,
@@ -130,7 +133,7 @@ function bind(library: LibraryHandle) {
     setFloat: (item: Pointer, name: string, value: number): void => setFloat(item, keep(name), value),
     setFeature: (utt: Pointer, name: string, value: number): void =>
       featFloat(featuresOf(utt), keep(name), value),
-    /** Sends this utterance's audio to the listener, beginning with the shortest piece that Flite makes. */
+    /** Passes this utterance's audio to the callback, starting with the shortest piece that Flite makes. */
     stream(utt: Pointer, onAudio: OnAudio): void {
       const info = newStreamingInfo() as Pointer;
       listener = onAudio;
@@ -143,9 +146,9 @@ function bind(library: LibraryHandle) {
       });
       featSet(featuresOf(utt), keep("streaming_info"), streamingValue(info));
     },
-    /** Leaves out one stage of the synthesis of this utterance, by the name of its feature. */
+    /** Omits one stage of the synthesis of this utterance, by the name of its feature. */
     skip: (utt: Pointer, stage: string): void => featSet(featuresOf(utt), keep(stage), stageValue(nothing)),
-    /** Flite's mixed excitation draws its noise from `rand`. */
+    /** Flite's mixed excitation takes its noise from `rand`. */
     seedNoise: load("libc.so.6").func("void srand(uint)") as (seed: number) => void,
   };
 }

@@ -6,20 +6,23 @@ import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
 import { readableTokens, writeTokens } from "./tokens.ts";
 
-/** At 16 kHz: 50 ms, as much as MP3 needs for its first frame; each piece is twice the last one, up to 400 ms. */
+/**
+ * 50 ms at 16 kHz, which MP3 needs for its first frame. Each piece is twice as long as the last one, up to
+ * 400 ms.
+ */
 const pieceSamples = { first: 800, most: 6400 };
 const noiseSeed = 1;
-/** Each state of its models lasts a frame at least, so that quicker speech is longer than asked. */
+/** Each state of its models lasts at least one frame, so faster speech is longer than requested. */
 export const fliteSpeedRange: SpeedRange = { least: 0.5, most: 4 };
-/** Kept around the speech, so that a soft onset or a release is not cut. */
+/** Kept around the speech, so that soft onsets and releases are not cut. */
 const marginSeconds = 0.02;
 
-/** The pitch model of `rms` (SPAM) knows no shift, so its pitch moves together with its formants. */
+/** The pitch model of `rms` (SPAM) has no shift parameter, so its pitch moves together with its formants. */
 const fixedPitch: ReadonlySet<string> = new Set(["rms"]);
-/** Ratios in hundredths make small tables of filters. */
+/** Ratios in hundredths keep the filter tables small. */
 const warpSteps = 100;
 
-/** Speaks with Flite, word by word as the tokens say. */
+/** Synthesizes with Flite, word by word in the order of the tokens. */
 export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
   return (utterance, sink) => {
     if (utterance.voice.kind !== "flite") throw new Error(`Flite has no ${utterance.voice.kind} voices`);
@@ -28,7 +31,7 @@ export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
     const voice = flite.voice(utterance.voice.voice);
     const { warp, pitch, stretch } = manner(utterance, utterance.voice);
     const warped = new PitchShiftingSink(sink, warp);
-    flite.seedNoise(noiseSeed); // the same utterance gives the same bytes
+    flite.seedNoise(noiseSeed); // With this seed the same utterance gives the same bytes.
     const utt = flite.newUtterance();
     try {
       writeTokens(flite, utt, tokens);
@@ -43,14 +46,16 @@ export function fliteSynthesizer(flite: FliteLibrary): Synthesize {
   };
 }
 
-/** What is asked of Flite, and what the warp does on top: it moves pitch and formants and makes the speech shorter. */
+/**
+ * Divides the settings between Flite and the warp, which moves pitch and formants and shortens the speech.
+ */
 function manner(utterance: Utterance, voice: FliteVoice) {
   const fixed = fixedPitch.has(voice.voice);
   const warp = Math.round(voice.formants * (fixed ? voice.pitch : 1) * warpSteps) / warpSteps;
   return { warp, pitch: fixed ? 1 : voice.pitch / warp, stretch: voice.stretch * utterance.stretch * warp };
 }
 
-/** Flite puts a silence at both ends; what is sent begins and ends with the speech. */
+/** Flite adds a silence at both ends, which is removed. */
 function streamTo(sink: Sink, flite: FliteLibrary, utt: Pointer): void {
   let speech: Speech | undefined;
   let position = 0;
@@ -78,7 +83,7 @@ function clamp(place: number, length: number): number {
 }
 
 interface Speech {
-  /** Seconds in Flite's own timeline, between which there is speech. */
+  /** Start and end of the speech in seconds of Flite's own timeline. */
   readonly start: number;
   readonly end: number;
   readonly times: readonly TokenTimestamp[];

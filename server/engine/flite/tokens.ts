@@ -5,21 +5,21 @@ import type { FliteLibrary, Pointer } from "./library.ts";
 
 const maxSpokenCharacters = 80;
 
-/** A word as Flite reads it. */
+/** A word in Flite's spelling. */
 export interface FliteToken {
   readonly index: number;
   readonly name: string;
   readonly source: Token;
-  /** ARPAbet, where Flite would not find the sounds itself. */
+  /** ARPAbet sounds for a word whose sounds Flite would not find itself. */
   readonly phones: string | undefined;
 }
 
-/** What of the tokens Flite can say, in its own words. */
+/** The part of the tokens that Flite can pronounce, in its own spelling. */
 export function readableTokens(tokens: readonly Token[]): FliteToken[] {
   return tokens.flatMap(readable);
 }
 
-/** A written word can be several for Flite ("€5" is "euros 5"); all carry its index. */
+/** A written word can be several words for Flite ("€5" is "euros 5"). All have the same index. */
 function readable(token: Token, index: number): FliteToken[] {
   const spoken = token.phonemes ? "word" : toAscii(token.text);
   return spoken
@@ -33,7 +33,7 @@ function readable(token: Token, index: number): FliteToken[] {
     }));
 }
 
-/** Among several words that are said for one ("A four"), A is the letter: Flite would take it for the article. */
+/** Among several words of one token ("A four") A is the letter. Flite would take it for the article. */
 function letterPhones(name: string, words: number): string | undefined {
   return name === "A" && words > 1 ? "ey1" : undefined;
 }

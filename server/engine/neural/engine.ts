@@ -6,19 +6,26 @@ import type { NeuralModelSpec } from "./onnx/model-spec.ts";
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 
-/** A large model on a busy machine: loading takes seconds, and a long phrase up to twice its length. */
+/**
+ * Limits for a large model on a busy machine: loading takes seconds, and a long phrase up to twice its
+ * duration.
+ */
 const startLimitMs = 120_000;
 const silenceLimitMs = 120_000;
 
-/** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter as it is written. */
+/** How a voice's text becomes sounds: read by an eSpeak NG voice, or letter by letter. */
 export type TextReading =
   | { readonly kind: "espeak"; readonly voice: string }
   | { readonly kind: "characters" };
 
-/** eSpeak NG's processes, for what they tell without speaking; its licence keeps it there. */
+/** eSpeak NG's processes, which only read here. The license requires them to be separate. */
 export type Reader = Pick<ProcessPool, "read">;
 
-/** One mounted model in processes of its own, which a pool of eSpeak NG's reads to. */
+/**
+ * One mounted model in its own processes. A pool of eSpeak NG processes reads for it.
+ * @param readings of each speaker, by index; the last one applies to higher indexes.
+ * @throws EngineMissing with the reason if the model cannot be loaded or makes no audio.
+ */
 export class NeuralEngine implements Engine {
   readonly #pool: ProcessPool;
   readonly #reader: Reader | undefined;
@@ -72,7 +79,7 @@ export class NeuralEngine implements Engine {
     return this.#pool.restarts;
   }
 
-  /** Process ids now alive; a test kills one. */
+  /** IDs of the running processes, with which a test kills one. */
   pids(): number[] {
     return this.#pool.pids();
   }

@@ -9,11 +9,11 @@ const modelEnding = ".onnx";
 const configEnding = ".onnx.json";
 
 /**
- * The packages of a folder and of the folders in it, in the order of their names: each manifest, and each Piper model
- * that no manifest goes with. `NAME.manifest.json` goes with `NAME.onnx`, `manifest.json` with everything in its folder.
- * Hidden names are left out: Kubernetes keeps what it swaps under `..data`.
- * @param except a folder that holds none.
- * @throws Error when the folder cannot be read.
+ * Lists the packages of a folder and its subfolders in the order of their names: each manifest, and each
+ * Piper model without one. `NAME.manifest.json` belongs to `NAME.onnx`, and `manifest.json` to its whole
+ * folder. Hidden names are skipped, because Kubernetes keeps its swapped volumes under `..data`.
+ * @param except a folder without voices.
+ * @throws Error if the folder cannot be read.
  */
 export async function findPackages(folder: string, except?: string): Promise<PackageSource[]> {
   const top = await visible(folder);
@@ -32,7 +32,7 @@ function isSame(folder: string, other: string | undefined): boolean {
 
 function sources(folder: string, within: string, names: readonly string[]): PackageSource[] {
   const manifests = names.filter((name) => name === manifestName || name.endsWith(manifestEnding));
-  // also a model whose config alone is there: somebody has to be told
+  // A configuration without its model is listed too, so that the missing model is reported.
   const models = new Set(
     names
       .filter((name) => name.endsWith(modelEnding) || name.endsWith(configEnding))
@@ -52,7 +52,7 @@ async function visible(folder: string): Promise<string[]> {
   return entries.map(({ name }) => name).filter((name) => !name.startsWith("."));
 }
 
-/** Follows links, as mounted folders are full of them. A name that is gone again is none. */
+/** Follows links, which mounted folders contain. A name that was removed in the meantime is skipped. */
 async function isFolder(path: string): Promise<boolean> {
   return stat(path).then(
     (found) => found.isDirectory(),

@@ -1,21 +1,21 @@
 /**
- * Translates the sounds that eSpeak NG reads into the symbols that Kokoro was trained with. The training texts of languages other than
- * English, and English words that its dictionary lacked, were read by eSpeak NG and rewritten by these rules (github.com/hexgrad/misaki,
- * `espeak.py`, version 0.9.4).
+ * Converts the sounds that eSpeak NG reads into the symbols that Kokoro was trained with. The training texts
+ * of languages other than English, and English words missing from its dictionary, were read by eSpeak NG and
+ * rewritten by these rules (github.com/hexgrad/misaki, `espeak.py`, version 0.9.4).
  */
 
 type Rules = readonly (readonly [from: string, to: string])[];
 
 interface Dialect {
-  /** Applied inside each sound: a diphthong is one sound of eSpeak NG, two vowels side by side are two. */
+  /** Applied inside each sound: a diphthong is one sound of eSpeak NG, two adjacent vowels are two. */
   readonly inSound: Rules;
-  /** Applied, in this order, to the sounds of a word together. */
+  /** Applied in this order to the sounds of a whole word. */
   readonly inWord: Rules;
-  /** Whole words that training texts stressed in another way. */
+  /** Whole words with another stress in the training texts. */
   readonly words?: Readonly<Record<string, string>>;
 }
 
-/** Diphthongs and affricates with a symbol of their own in every language. */
+/** Diphthongs and affricates that have a single symbol in every language. */
 const shared: Rules = [
   ["aɪ", "I"],
   ["aʊ", "W"],
@@ -25,7 +25,7 @@ const shared: Rules = [
   ["ɔɪ", "Y"],
 ];
 
-/** Sounds that no English training text had, and those that it wrote in another way. */
+/** Sounds that are missing or written differently in the English training texts. */
 const englishSounds: Rules = [
   ["ʔˌn\u0329", "ʔn"],
   ["ʔn\u0329", "ʔn"],
@@ -40,7 +40,7 @@ const englishSounds: Rules = [
   ["ɐ", "ə"],
   ["ɬ", "l"],
   ["\u0303", ""],
-  // a syllabic consonant: U+0329 stands behind it, and the symbol for the vowel that it lacks before it
+  // A syllabic consonant: U+0329 follows it, and the symbol of the missing vowel precedes it.
   ["l\u0329", "ᵊl"],
   ["m\u0329", "ᵊm"],
   ["n\u0329", "ᵊn"],
@@ -52,7 +52,7 @@ const lastEnglishSounds: Rules = [
   ["ʔ", "t"],
 ];
 
-/** The pronoun I: without its stress the model makes it too short to be heard. */
+/** The pronoun I: without its stress the model makes it inaudibly short. */
 const englishWords = { I: "ˌI" } as const;
 
 const american: Dialect = {
@@ -69,13 +69,13 @@ const british: Dialect = {
 
 const others: Dialect = {
   inSound: [...shared, ["dz", "ʣ"], ["oʊ", "O"], ["ss", "S"], ["ts", "ʦ"], ["əʊ", "Q"]],
-  inWord: [["-", ""]], // French: a liaison
+  inWord: [["-", ""]], // A liaison in French.
 };
 
 /**
- * The symbols of one word.
- * @param sounds as eSpeak NG reads them, one phoneme each, a stress mark before its vowel.
- * @param espeakVoice the eSpeak NG voice that read them, as `en-us`.
+ * Returns the symbols of one word.
+ * @param sounds of eSpeak NG, one phoneme each, with a stress mark before its vowel.
+ * @param espeakVoice the eSpeak NG voice that read them, for example `en-us`.
  */
 export function kokoroSymbols(sounds: readonly string[], espeakVoice: string): string {
   const { inSound, inWord, words } = dialectOf(espeakVoice);

@@ -17,20 +17,23 @@ import {
 import { type KokoroSpec, sessionOptions } from "./onnx/model-spec.ts";
 import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 
-/** Numbers in one row of a style file; the row is chosen by the number of symbols. */
+/** Numbers in one row of a style file. The number of symbols selects the row. */
 const styleSize = 256;
-/** Of the 512 that the model takes, the first and the last are pads. */
+/** The model accepts 512 symbols. The first and the last one are padding. */
 const maxSymbols = 510;
 const padId = 0;
-/** A line shorter than this is no sentence to the model unless it ends with a mark: it swallows half of a single letter. */
+/** The model swallows half of a very short line. A line below this length gets a mark at its end. */
 const shortSymbols = 12;
 /**
- * Words are heard 0.04 s before the durations say, and end 0.09 s before a pause (medians of 12 sentences and two voices); the silence
- * after the last one counts as a part of it.
+ * Words are audible 0.04 s before the model's durations, and end 0.09 s before a pause (medians of 12
+ * sentences and two voices). The silence after the last word counts as part of it.
  */
 const kokoroBorders: Borders = { shiftSeconds: -0.06, byLevel: true };
 
-/** Kokoro: `input_ids` (or `tokens`), `style` and `speed` in, `waveform` (or `audio`) out, and durations out or found inside. */
+/**
+ * Kokoro's graph: inputs `input_ids` (or `tokens`), `style` and `speed`, output `waveform` (or `audio`), and
+ * durations as an output or inside.
+ */
 export class KokoroModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = maxSymbols;
@@ -48,7 +51,7 @@ export class KokoroModel implements NeuralModel {
     styles: readonly Float32Array[],
   ) {
     this.rate = spec.rate;
-    // speed as a whole number can only be 1
+    // A speed with an integer type can only be 1.
     this.reach = names.speedType === "float32" ? neuralSpeedRange : { least: 1, most: 1 };
     this.#spec = spec;
     this.#session = session;
@@ -56,7 +59,7 @@ export class KokoroModel implements NeuralModel {
     this.#styles = styles;
   }
 
-  /** @throws Error when the graph is not Kokoro's, has no durations, or a style file is none. */
+  /** @throws Error if the graph is not Kokoro's or has no durations, or a style file is invalid. */
   static async load(spec: KokoroSpec, file: Buffer): Promise<KokoroModel> {
     const durations = durationsOf(file);
     const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
@@ -106,7 +109,7 @@ export class KokoroModel implements NeuralModel {
     return this.#session.release();
   }
 
-  /** Symbols of the vocabulary; a character that it lacks is taken apart into letter and diacritics. */
+  /** Symbols of the vocabulary. A missing character is decomposed into letter and diacritics. */
   #known(symbols: string): string[] {
     return [...symbols].flatMap((symbol) =>
       this.#spec.ids[symbol] === undefined ? [...symbol.normalize("NFD")] : [symbol],
@@ -146,8 +149,8 @@ function readNames(session: InferenceSession, durations: string): Names {
 }
 
 /**
- * Frames of each symbol: an output `durations` or `pred_dur`, or else the one value that the graph rounds and then keeps above zero by
- * Clip, exposed.
+ * Frames of each symbol: an output `durations` or `pred_dur`, or else the only value that the graph rounds
+ * and clips to at least one, exposed as an output.
  */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const outline = readOutline(file);

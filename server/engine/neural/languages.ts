@@ -1,4 +1,4 @@
-/** ISO 639-1 to 639-3, for the languages that neural voices are made for. */
+/** ISO 639-1 to 639-3, for the languages of neural voices. */
 export const phonemeLanguages: Readonly<Record<string, string>> = {
   ar: "ara",
   bg: "bul",

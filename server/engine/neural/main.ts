@@ -1,4 +1,6 @@
-/** The engine process of one mounted model, which its first argument describes. Its owner is `process-pool.ts`. */
+/**
+ * The engine process of one mounted model. Its first argument describes the model. `process-pool.ts` owns it.
+ */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { reportStartFailure, serveJobs } from "../runtime/serve-jobs.ts";
@@ -16,7 +18,7 @@ if (loaded) {
 
 interface Loaded {
   readonly model: NeuralModel;
-  /** Of its graph, where there are several. */
+  /** Variant of its graph, if there are several. */
   readonly variant?: string;
 }
 
@@ -39,7 +41,7 @@ async function readChecked(path: string, sha256: string): Promise<Buffer> {
   return file;
 }
 
-/** ONNX Runtime is loaded here and in no other process: its native code may end the one that it is in. */
+/** Only this process loads ONNX Runtime, because a fault in its native code ends the process. */
 async function load(): Promise<Loaded> {
   if (spec.kind === "piper") {
     const { PiperModel } = await import("./piper.ts");
@@ -50,7 +52,10 @@ async function load(): Promise<Loaded> {
   return { model: await KokoroModel.load(spec, file), variant };
 }
 
-/** The rewritten graph where the processor computes it exactly and its file is whole, else the graph as it came. */
+/**
+ * Selects the rewritten graph if the processor computes it exactly and its file is complete, else the
+ * original one.
+ */
 async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file: Buffer; variant: string }> {
   if (!rewritten) return { file: await readChecked(model, sha256), variant: "graph as it came" };
   const graph = await exactGraph(rewritten);
@@ -58,7 +63,7 @@ async function graphOf({ model, sha256, rewritten }: KokoroSpec): Promise<{ file
   return { file: await readChecked(model, sha256), variant: `graph as it came: ${graph}` };
 }
 
-/** The file of the rewritten graph, or why it is not used. */
+/** Returns the file of the rewritten graph, or the reason why it is not used. */
 async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<Buffer | string> {
   const { isExactForInt8 } = await import("./onnx/integer-kernels.ts");
   if (weights === "int8" && !(await isExactForInt8()))
@@ -70,7 +75,9 @@ async function exactGraph({ model, sha256, weights }: RewrittenGraph): Promise<B
   }
 }
 
-/** The first inference takes several times as long, and a graph that cannot speak is found before anybody asks. */
+/**
+ * The first inference takes several times as long, and detects an unusable graph before the first request.
+ */
 async function warmUp(model: NeuralModel): Promise<void> {
   const line = model.spell([{ token: 0, sounds: ["ɹ", "ˈɛ", "d", "i"], after: "." }], 0);
   await model.speak(line, { speaker: 0, stretch: 1 });

@@ -3,10 +3,13 @@ import { Compile, type Validator } from "typebox/compile";
 import { modelIds } from "../../../config/contract/models.ts";
 import { phonemeLanguages } from "./languages.ts";
 
-/** A manifest as an administrator writes it beside a model; docs/reference/voice-manifest.md explains each field. */
+/**
+ * The manifest that an administrator writes for a model. docs/reference/voice-manifest.md explains each
+ * field.
+ */
 
 const id = Type.String({ pattern: "^[a-z0-9][a-z0-9_-]{0,63}$" });
-/** Inside the manifest's own folder: no leading slash, no way up. */
+/** A path inside the manifest's folder: no leading slash, no parent folder. */
 const path = Type.String({ pattern: "^(?!\\.{1,2}/|/)(?!.*/\\.{1,2}/)[^\\\\\\0]{1,255}$" });
 const common = {
   model: path,
@@ -54,7 +57,7 @@ export type PiperManifest = Static<typeof schemas.piper>;
 export type KokoroManifest = Static<typeof schemas.kokoro>;
 export type VoiceManifest = PiperManifest | KokoroManifest;
 
-/** What is wrong with a mounted voice: where, and what to do. */
+/** An error in a mounted voice: the location, and the solution. */
 export class VoiceProblem extends Error {
   readonly file: string;
   readonly field: string | undefined;
@@ -101,7 +104,7 @@ export function readVoiceManifest(file: string, text: string): VoiceManifest {
   return manifest;
 }
 
-/** A misspelt field would otherwise be silently without effect. */
+/** A misspelt field would otherwise be ignored silently. */
 function refuseUnknown(file: string, place: string, value: object, known: object): void {
   const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return;
@@ -133,7 +136,7 @@ function readJson(file: string, text: string): Record<string, unknown> {
   throw new VoiceProblem({ file }, "must be a JSON object");
 }
 
-/** What is needed of Piper's `voice.onnx.json`; it may say more. */
+/** The required part of Piper's `voice.onnx.json`, which may contain more. */
 const piperConfig = Type.Object({
   audio: Type.Object({ sample_rate: Type.Integer({ minimum: 4000, maximum: 96_000 }) }),
   phoneme_id_map: Type.Record(Type.String(), Type.Array(Type.Integer({ minimum: 0 }), { maxItems: 16 })),
@@ -176,7 +179,7 @@ export function readPiperConfig(file: string, text: string): PiperConfig {
   return config;
 }
 
-/** A voice that comes without a manifest: what Piper's own file tells, and nothing more. */
+/** A voice without a manifest, described by Piper's own file. */
 export function manifestOfPiper(model: string, sha256: string): PiperManifest {
   const name = model.slice(model.lastIndexOf("/") + 1).replace(/\.onnx$/, "");
   const given = name
@@ -192,7 +195,7 @@ export function manifestOfPiper(model: string, sha256: string): PiperManifest {
   };
 }
 
-/** ISO 639-3 of a Piper voice (`en_US`), by the language that its file names or else its eSpeak NG voice. */
+/** ISO 639-3 of a Piper voice (`en_US`), by the language of its file or else of its eSpeak NG voice. */
 export function languageOfPiper(file: string, { language: named, espeak: read }: PiperConfig): string {
   const code = named?.code ?? read?.voice ?? "";
   const base = code.split(/[-_+]/)[0]?.toLowerCase() ?? "";
@@ -204,7 +207,7 @@ export function languageOfPiper(file: string, { language: named, espeak: read }:
   );
 }
 
-/** Kokoro's vocabulary, as its `config.json` (`vocab`) or its `tokenizer.json` (`model.vocab`) hold it. */
+/** Kokoro's vocabulary, from its `config.json` (`vocab`) or its `tokenizer.json` (`model.vocab`). */
 export function readVocabulary(file: string, text: string): Record<string, number> {
   const value = readJson(file, text);
   const inner = (value.model as Record<string, unknown> | undefined)?.vocab;

@@ -18,37 +18,40 @@ import { checkReadings } from "./readings.ts";
 import { checkReplacements } from "./replacements.ts";
 
 export interface MountOptions {
-  /** Voices that an administrator mounts. */
+  /** Folder of the administrator's voices. */
   readonly folder?: string | undefined;
-  /** Models that `svc-tts models` installs: loaded in the background, as the built-in voices speak meanwhile. It may not exist yet. */
+  /**
+   * Folder of models that `svc-tts models` installs. They are loaded in the background while the built-in
+   * voices serve. It may not exist yet.
+   */
   readonly installed?: string | undefined;
-  /** A folder in it, or itself, that holds no voices. */
+  /** A folder in it, or the folder itself, that contains no voices. */
   readonly except?: string | undefined;
-  /** Voices of other models are another tier's. */
+  /** Voices of other models belong to another tier. */
   readonly models: readonly ModelId[];
   /** Cores that the processes of a model share. */
   readonly cores: number;
-  /** Engine processes of each mounted model; as the model's kind needs it unless given. */
+  /** Engine processes of each mounted model. The default depends on the kind of the model. */
   readonly processes?: number | undefined;
   /** ONNX Runtime's execution providers, in order of preference. */
   readonly providers: readonly string[];
   readonly log: EngineLog;
-  /** Undefined where eSpeak NG is not installed. */
+  /** Undefined if eSpeak NG is not installed. */
   readonly reader: Reader | undefined;
-  /** Between two looks at the folder. */
+  /** Interval of checking the folder. */
   readonly intervalMs: number;
 }
 
-/** A model that is served. */
+/** A served model. */
 export interface MountedModel {
-  /** As `X-Voice-Engine` names it. */
+  /** Value of `X-Voice-Engine`. */
   readonly engine: string;
-  /** Which of its ways it speaks in, where it has several. */
+  /** Variant of the engine, if it has several. */
   readonly variant: string | undefined;
   readonly models: readonly ModelId[];
 }
 
-/** Why a package is not served, or not in its newest state. */
+/** Reason why a package is not served, or not in its newest state. */
 export interface MountProblem {
   readonly file: string;
   /** JSON pointer into the file. */
@@ -56,7 +59,7 @@ export interface MountProblem {
   readonly message: string;
 }
 
-/** A loaded model: closed when it was replaced or removed and its last stream has ended. */
+/** A loaded model. It is closed after it was replaced or removed, and its last stream has ended. */
 class Loaded {
   readonly voices: readonly MountedVoice[];
   readonly engine: NeuralEngine;
@@ -93,34 +96,36 @@ class Loaded {
   }
 }
 
-/** The files as they were last judged, and what was wrong with them. */
+/** The last evaluated state of the files, and its problem. */
 interface Judgement {
   readonly signature: string;
   readonly problem: MountProblem | undefined;
-  /** Looks until they are tried again. */
+  /** Checks until the next attempt. */
   readonly patience: number;
-  /** The number of the look that tries them again. */
+  /** Number of the check with the next attempt. */
   readonly retryAt: number;
 }
 
-/** What is known of one package. */
+/** State of one package. */
 interface Place {
-  /** The folder that it was found in. */
+  /** The folder that contains it. */
   readonly folder: string;
   judged: Judgement | undefined;
-  /** Of the files as they were last seen: a copy under way changes it from look to look. */
+  /** State of the files at the last check. It changes from check to check while they are copied. */
   seen: string | undefined;
   looksAbsent: number;
   loaded: Loaded | undefined;
   problem: MountProblem | undefined;
 }
 
-/** Looks without a package before it counts as removed: replacing a file may take it away for a moment. */
+/**
+ * Checks without a package until it counts as removed, because a replaced file may be absent for a moment.
+ */
 const looksUntilGone = 2;
 
 /**
- * Looks until files with a problem are tried again, doubled each time: what was wrong may not have been in them, as
- * memory that was short, a machine too busy to start a process in time, or an id that another voice has given up.
+ * Checks until the next attempt for files with a problem, doubled each time. The cause may be outside the
+ * files, such as low memory, a busy machine, or an ID that another voice has released.
  */
 const firstPatience = 8;
 const mostPatience = 256;
@@ -131,7 +136,9 @@ export interface MountedSpeaker {
   readonly release: () => void;
 }
 
-/** The voices of a mounted folder, followed by looking again and again, as links that are swapped raise no events. */
+/**
+ * The voices of a mounted folder. The folder is checked periodically, because swapped links cause no events.
+ */
 export class MountedVoices {
   readonly #options: MountOptions;
   readonly #places = new Map<string, Place>();
@@ -146,7 +153,8 @@ export class MountedVoices {
   }
 
   /**
-   * Loads the voices of the mounted folder, then follows both folders. Problems are logged and returned by `problems`, never thrown.
+   * Loads the voices of the mounted folder, then follows both folders. Problems are logged and returned by
+   * `problems`, never thrown.
    */
   static async open(options: MountOptions): Promise<MountedVoices> {
     const mounted = new MountedVoices(options);
@@ -165,7 +173,7 @@ export class MountedVoices {
     return [...this.#folderProblems.values(), ...found];
   }
 
-  /** Models in memory, the ones that only finish their streams included. */
+  /** Number of models in memory, including those that only finish their streams. */
   modelsInMemory(): number {
     return this.#loaded().length + this.#retiring.size;
   }
@@ -174,7 +182,7 @@ export class MountedVoices {
     return this.voices().find((voice) => voice.id === id);
   }
 
-  /** Holds the voice's model until it is released; undefined when the voice was removed meanwhile. */
+  /** Holds the voice's model until it is released. Undefined if the voice was removed. */
   speakerFor(id: string): MountedSpeaker | undefined {
     for (const loaded of this.#loaded()) {
       const voice = loaded.voices.find((candidate) => candidate.id === id);
@@ -183,18 +191,18 @@ export class MountedVoices {
     return undefined;
   }
 
-  /** The speaker that speaks for a built-in voice; undefined where none does. */
+  /** The speaker that replaces a built-in voice, or undefined. */
   replacementFor(id: string): MountedSpeaker | undefined {
     const replacement = this.voices().find(({ replaces }) => replaces.includes(id));
     return replacement && this.speakerFor(replacement.id);
   }
 
-  /** The name of the engine that speaks a voice. */
+  /** Name of the engine of a voice. */
   engineOf(id: string): string | undefined {
     return this.#loaded().find(({ voices }) => voices.some((voice) => voice.id === id))?.engine.name;
   }
 
-  /** Models that are served, and how each of them speaks. */
+  /** Served models with their engines and variants. */
   models(): MountedModel[] {
     return this.#loaded().map(({ engine, voices }) => ({
       engine: engine.name,
@@ -203,7 +211,7 @@ export class MountedVoices {
     }));
   }
 
-  /** Streams have ended before. */
+  /** Called after all streams have ended. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#watching;
@@ -234,7 +242,7 @@ export class MountedVoices {
     } catch (error) {
       const problem = { file: folder, message: `cannot be read: ${text(error)}` };
       this.#folderProblems.set(folder, this.#tell(this.#folderProblems.get(folder), problem));
-      return; // what is loaded stays: a folder that is swapped is away for a moment
+      return; // Loaded voices stay: a folder that is swapped is absent for a moment.
     }
     this.#folderProblems.delete(folder);
     this.#forgetAbsent(folder, new Set(packages.map(keyOf)));
@@ -271,7 +279,7 @@ export class MountedVoices {
       }
       place.problem = place.judged?.problem;
     } catch (error) {
-      place.problem = this.#tell(place.problem, problemOf(source, error)); // its files are incomplete
+      place.problem = this.#tell(place.problem, problemOf(source, error)); // The files are incomplete.
     }
   }
 
@@ -316,7 +324,7 @@ export class MountedVoices {
     log.info(fields, "a mounted voice is served");
   }
 
-  /** @throws VoiceProblem when one of the ids is somebody else's. */
+  /** @throws VoiceProblem if another voice has one of the IDs. */
   #refuseTaken(source: PackageSource, place: Place, voices: VoicePackage["voices"]): void {
     const others = this.#loaded().filter((loaded) => loaded !== place.loaded);
     const seen = new Set<string>();
@@ -341,7 +349,7 @@ export class MountedVoices {
     this.#retiring.add(closed);
   }
 
-  /** Logs a problem once. */
+  /** Logs each problem once. */
   #tell(known: MountProblem | undefined, problem: MountProblem): MountProblem {
     if (known?.message !== problem.message || known.file !== problem.file) {
       this.#options.log.warn({ ...problem }, "a mounted voice is not served as it is in its folder");
@@ -354,7 +362,7 @@ function keyOf({ folder, file }: PackageSource): string {
   return `${folder}/${file}`;
 }
 
-/** Whether these files are to be loaded at this look. */
+/** Whether these files are loaded in this check. */
 function isDue(judged: Judgement | undefined, signature: string, look: number): boolean {
   if (judged?.signature !== signature) return true;
   return judged.problem !== undefined && look >= judged.retryAt;

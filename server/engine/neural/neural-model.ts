@@ -1,28 +1,31 @@
 import type { SpeedRange } from "../runtime/speed-range.ts";
 
-/** A loaded model, whatever its kind. */
+/** A loaded model of any kind. */
 export interface NeuralModel {
   /** Hz. */
   readonly rate: number;
-  /** Ids that it takes at once, or more than anybody says. */
+  /** Highest number of IDs per call. */
   readonly maxSymbols: number;
-  /** Lengths that it speaks by itself. */
+  /** Range of lengths that it supports. */
   readonly reach: SpeedRange;
   readonly borders: Borders;
-  /** @throws Error when the graph does not give what its kind promises. */
+  /** @throws Error if the graph does not return the outputs of its kind. */
   speak(line: SpelledLine, manner: SpeakingStyle): Promise<ModelOutput>;
-  /** Ids of words, each with punctuation that the model knows. */
+  /** IDs of words, each with punctuation from the model's vocabulary. */
   spell(words: readonly PhonemeWord[], speaker: number): SpelledLine;
 }
 
-/** Past these a model that never heard such speech slurs it. */
+/** Beyond these limits a model slurs, because its training data had no such speech. */
 export const neuralSpeedRange: SpeedRange = { least: 0.5, most: 2 };
 
-/** How the borders of words that a model's durations give lie to those that are heard. */
+/** Offset between the word borders of a model's durations and the audible ones. */
 export interface Borders {
   /** Added to each border. */
   readonly shiftSeconds: number;
-  /** Whether the first and the last border are corrected by the level of the sound, as the model's silences blur them. */
+  /**
+   * Whether the first and the last border are corrected by the audio level, because the model's silences blur
+   * them.
+   */
   readonly byLevel: boolean;
 }
 
@@ -31,30 +34,30 @@ export const exactBorders: Borders = { shiftSeconds: 0, byLevel: false };
 export interface PhonemeWord {
   readonly token: number;
   readonly sounds: readonly string[];
-  /** Marks written after it. */
+  /** Marks after the word. */
   readonly after: string;
 }
 
 export interface SpelledLine {
   readonly ids: readonly number[];
-  /** The token that each id says something of; -1 where it is of none. */
+  /** The token of each ID, or -1. */
   readonly tokens: readonly number[];
 }
 
 export interface SpeakingStyle {
   readonly speaker: number;
-  /** 2 takes twice as long. */
+  /** 2 doubles the duration. */
   readonly stretch: number;
 }
 
 export interface ModelOutput {
   /** -1 to 1. */
   readonly audio: Float32Array;
-  /** Samples of each id: the model's own durations. */
+  /** Samples of each ID, from the model's durations. */
   readonly samples: readonly number[];
 }
 
-/** Gathers ids with their tokens. */
+/** Collects IDs with their tokens. */
 export class Line implements SpelledLine {
   readonly ids: number[] = [];
   readonly tokens: number[] = [];
@@ -67,12 +70,14 @@ export class Line implements SpelledLine {
   }
 }
 
-/** Marks that shape the melody; quotes and brackets do not. */
+/** Marks that affect the melody. Quotes and brackets do not. */
 export function melodyMarks(after: string): string[] {
   return [...after].filter((mark) => ".,;:!?…—".includes(mark)).slice(0, 1);
 }
 
-/** Durations in frames as samples: models count in frames of one length, which shows in the whole. */
+/**
+ * Converts durations from frames to samples. All frames have the same length, which follows from the total.
+ */
 export function toSamples(frames: readonly number[], audioSamples: number): number[] {
   const total = frames.reduce((sum, count) => sum + count, 0);
   if (!(total > 0) || frames.some((count) => !(count >= 0))) {

@@ -19,31 +19,31 @@ import {
 } from "./manifest.ts";
 import type { NeuralModelSpec, RuntimeOptions } from "./onnx/model-spec.ts";
 
-/** A catalogue entry that a mounted model speaks. */
+/** A catalogue entry of a mounted model. */
 export interface MountedVoice extends ListedVoice {
   readonly engine: NeuralVoice;
-  /** Built-in voices that it speaks for while its model is loaded. */
+  /** Built-in voices that it replaces while its model is loaded. */
   readonly replaces: readonly string[];
 }
 
-/** Files that make up one model with its voices, by the manifest or the bare Piper model that names them. */
+/** The files of one model and its voices, listed by a manifest or by the Piper model itself. */
 export interface VoicePackage {
   readonly voices: readonly MountedVoice[];
   readonly spec: NeuralModelSpec;
-  /** Of each speaker, by number; the last holds for those above. */
+  /** Readings of each speaker, by index. The last one applies to higher indexes. */
   readonly readings: readonly PlacedReading[];
 }
 
-/** A reading, and the file and the field that ask for it. */
+/** A reading, with the file and the field that require it. */
 export type PlacedReading = TextReading & {
   readonly place: { readonly file: string; readonly field: string };
 };
 
-/** Where a package begins: a manifest, or a Piper model that has none. */
+/** The file that identifies a package: a manifest, or a Piper model without one. */
 export interface PackageSource {
-  /** The folder that is mounted. */
+  /** The mounted folder. */
   readonly folder: string;
-  /** Relative to it. */
+  /** Path relative to it. */
   readonly file: string;
   readonly kind: "manifest" | "piper";
 }
@@ -55,8 +55,8 @@ const usualModels: readonly ModelId[] = ["mist", "mistv2"];
 const maxSpecBytes = 120_000;
 
 /**
- * What tells one state of a package's files from another: it changes when any of them does.
- * @throws VoiceProblem when a file is missing or the manifest is wrong.
+ * Identifies the state of a package's files. It changes when any of them changes.
+ * @throws VoiceProblem if a file is missing or the manifest is invalid.
  */
 export async function signatureOf(source: PackageSource): Promise<string> {
   const files = filesOf(source, await manifestFor(source, ""));
@@ -88,7 +88,7 @@ async function manifestFor(source: PackageSource, sha256: string): Promise<Voice
 function filesOf(source: PackageSource, manifest: VoiceManifest): string[] {
   const named =
     manifest.kind === "piper" ? [configOf(manifest)] : [manifest.vocabulary, ...stylesOf(manifest)];
-  // a rewritten graph may be missing: the model speaks without it
+  // A rewritten graph may be missing, because the model also works without it.
   const files = [manifest.model, ...named].map((path) => beside(source, path));
   return source.kind === "manifest" ? [source.file, ...files] : files;
 }
@@ -101,7 +101,10 @@ function stylesOf({ voices }: KokoroManifest): string[] {
   return voices.map(({ style }) => style);
 }
 
-/** Paths in a manifest start at its own folder; a bare model names itself from the top. */
+/**
+ * Paths in a manifest are relative to its own folder. Paths of a model without one are relative to the
+ * mounted folder.
+ */
 function beside({ file, kind }: PackageSource, path: string): string {
   return kind === "piper" ? path : join(dirname(file), path);
 }

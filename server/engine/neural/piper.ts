@@ -14,7 +14,10 @@ import {
 import { type PiperSpec, sessionOptions } from "./onnx/model-spec.ts";
 import { madeBy, readOutline, withOutput } from "./onnx/onnx-graph.ts";
 
-/** Piper's VITS: `input`, `input_lengths`, `scales` and perhaps `sid` in, `output` out (github.com/OHF-Voice/piper1-gpl). */
+/**
+ * Piper's VITS graph: inputs `input`, `input_lengths`, `scales` and perhaps `sid`, output `output`
+ * (github.com/OHF-Voice/piper1-gpl).
+ */
 export class PiperModel implements NeuralModel {
   readonly rate: number;
   readonly maxSymbols = Number.POSITIVE_INFINITY;
@@ -31,7 +34,7 @@ export class PiperModel implements NeuralModel {
     this.#durations = durations;
   }
 
-  /** @throws Error when the graph is not Piper's. */
+  /** @throws Error if the graph is not Piper's. */
   static async load(spec: PiperSpec, file: Buffer): Promise<PiperModel> {
     const durations = durationsOf(file);
     const session = await InferenceSession.create(durations.model, sessionOptions(spec.runtime));
@@ -82,7 +85,10 @@ export class PiperModel implements NeuralModel {
   }
 }
 
-/** Frames per phoneme: an output `w_ceil` or `durations`, or else what the graph's only Ceil makes, exposed. */
+/**
+ * Frames per phoneme: an output `w_ceil` or `durations`, or else the result of the graph's only Ceil, exposed
+ * as an output.
+ */
 function durationsOf(file: Buffer): { name: string; model: Buffer } {
   const outline = readOutline(file);
   const ceilings = madeBy(outline, "Ceil");

@@ -7,7 +7,8 @@ import type { PlacedReading } from "./package.ts";
 const anyWord: Token = { text: "a", before: "", after: "", stretch: 1 };
 
 /**
- * Reads a word by each eSpeak NG voice that a package names: one that does not exist would otherwise fail every request.
+ * Reads a word with each eSpeak NG voice of a package, because a voice that does not exist would otherwise
+ * fail every request.
  * @throws VoiceProblem that names the field.
  */
 export async function checkReadings(

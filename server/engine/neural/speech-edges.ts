@@ -1,33 +1,36 @@
 import type { Borders, ModelOutput, SpelledLine } from "./neural-model.ts";
 
-/** Where a token is heard, in samples. */
+/** Start and end of a token in samples. */
 export interface WordPlace {
   readonly token: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** What is sent of a line's audio, and where its words are; in samples of that audio. */
+/** The part of a line's audio that is sent, and the positions of its words in samples of that audio. */
 export interface PlacedSpeech {
   readonly from: number;
   readonly to: number;
-  /** Length of the end that is to be faded out. */
+  /** Length of the end that fades out. */
   readonly fade: number;
   readonly words: readonly WordPlace[];
 }
 
-/** Kept around the speech: the border between a word and the silence beside it is soft. */
+/** Kept around the speech, because the border between a word and silence is soft. */
 const marginSeconds = 0.04;
-/** How long a sound before the first word may be a part of it, as the hiss of a consonant. */
+/** How long a sound before the first word may be part of it, such as the hiss of a consonant. */
 const softBeginSeconds = 0.15;
-/** The same after the last word: beyond it lies the model's own breath. */
+/** The same after the last word. A later sound is the model's breath. */
 const softEndSeconds = 0.05;
-/** The level is measured in windows of this length. */
+/** Length of the windows in which the level is measured. */
 const windowSeconds = 0.005;
-/** Against the loudest window: 40 dB below it nothing is heard. */
+/** Level relative to the loudest window: 40 dB below it is inaudible. */
 const silenceLevel = 0.01;
 
-/** Finds the words of a line by its durations, and the speech without the silence around it; undefined where it has no words. */
+/**
+ * Finds the words of a line by its durations, and the speech without the surrounding silence. Undefined for a
+ * line without words.
+ */
 export function placeSpeech(
   line: SpelledLine,
   { audio, samples }: ModelOutput,
@@ -52,7 +55,7 @@ export function placeSpeech(
   };
 }
 
-/** Each token by the durations of its ids. */
+/** Each token by the durations of its IDs. */
 function wordPlaces({ tokens }: SpelledLine, samples: readonly number[], shift: number): WordPlace[] {
   const places: WordPlace[] = [];
   let at = shift;
@@ -68,7 +71,7 @@ function wordPlaces({ tokens }: SpelledLine, samples: readonly number[], shift: 
   return places;
 }
 
-/** From the first to the last window that is not silent; all of it where every window is. */
+/** From the first to the last window that is not silent, or the whole audio if every window is silent. */
 function soundIn(audio: Float32Array, rate: number): { from: number; to: number } {
   const size = Math.max(1, Math.round(windowSeconds * rate));
   const levels: number[] = [];

@@ -10,12 +10,15 @@ import {
 } from "./neural-model.ts";
 import { placeSpeech } from "./speech-edges.ts";
 
-/** The model has made all of a run when its first sample is there: most of them go out as one message. */
+/** The model has finished a run when its first sample exists, so most runs are sent as one message. */
 const pieceSeconds = 3;
-/** Silence after a phrase that ends inside an utterance, at stretch 1: what the model said there is cut off with its silence. */
+/**
+ * Silence after a phrase inside an utterance, at stretch 1. It replaces the model's own silence, which is
+ * removed.
+ */
 const phrasePauseSeconds = 0.13;
 
-/** Speaks tokens whose `sounds` are given; one inference for each run of words of the same speed. */
+/** Synthesizes tokens with given sounds, with one inference for each run of words of the same speed. */
 export function neuralSynthesizer(model: NeuralModel): Synthesize {
   return async ({ voice, tokens, stretch }, sink) => {
     if (voice.kind !== "neural") throw new Error(`a mounted model has no ${voice.kind} voices`);
@@ -24,7 +27,7 @@ export function neuralSynthesizer(model: NeuralModel): Synthesize {
     let pauseSeconds = 0;
     for (const run of runs(tokens, model, speaker)) {
       const line = model.spell(run.words, speaker);
-      if (line.tokens.every((token) => token < 0)) continue; // none of its sounds is one that the model knows
+      if (line.tokens.every((token) => token < 0)) continue; // None of its sounds is in the model's vocabulary.
       const manner = { speaker, stretch: stretch * run.stretch };
       if (!out.pause(pauseSeconds) || !out.put(line, await model.speak(line, manner))) return;
       pauseSeconds = endsPhrase(run.words.at(-1)) ? phrasePauseSeconds * manner.stretch : 0;
@@ -37,7 +40,7 @@ interface Run {
   readonly words: readonly PhonemeWord[];
 }
 
-/** Words of one speed that fit the model together. */
+/** Words of one speed that fit into the model together. */
 function runs(tokens: readonly Token[], model: NeuralModel, speaker: number): Run[] {
   const found: { stretch: number; words: PhonemeWord[] }[] = [];
   for (const [token, { sounds = [], after, stretch }] of tokens.entries()) {
@@ -56,7 +59,10 @@ function runs(tokens: readonly Token[], model: NeuralModel, speaker: number): Ru
 
 type SizeOf = (word: PhonemeWord) => number;
 
-/** Splits what is too long for the model: where a phrase ends, or else between two words, or else inside a word. */
+/**
+ * Splits a run that is too long for the model: after a phrase, or else between two words, or else inside a
+ * word.
+ */
 function fitting(words: readonly PhonemeWord[], most: number, sizeOf: SizeOf): (readonly PhonemeWord[])[] {
   let rest = words.flatMap((word) => parts(word, most, sizeOf)).map((word) => ({ word, size: sizeOf(word) }));
   const lines: PhonemeWord[][] = [];
@@ -82,7 +88,7 @@ function cutPlace(
   return words.length;
 }
 
-/** A word that is longer than the model can say is said in parts, all under its own token. */
+/** A word that is too long for the model is synthesized in parts, all with its own token. */
 function parts(word: PhonemeWord, most: number, sizeOf: SizeOf): PhonemeWord[] {
   const { sounds } = word;
   if (sizeOf(word) <= most || sounds.length < 2) return [word];
@@ -97,11 +103,11 @@ function endsPhrase(word: PhonemeWord | undefined): boolean {
   return word !== undefined && melodyMarks(word.after).length > 0;
 }
 
-/** Sends the speech of each run without the silence around it, with the times of its words. */
+/** Sends the speech of each run without the surrounding silence, with the times of its words. */
 class SpeechSink {
   readonly #sink: Sink;
   readonly #model: NeuralModel;
-  /** Samples sent before this run. */
+  /** Samples that were sent before this run. */
   #sent = 0;
 
   constructor(sink: Sink, model: NeuralModel) {
@@ -109,7 +115,7 @@ class SpeechSink {
     this.#model = model;
   }
 
-  /** @returns false when nobody listens any more. */
+  /** @returns false after an abort. */
   put(line: SpelledLine, spoken: ModelOutput): boolean {
     const { rate, borders } = this.#model;
     const placed = placeSpeech(line, spoken, borders, rate);
@@ -124,7 +130,7 @@ class SpeechSink {
     return this.#sink.times(times) && this.#send(audio);
   }
 
-  /** @returns false when nobody listens any more. */
+  /** @returns false after an abort. */
   pause(seconds: number): boolean {
     return seconds === 0 || this.#send(new Float32Array(Math.round(seconds * this.#model.rate)));
   }
@@ -140,7 +146,7 @@ class SpeechSink {
   }
 }
 
-/** In place: a cut through a soft sound would click. */
+/** Fades in place, because a cut through a soft sound would click. */
 function fadeOut(audio: Float32Array, samples: number): void {
   const begin = Math.max(0, audio.length - samples);
   for (let i = begin; i < audio.length; i++) audio[i] = (audio[i] ?? 0) * ((audio.length - i) / samples);

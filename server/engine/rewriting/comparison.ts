@@ -1,14 +1,17 @@
-/** What a graph said on the fixed lines, and how long it took. */
+/** The output of a graph for the fixed lines, and its duration. */
 export interface Measured {
   readonly lines: readonly { readonly audio: Float32Array; readonly samples: readonly number[] }[];
-  /** Of work for a second of audio. */
+  /** Seconds of work for each second of audio. */
   readonly realTimeFactor: number;
 }
 
-/** Of full scale: float operators around the integer ones may round in another order. */
+/**
+ * Allowed difference relative to full scale: float operators around the integer ones may round in another
+ * order.
+ */
 const mostDifference = 0.001;
 
-/** Why one graph does not say what the other says; undefined where it does. */
+/** Explains why two outputs differ. Undefined if they do not. */
 export function differenceOf(original: Measured, rewritten: Measured): string | undefined {
   for (const [i, line] of original.lines.entries()) {
     const other = rewritten.lines[i];
@@ -26,7 +29,7 @@ function largestDifference(one: Float32Array, other: Float32Array): number {
   let largest = 0;
   for (const [i, sample] of one.entries()) {
     const difference = Math.abs(sample - (other[i] ?? 0));
-    if (!(difference <= largest)) largest = difference; // also what is no number
+    if (!(difference <= largest)) largest = difference; // The negated comparison is also true for NaN.
   }
   return largest;
 }

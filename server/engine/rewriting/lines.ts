@@ -1,6 +1,9 @@
 import type { PhonemeWord } from "../neural/neural-model.ts";
 
-/** What graphs are compared on: a word, a sentence, and a long one with phrases; sounds as eSpeak NG reads American English. */
+/**
+ * Texts on which graphs are compared: a word, a sentence, and a long text with phrases, as eSpeak NG's sounds
+ * of American English.
+ */
 const texts = [
   "h ə l ˈoʊ .",
   "ð ə / b ˈɜː d z / s ˈæ ŋ / ˌɔ n / ð ə / ɹ ˈuː f / ə v / ð ə / ˈoʊ l d / h ˈaʊ s .",

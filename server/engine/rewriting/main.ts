@@ -1,6 +1,6 @@
 /**
- * A process that rewrites the graph of one Kokoro model and compares what both say; `rewrite.ts` starts it. ONNX Runtime is loaded here
- * and not in the process that asks: its native code may end the one that it is in.
+ * A process that rewrites the graph of one Kokoro model and compares both outputs. `rewrite.ts` starts it.
+ * Only this process loads ONNX Runtime, because a fault in its native code ends the process.
  */
 import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
@@ -40,7 +40,7 @@ async function measure(file: Buffer): Promise<Measured> {
   const manner = { speaker: 0, stretch: 1 };
   const spelled = lines.map((line) => model.spell(line, 0));
   try {
-    for (const line of spelled) await model.speak(line, manner); // the first time takes longer
+    for (const line of spelled) await model.speak(line, manner); // The first run takes longer.
     const startedAt = performance.now();
     const spoken: Measured["lines"][number][] = [];
     for (const line of spelled) spoken.push(await model.speak(line, manner));

@@ -6,10 +6,10 @@ import type { KokoroSpec, WeightType } from "../neural/onnx/model-spec.ts";
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("main.ts", import.meta.url));
 
-/** Argument of the process that rewrites. */
+/** Argument of the rewriting process. */
 export interface RewriteJob {
   readonly spec: KokoroSpec;
-  /** Where the rewritten graph goes. */
+  /** Path of the rewritten graph. */
   readonly target: string;
 }
 
@@ -18,12 +18,15 @@ export type RewriteOutcome =
       readonly kind: "rewritten";
       readonly weights: WeightType;
       readonly sha256: string;
-      /** Seconds of work for a second of audio. */
+      /** Seconds of work for each second of audio. */
       readonly realTimeFactors: { readonly original: number; readonly rewritten: number };
     }
   | { readonly kind: "none"; readonly reason: string };
 
-/** Rewrites a model's graph and keeps it only where it says the same, faster. @throws Error when the model cannot be loaded. */
+/**
+ * Rewrites a model's graph, and keeps the result only if its output is the same and it is faster. @throws
+ * Error if the model cannot be loaded.
+ */
 export async function rewriteGraph(job: RewriteJob, signal: AbortSignal): Promise<RewriteOutcome> {
   const { stdout } = await run(
     process.execPath,

@@ -13,7 +13,7 @@ import {
   readAudio,
 } from "./protocol.ts";
 
-/** The process died, hung or broke the protocol; another one may do the job. */
+/** The process ended, hung or violated the protocol. Another process may succeed. */
 export class EngineDied extends Error {
   /** The process had read the job: it may have died of it. */
   readonly hadBegun: boolean;
@@ -25,7 +25,7 @@ export class EngineDied extends Error {
   }
 }
 
-/** The engine refused this utterance; another process would refuse it too. */
+/** The engine rejected this utterance, and another process would reject it too. */
 export class EngineRefused extends Error {
   constructor(message: string) {
     super(message);
@@ -34,16 +34,22 @@ export class EngineRefused extends Error {
 }
 
 const usualStartLimitMs = 30_000;
-/** An engine makes its first audio in tens of milliseconds; this long without a word means that it hangs. */
+/**
+ * An engine makes its first audio in tens of milliseconds. Without any message for this time it counts as
+ * hung.
+ */
 const usualSilenceLimitMs = 20_000;
 const closeLimitMs = 2_000;
 const stderrTailChars = 2_000;
 
-/** What to run as an engine process. */
+/** The command of an engine process. */
 export interface EngineCommand {
   readonly file: string;
   readonly args?: readonly string[];
-  /** Limits of an engine that makes a whole phrase before its first sample, and reads a large file before that. */
+  /**
+   * Limits of an engine that synthesizes a whole phrase before its first sample, and reads a large file
+   * before that.
+   */
   readonly startLimitMs?: number;
   readonly silenceLimitMs?: number;
 }
@@ -61,18 +67,18 @@ interface Job {
   readonly settled: PromiseWithResolvers<void>;
 }
 
-/** An utterance that is being spoken. */
+/** An utterance in progress. */
 export interface Running {
-  /** At most the utterance waits here in memory for whoever pulls it. After an abort there are no more. */
+  /** At most the whole utterance waits in memory to be pulled. After an abort no audio follows. */
   readonly frames: AsyncIterable<EngineFrame>;
-  /** Resolves when the process can take the next utterance, or is dead; no listener is waited for. */
+  /** Resolves when the process can take the next utterance, or has ended. It does not wait for a client. */
   readonly settled: Promise<void>;
 }
 
-/** One engine process: started, ready, speaking one job at a time, dead. */
+/** One engine process: started, ready, running one job at a time, ended. */
 export class EngineProcess {
   readonly #child: ChildProcess;
-  /** Undefined where this process has no file descriptor left for it: the engine is not started then. */
+  /** Undefined if no file descriptor was free: the engine is then not started. */
   readonly #socket: Socket | undefined;
   readonly #splitter = messageSplitter();
   readonly #silenceLimitMs: number;
@@ -93,17 +99,20 @@ export class EngineProcess {
       {
         stdio: ["ignore", "ignore", "pipe", "pipe"],
         env: {},
-        detached: true, // its own process group: Ctrl-C is for its owner, which lets running speech finish
+        detached: true, // A process group of its own: Ctrl-C reaches only the owner, which lets running speech finish.
       },
     );
     this.#child.on("error", (error) => this.#end(`could not be started: ${error.message}`));
-    // without file descriptors Node gives no `stdio`, whatever its type says, and tells the error a moment later
+    // Without file descriptors Node returns no `stdio`, whatever its type states, and emits the error a
+    // moment later.
     const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
     this.#socket = stdio?.[engineSocket] as Socket | undefined;
     this.#watch();
   }
 
-  /** @throws EngineMissing when the process says that it cannot speak here; EngineDied when it does not start. */
+  /**
+   * @throws EngineMissing if the process reports that it cannot run here; EngineDied if it does not start.
+   */
   static async start(command: EngineCommand): Promise<EngineProcess> {
     const started = new EngineProcess(command);
     const limitMs = command.startLimitMs ?? usualStartLimitMs;
@@ -120,7 +129,7 @@ export class EngineProcess {
     return this.#child.pid;
   }
 
-  /** Which of its ways the engine speaks in; empty where it has one. */
+  /** Variant of the engine. Empty if there is only one. */
   get variant(): string {
     return this.#variant;
   }
@@ -129,14 +138,14 @@ export class EngineProcess {
     return this.#dead;
   }
 
-  /** Resolves with the reason once the process is gone. */
+  /** Resolves with the reason when the process has ended. */
   get exited(): Promise<string> {
     return this.#exited.promise;
   }
 
   /**
-   * Speaks one utterance.
-   * @throws EngineDied when the process is gone.
+   * Synthesizes one utterance.
+   * @throws EngineDied if the process has ended.
    */
   run(utterance: Utterance, signal: AbortSignal): Running {
     const job = this.#begin(messageTypes.speak, utterance);
@@ -147,8 +156,8 @@ export class EngineProcess {
   }
 
   /**
-   * Reads one utterance without speaking it: the sounds of each token.
-   * @throws EngineDied when the process is gone, EngineRefused when it cannot read this.
+   * Reads the sounds of each token of one utterance, without synthesis.
+   * @throws EngineDied if the process has ended, EngineRefused if it cannot read this.
    */
   async read(utterance: Utterance): Promise<readonly Sounds[]> {
     const job = this.#begin(messageTypes.read, utterance);
@@ -186,7 +195,7 @@ export class EngineProcess {
 
   #begin(type: number, utterance: Utterance): Job {
     if (this.#dead) throw new EngineDied("the engine process is gone", { hadBegun: false });
-    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 stands for "no job"
+    this.#lastId = (this.#lastId + 1) >>> 0 || 1; // 0 means "no job".
     const job: Job = {
       id: this.#lastId,
       frames: [],
@@ -211,7 +220,7 @@ export class EngineProcess {
     this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-stderrTailChars);
     });
-    // "close", not "exit": what the process still had in its socket is read first
+    // The event is "close", not "exit", so that the process's remaining messages are read first.
     this.#child.on("close", (code, signal) => this.#end(`ended with ${signal ?? `status ${code}`}`));
   }
 
@@ -226,7 +235,7 @@ export class EngineProcess {
   #take({ type, payload }: Message): void {
     switch (type) {
       case messageTypes.ready:
-        this.#stderr = ""; // from here on it could hold spoken text, which is never kept
+        this.#stderr = ""; // From here on the output could contain spoken text, which is never kept.
         this.#child.stderr?.removeAllListeners("data").resume();
         this.#variant = payload.toString();
         this.#ready.resolve();

@@ -2,37 +2,42 @@ import type { EngineFrame, Utterance } from "../../contract/speech.ts";
 import type { GeneratorCounts } from "./generator-counts.ts";
 
 /**
- * What the model tier knows of a speech engine. Frames are pulled: an engine works only as far ahead of its
- * listener as one utterance, which the text front end keeps short.
+ * The model tier's interface of a speech engine. Frames are pulled: an engine works at most one utterance
+ * ahead of its client, and the text front end keeps utterances short.
  */
 export interface Engine {
   readonly name: string;
-  /** Hz, of all its audio. */
+  /** Sampling rate of its audio in Hz. */
   readonly rate: number;
-  /** Tokens that a second of its audio takes, at stretch 1, where it samples them; an utterance then says how. */
+  /**
+   * Tokens per second of audio at stretch 1, for an engine that samples. Its utterances have sampling
+   * settings.
+   */
   readonly tokensPerSecond?: number;
-  /** Utterances that it speaks at once; more wait in line. */
+  /** Utterances that it synthesizes at the same time. Further ones wait. */
   readonly capacity: number;
-  /** Streams at once that it keeps faster than speech, where that was measured. */
+  /** Measured number of concurrent streams that it keeps faster than real time. */
   readonly realTimeStreams?: number;
-  /** Whether the next utterance of a stream may be begun as soon as this one is written, though it is still heard. */
+  /**
+   * Whether the next utterance of a stream may start as soon as this one is written, before it is consumed.
+   */
   readonly worksAhead?: boolean;
   /**
-   * Speaks one utterance. Ends early and without an error when the signal aborts.
-   * @throws Failure `model_failed` when the engine broke, and broke again on the one retry that it gets as long as
-   * no audio is out.
+   * Synthesizes one utterance. Ends early and without an error when the signal aborts.
+   * @throws Failure `model_failed` if the engine failed, and failed again in the one retry that it gets
+   * before any audio.
    * @param onWritten called by an engine that works ahead.
    */
   speak(utterance: Utterance, signal: AbortSignal, onWritten?: () => void): AsyncIterable<EngineFrame>;
-  /** Which of its ways it speaks in, where it has several: a sentence's part, for people. */
+  /** Variant of the engine, if it has several: a part of a sentence for people. */
   readonly variant?: string | undefined;
-  /** Processes that ended by themselves so far. */
+  /** Number of processes that ended unexpectedly. */
   readonly restarts: number;
-  /** Up, or coming back up within its restart budget. */
+  /** Whether it works, or restarts within its budget. */
   healthy(): boolean;
-  /** Why it cannot speak for the moment, where it can tell. */
+  /** Reason why it does not work at the moment, if known. */
   notReady?(): string | undefined;
-  /** What it did so far, where it is a language model. */
+  /** Counts of a language model. */
   readonly counts?: GeneratorCounts;
   close(): Promise<void>;
 }
@@ -48,7 +53,7 @@ export interface EngineOptions {
   readonly log: EngineLog;
 }
 
-/** The engine cannot run on this machine; the message says what to install. */
+/** The engine cannot run on this machine. The message names what to install. */
 export class EngineMissing extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);

@@ -1,14 +1,14 @@
 import type { GeneratorErrorKind } from "./generator-error.ts";
 
-/** What a generator did so far, for metrics. */
+/** Counts of a generator, for metrics. */
 export interface GeneratorCounts {
-  /** Phrases that it speaks now. */
+  /** Phrases in progress. */
   writing: number;
   /** Tokens that it wrote. */
   tokens: number;
-  /** Of them, those that belonged to no frame. */
+  /** Tokens that did not belong to a frame. */
   droppedTokens: number;
-  /** Phrases whose caller went away. */
+  /** Phrases whose client disconnected. */
   aborted: number;
   readonly troubles: Record<GeneratorErrorKind, number>;
 }

@@ -1,6 +1,6 @@
 /**
- * What can go wrong with a generator:
- * `away` it went away, hung or broke off; `refused` it would not do this; `nonsense` what it wrote is no speech.
+ * Failures of a generator: `away` means that it ended, hung or disconnected; `refused` that it rejected the
+ * request; `nonsense` that its output is not speech.
  */
 export type GeneratorErrorKind = "away" | "refused" | "nonsense";
 

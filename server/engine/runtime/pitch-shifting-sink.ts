@@ -3,8 +3,8 @@ import type { TokenTimestamp } from "../../contract/speech.ts";
 import type { Sink } from "./serve-jobs.ts";
 
 /**
- * Plays speech faster or slower, as a tape does: pitch and formants rise by the factor and the length falls by it. An engine that was
- * asked for a lower pitch and longer speech so gets another vocal tract.
+ * Plays speech at another speed, like a tape: pitch and formants rise by the factor, and the duration shrinks
+ * by it. With an engine set to a lower pitch and a longer duration, the result has another vocal tract.
  */
 export class PitchShiftingSink implements Sink {
   readonly #sink: Sink;
@@ -32,7 +32,7 @@ export class PitchShiftingSink implements Sink {
     return this.#sink.times(times.map(heard));
   }
 
-  /** Sends what the filter still holds. */
+  /** Sends the samples that remain in the filter. */
   finish(): void {
     if (this.#converter) this.#sink.audio(this.#converter.finish(), this.#rate);
   }

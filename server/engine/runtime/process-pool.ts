@@ -6,9 +6,9 @@ import { type EngineCommand, EngineDied, EngineProcess, EngineRefused } from "./
 import { type QueuedUtterance, UtteranceQueue } from "./utterance-queue.ts";
 
 const backoff = { firstMs: 50, mostMs: 5_000, provenAfterMs: 10_000 };
-/** How long the multi-threaded process rests after concurrent jobs, which may continue in a moment. */
+/** How long the multi-threaded process pauses after concurrent jobs, which may continue in a moment. */
 const soloAfterMs = 100;
-/** How long an engine may be without any process before it counts as broken. */
+/** How long an engine may have no process until it counts as failed. */
 const restartBudgetMs = 30_000;
 
 export interface EngineProgram extends EngineCommand {
@@ -16,8 +16,9 @@ export interface EngineProgram extends EngineCommand {
   /** Hz. */
   readonly rate: number;
   /**
-   * Arguments of one process more: it speaks what begins while no other speaks, so that it may use what they leave, and nothing else. The
-   * others are as many as may speak at once, so that none of them has to share its cores with it.
+   * Arguments of one additional process. It takes a job that starts while no other runs, so that it may use
+   * all cores. The number of the other processes is the number of concurrent jobs, so that none of them
+   * shares its cores with it.
    */
   readonly argsAlone?: readonly string[];
   readonly tokensPerSecond?: number;
@@ -33,7 +34,7 @@ interface Waiting extends QueuedUtterance {
   readonly got: (process: EngineProcess) => void;
 }
 
-/** Engine processes of one kind, each speaking one utterance at a time; the dead are replaced. */
+/** Engine processes of one kind, each with one utterance at a time. Ended processes are replaced. */
 export class ProcessPool implements Engine {
   readonly name: string;
   readonly rate: number;
@@ -43,11 +44,11 @@ export class ProcessPool implements Engine {
   readonly #log: EngineOptions["log"];
   readonly #processes = new Set<EngineProcess>();
   readonly #free = new Set<EngineProcess>();
-  /** When one ended last while others spoke or waited. */
+  /** Time at which a job last ended while others ran or waited. */
   #togetherAtMs = Number.NEGATIVE_INFINITY;
   /** Never more than `capacity`. */
   readonly #busy = new Set<EngineProcess>();
-  /** The one with `argsAlone`, while it lives. */
+  /** The process with `argsAlone`, while it runs. */
   #multiThreadedProcess: EngineProcess | undefined;
   readonly #waiting: UtteranceQueue<Waiting>;
   readonly #restarts = new Set<Promise<void>>();
@@ -66,11 +67,11 @@ export class ProcessPool implements Engine {
     this.#log = options.log;
   }
 
-  /** @throws EngineMissing when the engine cannot run on this machine. */
+  /** @throws EngineMissing if the engine cannot run on this machine. */
   static async open(program: EngineProgram, options: EngineOptions): Promise<ProcessPool> {
     const pool = new ProcessPool(program, options);
     try {
-      await pool.#startOne({ isSoloist: program.argsAlone !== undefined }); // alone: what is missing is said once, and the file cache is warm for the others
+      await pool.#startOne({ isSoloist: program.argsAlone !== undefined }); // The first process starts alone: a missing file is reported once, and the file cache is warm for the others.
     } catch (cause) {
       if (cause instanceof EngineMissing) throw cause;
       throw new EngineMissing(`The ${program.name} engine did not start. ${message(cause)}`, { cause });
@@ -98,7 +99,7 @@ export class ProcessPool implements Engine {
     return since === undefined || performance.now() - since < restartBudgetMs;
   }
 
-  /** Process ids now alive; a test kills one. */
+  /** IDs of the running processes, with which a test kills one. */
   pids(): number[] {
     return [...this.#processes].flatMap((process) => process.pid ?? []);
   }
@@ -120,8 +121,8 @@ export class ProcessPool implements Engine {
   }
 
   /**
-   * The sounds of each token; undefined when the signal aborts first.
-   * @throws Failure `model_failed` as `speak` does.
+   * Returns the sounds of each token, or undefined if the signal aborts first.
+   * @throws Failure `model_failed` like `speak`.
    */
   async read(utterance: Utterance, signal: AbortSignal): Promise<readonly Sounds[] | undefined> {
     const mayRetry = this.#retries();
@@ -162,7 +163,8 @@ export class ProcessPool implements Engine {
     if (!process) return;
     const begunAtMs = performance.now();
     const { frames, settled } = process.run(utterance, signal);
-    // not when the listener has taken it all: a slow one would keep the process from everybody else
+    // The process is released before the client has taken all audio: a slow client would otherwise block it
+    // for the others.
     void settled.then(() => {
       if (!signal.aborted && !process.dead) this.#waiting.spoken(performance.now() - begunAtMs);
       this.#giveBack(process);
@@ -183,7 +185,7 @@ export class ProcessPool implements Engine {
     return cause;
   }
 
-  /** A free process; undefined when the signal aborts first. */
+  /** Returns a free process, or undefined if the signal aborts first. */
   #take(
     signal: AbortSignal,
     { dueAtMs = performance.now(), isFirst = false }: Pick<Utterance, "dueAtMs" | "isFirst"> = {},
@@ -206,7 +208,10 @@ export class ProcessPool implements Engine {
     });
   }
 
-  /** The multi-threaded process if no other job runs, waits or ran a moment ago; else the process that was free first. */
+  /**
+   * Selects the multi-threaded process if no other job runs, waits or ran a moment ago, else the process that
+   * has been free the longest.
+   */
   #takeFree(): EngineProcess | undefined {
     if (this.#busy.size >= this.capacity) return undefined;
     const alive = [...this.#free].filter(({ dead }) => !dead);
@@ -224,7 +229,7 @@ export class ProcessPool implements Engine {
   #giveBack(process: EngineProcess): void {
     const wasBusy = this.#busy.delete(process);
     if (wasBusy && this.#busy.size + this.#waiting.length > 0) this.#togetherAtMs = performance.now();
-    if (!process.dead) this.#free.add(process); // else its replacement is under way
+    if (!process.dead) this.#free.add(process); // Otherwise its replacement is already starting.
     this.#serveWaiting();
   }
 
@@ -248,7 +253,10 @@ export class ProcessPool implements Engine {
     this.#giveBack(process);
   }
 
-  /** @throws EngineMissing when the process says that it cannot run; one that died on the way is tried again. */
+  /**
+   * @throws EngineMissing if the process reports that it cannot run. A process that ended during its start is
+   * replaced.
+   */
   async #startAnother(): Promise<void> {
     try {
       await this.#startOne(oneOfMany);

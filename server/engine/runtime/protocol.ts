@@ -1,8 +1,9 @@
 import { bytesOf, joinFramed, MessageSplitter, samplesOf } from "../../contract/framing.ts";
 
 /**
- * What an engine process and its owner say to each other over one socket, in messages as `framing.ts` has them. The process works on one job at a time and, once it has sent `windowChunks` pieces of
- * audio, waits for an acknowledgement before each further one; so a stop reaches it within that window.
+ * The protocol between an engine process and its owner over one socket, with the messages of `framing.ts`.
+ * The process runs one job at a time. After `windowChunks` pieces of audio it waits for an acknowledgement
+ * before each further one, so that a stop takes effect within that window.
  */
 export const messageTypes = {
   /** Owner → process: JSON of `{id, utterance}`. */
@@ -11,9 +12,9 @@ export const messageTypes = {
   ack: 2,
   /** Owner → process: stop this job (uint32 job id). */
   stop: 3,
-  /** Owner → process: JSON of `{id, utterance}`; the answer is `sounds` and `done`. */
+  /** Owner → process: JSON of `{id, utterance}`; the response is `sounds` and `done`. */
   read: 4,
-  /** Process → owner, once: it can speak. Text that says how, where an engine has several ways. */
+  /** Process → owner, once: it is ready. The text names the variant, if the engine has several. */
   ready: 16,
   /** Process → owner: it has read this job and works on it (uint32 job id). */
   begun: 22,
@@ -23,15 +24,18 @@ export const messageTypes = {
   times: 18,
   /** Process → owner: the job's audio is complete or was stopped (uint32 job id). */
   done: 19,
-  /** Process → owner: JSON of `{id, message}`; id 0 when it cannot start. */
+  /** Process → owner: JSON of `{id, message}`; id 0 if it cannot start. */
   failed: 20,
-  /** Process → owner: JSON of `{id, sounds}`, those of each token. */
+  /** Process → owner: JSON of `{id, sounds}`, the sounds of each token. */
   sounds: 21,
 } as const;
 
-/** Pieces of audio that may be under way unacknowledged. */
+/** Pieces of audio that may be unacknowledged. */
 export const windowChunks = 4;
-/** A piece of audio is a few seconds, a job one short utterance: far below this. */
+/**
+ * A piece of audio has at most a few seconds and a job is one short utterance, so real messages are far
+ * smaller.
+ */
 const maxPayloadBytes = 4 * 1024 * 1024;
 /** The socket's descriptor in the engine process. */
 export const engineSocket = 3;

@@ -1,6 +1,6 @@
 /**
- * The engine process's side of the protocol. Synthesis blocks, so everything here blocks too: a process does nothing
- * but read a job, speak it, and wait where its owner is behind.
+ * The engine process's side of the protocol. Synthesis blocks, and so does everything here: the process reads
+ * a job, runs it, and waits if its owner is behind.
  */
 import { readSync, writeSync } from "node:fs";
 import type { Message } from "../../contract/framing.ts";
@@ -16,25 +16,28 @@ import {
   windowChunks,
 } from "./protocol.ts";
 
-/** Where a synthesizer puts what it makes, for good: it writes no samples twice. Both return false when the job was stopped. */
+/**
+ * The output of a synthesizer. It keeps the samples without a copy, so they must not change afterwards. Both
+ * functions return false when the job was stopped.
+ */
 export interface Sink {
   audio(samples: Int16Array, rate: number): boolean;
   times(times: readonly TokenTimestamp[]): boolean;
 }
 
 export type Synthesize = (utterance: Utterance, sink: Sink) => void | Promise<void>;
-/** The sounds of each token, for an engine that can tell them without speaking. */
+/** Returns the sounds of each token, for an engine that can read without synthesis. */
 export type Read = (utterance: Utterance) => readonly Sounds[];
 
 /**
- * Speaks jobs until the owner closes the socket.
- * @param variant which of its ways the engine speaks in, where it has several.
+ * Runs jobs until the owner closes the socket.
+ * @param variant of the engine, if it has several.
  */
 export async function serveJobs(synthesize: Synthesize, read?: Read, variant = ""): Promise<void> {
   const messages = readMessages();
   writeAll(encodeMessage(messageTypes.ready, Buffer.from(variant)));
   for (const message of messages) {
-    // anything else is late word about a finished job
+    // Any other message is a late one about a finished job.
     if (message.type === messageTypes.speak) await speakJob(jobOf(message), synthesize, messages);
     else if (message.type === messageTypes.read && read) readJob(jobOf(message), read);
   }
@@ -79,7 +82,10 @@ async function speakJob(
   }
 }
 
-/** Audio in one message: the first leaves early, each next one holds twice as much, as every message has its price. */
+/**
+ * Samples in one message: the first message is short to arrive early, and each next one is twice as long,
+ * because every message has a cost.
+ */
 const pieceMs = { first: 50, most: 400 };
 
 class JobSink implements Sink {
@@ -106,7 +112,7 @@ class JobSink implements Sink {
     return this.#send();
   }
 
-  /** What is still held. */
+  /** Samples that are held back. */
   finish(): void {
     this.#send();
   }
@@ -141,7 +147,7 @@ class JobSink implements Sink {
   }
 }
 
-/** An iterator that can be taken up again after a loop has left it, as a plain generator cannot. */
+/** An iterator that can be continued after a loop has left it, unlike a generator. */
 function readMessages(): IterableIterator<Message> {
   const splitter = messageSplitter();
   const waiting: Message[] = [];

@@ -2,15 +2,16 @@ import { type StretchedRun, stretchedLength, stretchRuns } from "../../audio/tim
 import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { Sink, Synthesize } from "./serve-jobs.ts";
 
-/** Lengths against its own speed that an engine speaks well. */
+/** Range of lengths, relative to its own speed, in which an engine sounds well. */
 export interface SpeedRange {
   readonly least: number;
   readonly most: number;
 }
 
 /**
- * Speaks at any speed: what lies beyond the engine's reach is asked of it at the edge and stretched the rest of the way, word by word
- * where words have speeds of their own. Such an utterance is heard once it is whole; every other one as it comes.
+ * Supports every speed: the engine gets a length at the edge of its range, and the rest is stretched
+ * afterwards, word by word if words have different speeds. Such an utterance is sent when it is complete;
+ * every other one as it arrives.
  */
 export function withinSpeedRange(synthesize: Synthesize, reach: SpeedRange): Synthesize {
   return (utterance, sink) => {
@@ -24,14 +25,14 @@ export function withinSpeedRange(synthesize: Synthesize, reach: SpeedRange): Syn
 }
 
 interface StretchPlan {
-  /** What the engine is asked for. */
+  /** The engine's part. */
   readonly asked: Utterance;
-  /** What is left to do for each token, and between tokens. */
+  /** The remaining stretch for each token, and between tokens. */
   readonly rests: readonly number[];
   readonly restBetween: number;
 }
 
-/** Undefined where the engine can do it all. */
+/** Undefined if the engine can do all of it. */
 function planStretch(utterance: Utterance, reach: SpeedRange): StretchPlan | undefined {
   const own = "stretch" in utterance.voice ? utterance.voice.stretch : 1;
   const whole = own * utterance.stretch;
@@ -59,7 +60,7 @@ interface Whole {
   readonly samples: Int16Array;
 }
 
-/** Holds one utterance; the text front end keeps them short. */
+/** Holds one utterance, which the text front end keeps short. */
 class WholeSpeech implements Sink {
   readonly #heard: TokenTimestamp[] = [];
   readonly #pieces: Int16Array[] = [];
@@ -93,7 +94,7 @@ function sendStretched({ heard, rate, samples }: Whole, plan: StretchPlan, sink:
   for (const piece of stretchRuns(samples, rate, runs)) if (!sink.audio(piece, rate)) return;
 }
 
-/** Cuts the speech at the begin and end of each token, and tells when each is heard then. */
+/** Cuts the speech at the start and end of each token, and calculates the new times. */
 function stretchedTimes(
   heard: readonly TokenTimestamp[],
   length: number,

@@ -1,22 +1,22 @@
-/** A phrase, or a part of one, that waits to be spoken. */
+/** A waiting phrase, or a part of one. */
 export interface QueuedUtterance {
-  /** When its listener has nothing left to hear, in milliseconds of a clock that never jumps. */
+  /** Time at which the client's player runs out of audio, in milliseconds of a monotonic clock. */
   readonly dueAtMs: number;
-  /** It begins a stream: its listener hears nothing yet. */
+  /** It starts a stream, whose client has no audio yet. */
   readonly isFirst: boolean;
 }
 
-/** A new listener waits at most this long for those who hear already; from then on the earliest deadline decides. */
+/** Longest time for which a new stream waits for running ones. After it the earliest deadline decides. */
 const mostPatienceMs = 5_000;
-/** Weight of the newest measurement, as of TCP's round-trip time (RFC 6298). */
+/** Weight of the newest measurement, as for TCP's round-trip time (RFC 6298). */
 const meanGain = 1 / 8;
 const deviationGain = 1 / 4;
 const deviations = 4;
 
 /**
- * The order in which phrases are spoken. Streams that are heard come by the earliest deadline. A new stream begins as soon as the
- * measured speed lets every stream that is heard go on without a gap, so on a machine that is short of speed new streams begin
- * later instead of all streams breaking off.
+ * Orders phrases. Running streams are served by the earliest deadline. A new stream starts as soon as the
+ * measured speed allows every running stream to continue without a gap. On an overloaded machine new streams
+ * therefore start later, and running streams are not interrupted.
  */
 export class UtteranceQueue<Phrase extends QueuedUtterance> {
   readonly #capacity: number;
@@ -25,7 +25,7 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
   #deviationMs = 0;
   #isMeasured = false;
 
-  /** @param capacity phrases that are spoken at once. */
+  /** @param capacity phrases that run at the same time. */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
@@ -34,7 +34,7 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     return this.#waiting.length;
   }
 
-  /** Waits in the order of its deadline; of equal ones, who came first. */
+  /** Adds a phrase in the order of its deadline, and of its arrival for equal deadlines. */
   add(phrase: Phrase): void {
     const place = this.#waiting.findLastIndex(({ dueAtMs }) => dueAtMs <= phrase.dueAtMs);
     this.#waiting.splice(place + 1, 0, phrase);
@@ -45,12 +45,12 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     if (place >= 0) this.#waiting.splice(place, 1);
   }
 
-  /** All that wait, which wait no more. */
+  /** Removes and returns all waiting phrases. */
   clear(): Phrase[] {
     return this.#waiting.splice(0);
   }
 
-  /** A phrase was spoken. */
+  /** Records the duration of a finished phrase. */
   spoken(durationMs: number): void {
     const error = durationMs - this.#meanMs;
     this.#meanMs += this.#isMeasured ? meanGain * error : error;
@@ -58,14 +58,14 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     this.#isMeasured = true;
   }
 
-  /** Takes the next phrase. */
+  /** Removes and returns the next phrase. */
   take(nowMs: number): Phrase | undefined {
     const next = this.#next(nowMs);
     if (next) this.remove(next);
     return next;
   }
 
-  /** Takes others that fit, by their deadlines. */
+  /** Removes and returns further phrases that fit, by their deadlines. */
   takeMore(most: number, fits: (phrase: Phrase) => boolean): Phrase[] {
     const taken = this.#waiting.filter(fits).slice(0, most);
     for (const phrase of taken) this.remove(phrase);
@@ -81,7 +81,7 @@ export class UtteranceQueue<Phrase extends QueuedUtterance> {
     return isPatient && !this.#leavesTime(heard, nowMs) ? urgent : first;
   }
 
-  /** Whether all who hear something go on without a gap when one phrase more is spoken before theirs. */
+  /** Whether all running streams continue without a gap if one more phrase runs before theirs. */
   #leavesTime(heard: readonly Phrase[], nowMs: number): boolean {
     const phraseMs = this.#meanMs + deviations * this.#deviationMs;
     return heard.every(({ dueAtMs }, place) => {

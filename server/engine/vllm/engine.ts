@@ -26,26 +26,29 @@ import type { SpeechWriter, WriteRequest } from "./writer/speech-writer.ts";
 import { TokensWriter } from "./writer/tokens-writer.ts";
 
 export interface GeneratorOptions extends GeneratorSettings {
-  /** Streams that are admitted at most. */
+  /** Highest number of admitted streams. */
   readonly maxStreams: number;
-  /** Where a vLLM with a named port listens. */
+  /** Default address of a vLLM with a given port. */
   readonly host: string;
   readonly log: EngineLog;
-  /** Says how long each word is against the others, which the model does not tell; without it there are no word times. */
+  /**
+   * Estimates the relative durations of words, which the model does not report. Without it there are no word
+   * timestamps.
+   */
   readonly readTimes?: ReadTimes | undefined;
 }
 
 const usualTimesWithinMs = 500;
 const retryAfterMs = 200;
-/** Seconds: a vLLM that was started anew loads its model first. */
+/** Seconds. A vLLM that was restarted loads its model first. */
 const retryAfterSeconds = 15;
 const mostCodecProcesses = 8;
-/** Windows that a GPU decodes at once. */
+/** Windows that a GPU decodes together. */
 const gpuBatch = 16;
-/** Where nothing is said. */
+/** The default value. */
 const usualSampling: Sampling = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
-/** Speaks with a language model that vLLM serves. */
+/** Synthesizes with a language model that vLLM serves. */
 export class VllmEngine implements Engine {
   readonly name = "vllm";
   readonly rate: number;
@@ -80,7 +83,7 @@ export class VllmEngine implements Engine {
     this.#log = log;
   }
 
-  /** @throws Error that says which file of the model is wrong, or why vLLM does not start. */
+  /** @throws Error that names the invalid file of the model, or the reason why vLLM does not start. */
   static async open(options: GeneratorOptions): Promise<VllmEngine> {
     const parts = await openParts(options);
     try {
@@ -105,12 +108,15 @@ export class VllmEngine implements Engine {
     return this.#server.address() ? undefined : "vLLM is being started";
   }
 
-  /** The name by which the model knows one of arcana's voices. */
+  /** The model's own name of one of arcana's voices. */
   voiceOf(id: string): string {
     return this.#voices[id] ?? id;
   }
 
-  /** @param onWritten called once all of it is written: the next one may be begun, though this one is still heard. */
+  /**
+   * @param onWritten called when all of it is written: the next utterance may start before this one is
+   * consumed.
+   */
   async *speak(
     utterance: Utterance,
     signal: AbortSignal,
@@ -161,12 +167,12 @@ export class VllmEngine implements Engine {
             cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !audioIsOut;
           if (cause instanceof GeneratorError) this.counts.troubles[cause.kind]++;
           if (!mayRetry) throw failure(cause, audioIsOut);
-          await abortableSleep(retryAfterMs, signal); // by then it is known whether it is gone
+          await abortableSleep(retryAfterMs, signal); // By then it is known whether it has failed.
         }
       }
     } finally {
       this.counts.writing--;
-      if (!isOver) this.counts.aborted++; // the caller went away, and took no more
+      if (!isOver) this.counts.aborted++; // The client is gone and takes no more audio.
     }
   }
 
@@ -174,17 +180,23 @@ export class VllmEngine implements Engine {
     await closeParts({ relay: this.#relay, server: this.#server, writer: this.#writer });
   }
 
-  /** Begun with the speech, so that it is there when that ends. Never rejects: speech without word times is better than none. */
+  /**
+   * Starts together with the synthesis, so that it is ready at its end. Never rejects: speech without word
+   * timestamps is better than no speech.
+   */
   async #read(utterance: Utterance, signal: AbortSignal): Promise<readonly TokenTimestamp[]> {
     try {
       return (await this.#readTimes?.(utterance, signal)) ?? [];
     } catch (error) {
-      this.#log.warn({ err: error }, "nobody says how long the words of a phrase are: it has no word times");
+      this.#log.warn(
+        { err: error },
+        "the durations of a phrase's words are not known: the phrase has no word timestamps",
+      );
       return [];
     }
   }
 
-  /** An estimate between the edges of the speech, which are known once all of it is there. */
+  /** An estimate between the edges of the speech, which are known at its end. */
   *#wordTimes(reading: readonly TokenTimestamp[], finder: EdgeFinder): Generator<EngineFrame, void, void> {
     const edges = finder.edges();
     const times = edges ? alignTimes(reading, edges) : [];
@@ -231,7 +243,7 @@ interface Parts {
 }
 
 async function openParts(options: GeneratorOptions): Promise<Parts> {
-  const model = await readModelFolder(options.folder); // before vLLM, which takes a minute to say less
+  const model = await readModelFolder(options.folder); // Validated before vLLM starts, which takes a minute and reports less.
   const counts = newCounts();
   let server: GeneratorServer | undefined;
   const writer = await openWriter(model, options, counts, () => server?.heard());
@@ -314,7 +326,7 @@ async function closeParts({
   await writer.close();
 }
 
-/** What is drawn may be an end at once: as a request, the first phrase is tried once more. */
+/** Sampling may end the phrase immediately. As for a request, the first phrase gets one retry. */
 async function speakFirst(parts: Parts): Promise<void> {
   try {
     await speakOnce(parts);
@@ -324,7 +336,7 @@ async function speakFirst(parts: Parts): Promise<void> {
   }
 }
 
-/** All of the way is gone once before anybody is let in. @throws Error when it makes no sound. */
+/** Runs the whole path once before the first request. @throws Error if it makes no audio. */
 async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> {
   const address = server.address();
   if (!address) throw new Error("vLLM went away before it spoke");
@@ -342,7 +354,7 @@ async function speakOnce({ model, server, writer, seed }: Parts): Promise<void> 
   for await (const samples of speech) if (samples.length > 0) break;
 }
 
-/** Streams at once that stay real time, by what vLLM and the decoder were measured to do; one in any case. */
+/** Concurrent streams that stay real time by the measurements of vLLM and the decoder, at least one. */
 async function measured({ server, writer }: Parts, { maxStreams, log }: GeneratorOptions): Promise<number> {
   const address = server.address();
   if (!address) throw new Error("vLLM went away while its speed was measured");

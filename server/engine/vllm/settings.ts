@@ -1,40 +1,43 @@
-/** Where the model's vLLM is. */
+/** Address of the model's vLLM. */
 export type ServerSettings =
   | { readonly kind: "elsewhere"; readonly url: string; readonly apiKey: string | undefined }
   | {
       readonly kind: "here";
-      /** The program `vllm`, by its path or a name on PATH. */
+      /** The program `vllm`, as a path or a name on PATH. */
       readonly program: string;
-      /** Said after those of the manifest. */
+      /** Appended after those of the manifest. */
       readonly args: readonly string[];
       readonly environment: Readonly<Record<string, string>>;
-      /** Of the loopback, where vLLM listens; a free one is taken when undefined. */
+      /** Port of the loopback address for vLLM. A free one if undefined. */
       readonly port: number | undefined;
-      /** Where the tier gives vLLM's metrics to others; nowhere when undefined. */
+      /** Port at which the tier serves vLLM's metrics. Undefined disables it. */
       readonly metricsPort?: number | undefined;
-      /** Drawn when undefined. */
+      /** Random if undefined. */
       readonly apiKey: string | undefined;
     };
 
-/** A model that vLLM serves, as an administrator mounts it. */
+/** A mounted model that vLLM serves. */
 export interface GeneratorSettings {
-  /** Has `manifest.json`. */
+  /** Contains `manifest.json`. */
   readonly folder: string;
   readonly server: ServerSettings;
-  /** How long a start of vLLM may take. */
+  /** Longest duration of a start of vLLM. */
   readonly startSeconds: number;
-  /** How long vLLM may write nothing when it is asked to, until it is held for hung. */
+  /** Longest time without output during a request, until vLLM counts as hung. */
   readonly hangSeconds: number;
-  /** Longest wait for how long the words are, once all of the speech is there: it has no word times then. 500 unless given. */
+  /**
+   * Longest wait for the durations of words after the end of the speech. Without them there are no word
+   * timestamps. 500 by default.
+   */
   readonly timesWithinMs?: number;
-  /** Streams at once; measured when undefined. */
+  /** Concurrent streams. Measured if undefined. */
   readonly capacity: number | undefined;
-  /** Of every phrase; drawn by vLLM when undefined. */
+  /** Seed of every phrase. Selected by vLLM if undefined. */
   readonly seed: number | undefined;
   readonly codec: {
-    /** Of ONNX Runtime, in order of preference: `cuda`, `cpu`. */
+    /** Execution providers of ONNX Runtime in order of preference: `cuda`, `cpu`. */
     readonly providers: readonly string[];
-    /** Processes that decode; one a core, or one on a GPU, when undefined. */
+    /** Decoder processes. By default one per core, or one on a GPU. */
     readonly processes: number | undefined;
   };
 }

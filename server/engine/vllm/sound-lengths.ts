@@ -1,8 +1,8 @@
 import type { Sounds, Token, TokenTimestamp } from "../../contract/speech.ts";
 
 /**
- * How long English sounds last against each other, in milliseconds: Klatt's inherent durations (Synthesis by rule of segmental durations in English
- * sentences, 1979), by class.
+ * Relative durations of English sounds by class, in milliseconds: Klatt's inherent durations (Synthesis by
+ * rule of segmental durations in English sentences, 1979).
  */
 const vowelMs = { reduced: 80, short: 140, long: 200, diphthong: 230 };
 const consonantsMs: readonly (readonly [string, number])[] = [
@@ -15,16 +15,16 @@ const consonantsMs: readonly (readonly [string, number])[] = [
 const otherMs = 75;
 const reducedVowels = "əɐɚᵻɨ";
 const vowels = `${reducedVowels}aæɑɒɔoɛeɜʌiɪyuʊ`;
-/** Of a vowel without stress. */
+/** Factor of an unstressed vowel. */
 const unstressed = 0.7;
-/** Of the last word of a phrase: people draw it out. */
+/** Factor of the last word of a phrase, which speakers lengthen. */
 const finalLengthening = 1.3;
-/** After a word with a mark that makes people stop. */
+/** Pause after a word with punctuation at which speakers pause. */
 const pauseMs = 180;
-/** Of a word that has no sounds of its own, being read as one with its neighbour. */
+/** Duration of a word without sounds of its own, because it is read as one with its neighbor. */
 const leastMs = 40;
 
-/** When each token is heard, in seconds, if all are spoken at one pace. */
+/** Times of each token in seconds, with the same tempo for all. */
 export function timesOfSounds(
   tokens: readonly Pick<Token, "after">[],
   sounds: readonly Sounds[],
@@ -45,7 +45,7 @@ function stops(after: string): boolean {
   return /[,;:.!?–—…]/u.test(after);
 }
 
-/** @param sound in IPA, one vowel and what belongs to it, or a consonant. */
+/** @param sound in IPA: one vowel with its modifiers, or a consonant. */
 function lengthMs(sound: string): number {
   const letters = [...sound].filter((letter) => !"ˈˌː".includes(letter));
   const own = letters.filter((letter) => vowels.includes(letter));

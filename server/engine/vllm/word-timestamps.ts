@@ -3,19 +3,21 @@ import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { ProcessPool } from "../runtime/process-pool.ts";
 import { timesOfSounds } from "./sound-lengths.ts";
 
-/** When the tokens of an utterance would be heard, spoken at one pace; empty when the signal aborts first. */
+/**
+ * Estimates the times of an utterance's tokens with the same tempo for all. Empty if the signal aborts first.
+ */
 export type ReadTimes = (utterance: Utterance, signal: AbortSignal) => Promise<readonly TokenTimestamp[]>;
 
-/** Seconds of an utterance between which there is speech. */
+/** Start and end of the speech in seconds of an utterance. */
 export interface SpeechEdges {
   readonly start: number;
   readonly end: number;
 }
 
-/** As eSpeak NG speaks English unasked. */
+/** eSpeak NG's default voice of English. */
 const readingVoice: EngineVoice = { kind: "espeak", voice: "en-us", pitch: 50, stretch: 1 };
 
-/** Asks eSpeak NG for the sounds of each word. */
+/** Reads the sounds of each word with eSpeak NG. */
 export function timesBy(espeak: Pick<ProcessPool, "read">): ReadTimes {
   return async ({ tokens }, signal) => {
     const sounds = await espeak.read({ voice: readingVoice, tokens, stretch: 1 }, signal);
@@ -24,10 +26,13 @@ export function timesBy(espeak: Pick<ProcessPool, "read">): ReadTimes {
 }
 
 const stepSeconds = 0.01;
-/** What is this much quieter than the loudest of an utterance is no speech: 36 dB. */
+/** Level relative to the loudest part below which audio is not speech: 36 dB. */
 const inaudible = 0.016;
 
-/** Finds where speech begins and ends in audio that comes in pieces: a model may be silent before and after it. */
+/**
+ * Finds the start and end of speech in audio that arrives in pieces, because a model may add silence at both
+ * ends.
+ */
 export class EdgeFinder {
   readonly #rate: number;
   readonly #stepSamples: number;
@@ -53,7 +58,7 @@ export class EdgeFinder {
     }
   }
 
-  /** Undefined where nothing is heard. */
+  /** Undefined if all audio is silent. */
   edges(): SpeechEdges | undefined {
     if (this.#openSamples > 0) this.#closeStep();
     const loudest = this.#power.reduce((most, power) => Math.max(most, power), 0);
@@ -72,7 +77,7 @@ export class EdgeFinder {
   }
 }
 
-/** In a loop of its own, with nothing in it but numbers: every sample goes through it. */
+/** A separate loop with numbers only, because every sample passes it. */
 function energy(samples: Int16Array, begin: number, end: number): number {
   let sum = 0;
   for (let i = begin; i < end; i++) {
@@ -82,7 +87,7 @@ function energy(samples: Int16Array, begin: number, end: number): number {
   return sum;
 }
 
-/** Times of another reading, drawn out or together so that the first token begins and the last one ends with the speech. */
+/** Scales estimated times so that the first token starts and the last one ends with the speech. */
 export function alignTimes(
   reading: readonly TokenTimestamp[],
   { start, end }: SpeechEdges,

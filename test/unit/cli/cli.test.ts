@@ -98,7 +98,7 @@ describe("license", () => {
     expect((await keygen()).code).toBe(0);
     expect(statSync(at("private.jwk")).mode & 0o777).toBe(0o600);
     expect(readFileSync(at("jwks.json"), "utf8")).not.toContain('"d"');
-    expect((await keygen()).err).toContain("is there already");
+    expect((await keygen()).err).toContain("already exists");
     const signWith = (key: string, ...words: string[]) =>
       run("license", "issue", "--key", key, "--licensee", "ACME", ...words);
     const issued = await signWith(at("private.jwk"), "--models", "mist", "--days", "30");

@@ -55,7 +55,7 @@ describe("a database that is not well says what to do", () => {
     const database = opened(path);
     await expect(use(database)).rejects.toThrow("is not an SQLite database; restore a backup");
     rmSync(path);
-    await expect(use(database)).rejects.toThrow("is not there");
+    await expect(use(database)).rejects.toThrow("is missing");
     const good = newPath();
     expect(await use(opened(good))).toBe(1);
     for (const one of open.splice(1)) await one.close();
@@ -81,8 +81,8 @@ describe("a database that is not well says what to do", () => {
     await openKeyTableBook(database, () => now).create(createKey(), facts);
     expect(await use(database)).toBe(2);
     renameSync(path, `${path}.away`);
-    await expect(use(database)).rejects.toThrow("failed: the file is gone");
-    await expect(use(database)).rejects.toThrow("is not there");
+    await expect(use(database)).rejects.toThrow("failed: the file was deleted");
+    await expect(use(database)).rejects.toThrow("is missing");
     expect(existsSync(path)).toBe(false);
     renameSync(`${path}.away`, path);
     expect(await use(database)).toBe(2);

@@ -21,27 +21,27 @@ import {
 } from "./onnx-writer.ts";
 
 /**
- * Rewrites the integer convolutions of a graph as one integer matrix product each. ONNX Runtime's `ConvInteger` is slow on processors: it
- * takes two thirds of Kokoro's time. The product adds the same products of the same integers, so the sums are the same to the last bit
- * wherever the processor's kernels are exact (`integer-kernels.ts`).
+ * Rewrites the integer convolutions of a graph as one integer matrix product each. ONNX Runtime's
+ * `ConvInteger` is slow on CPUs: it takes two thirds of Kokoro's time. The product adds the same products of
+ * the same integers, so the sums are identical where the CPU's kernels are exact (`integer-kernels.ts`).
  */
 
 const { Reader } = protobuf;
 
 export interface Rewritten {
   readonly model: Buffer;
-  /** How many convolutions became products. */
+  /** Number of rewritten convolutions. */
   readonly convolutions: number;
 }
 
-/** Narrower convolutions gain nothing. */
+/** Narrower convolutions do not become faster. */
 const leastChannels = 64;
-/** Of the default operators: `Pad` takes bytes since then. */
+/** Lowest version of the default operators, since which `Pad` accepts bytes. */
 const leastOpset = 13;
 const openEnd = 2 ** 31 - 1;
 const prefix = "svc_tts";
 
-/** @throws Error when the bytes are no ONNX model. */
+/** @throws Error if the bytes are not an ONNX model. */
 export function convolutionsAsProducts(model: Buffer, weights: WeightType): Rewritten {
   const parts = fieldsOf(model);
   if (opsetOf(parts) < leastOpset) return { model, convolutions: 0 };
@@ -116,7 +116,7 @@ class Rewriting {
     ];
   }
 
-  /** Old weights that nothing needs any more. */
+  /** Old weights without users. */
   #weightsWithoutUse(nodes: Iterable<ProtobufField>, used: ReadonlySet<string>): Set<ProtobufField> {
     const gone = new Set<ProtobufField>();
     for (const { bytes } of nodes) {
@@ -156,7 +156,10 @@ class Rewriting {
     return field && readTensor(field.bytes);
   }
 
-  /** [1, inputs, length] becomes [1, length, inputs · taps], times [inputs · taps, outputs], and turned back. */
+  /**
+   * [1, inputs, length] becomes [1, length, inputs · taps], multiplied by [inputs · taps, outputs], and
+   * transposed.
+   */
   #productOf({ node, input, inputZero, weights, weightsName, weightsZero, dilation, pads }: Convolution) {
     const [output = ""] = node.outputs;
     const own = (what: string) => `${prefix}/${output}/${what}`;
@@ -219,7 +222,10 @@ class Rewriting {
     return this.#constant(name, () => ({ name, type: this.#weights, shape: [], data }));
   }
 
-  /** From uint8 to the wanted type: the same distances from a zero point that is moved with them. In two's complement. */
+  /**
+   * Converts uint8 to the target type: the values and their zero point are shifted together. In two's
+   * complement.
+   */
   get #offset(): number {
     return this.#weights === "int8" ? -128 : 0;
   }
@@ -277,7 +283,7 @@ function readTensor(tensor: Buffer): Tensor {
 
 const opsetFields = { domain: 1, version: 2 } as const;
 
-/** The version of the default operators. */
+/** Version of the default operators. */
 function opsetOf(parts: readonly ProtobufField[]): number {
   for (const { number, bytes } of parts) {
     if (number !== modelFields.opset) continue;

@@ -4,9 +4,9 @@ import { bytesField, fieldHead, graphFields, modelFields } from "./onnx-graph.ts
 import { constantField, elementTypes, nodeField } from "./onnx-writer.ts";
 
 /**
- * Products of uint8 and int8 are added in pairs of 16 bits by processors without VNNI (x86), and pairs beyond 32,767 are cut off there.
- * ONNX Runtime's documentation ("Quantize ONNX models", "Data type selection") calls it the saturation issue. A graph whose weights are
- * int8 then makes noise.
+ * x86 processors without VNNI add products of uint8 and int8 in pairs of 16 bits, which saturate at 32,767.
+ * ONNX Runtime's documentation ("Quantize ONNX models", "Data type selection") calls it the saturation issue.
+ * A graph with int8 weights then produces noise.
  */
 
 const rows = 8;

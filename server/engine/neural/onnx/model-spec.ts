@@ -1,12 +1,12 @@
 import type { InferenceSession } from "onnxruntime-node";
 
-/** What an engine process is told of the model that it runs; given to it as JSON. */
+/** The description of a model for its engine process, passed as JSON. */
 export type NeuralModelSpec = PiperSpec | KokoroSpec;
 
 interface CommonSpec {
   /** The ONNX file. */
   readonly model: string;
-  /** Of that file, in hexadecimal: another one is not loaded. */
+  /** SHA-256 of that file in hexadecimal digits. Another file is rejected. */
   readonly sha256: string;
   /** Hz. */
   readonly rate: number;
@@ -15,7 +15,7 @@ interface CommonSpec {
 
 export interface PiperSpec extends CommonSpec {
   readonly kind: "piper";
-  /** Ids of each phoneme, a Unicode character each; `_`, `^` and `$` are pad, begin and end. */
+  /** IDs of each phoneme, which is one Unicode character. `_`, `^` and `$` are padding, begin and end. */
   readonly ids: Readonly<Record<string, readonly number[]>>;
   readonly isMultiSpeaker: boolean;
   readonly noiseScale: number;
@@ -27,43 +27,46 @@ export interface KokoroSpec extends CommonSpec {
   readonly kind: "kokoro";
   readonly ids: Readonly<Record<string, number>>;
   readonly voices: readonly KokoroVoice[];
-  /** Spoken with where the processor computes it exactly. */
+  /** The rewritten model, used if the processor computes it exactly. */
   readonly rewritten?: RewrittenGraph;
 }
 
-/** The same model with integer convolutions as products. */
+/** The same model with integer convolutions as matrix products. */
 export interface RewrittenGraph {
   readonly model: string;
   readonly sha256: string;
   readonly weights: WeightType;
 }
 
-/** Of products of integers: int8 is faster where a processor has instructions for it; on some it is not exact. */
+/**
+ * Type of the integer products. int8 is faster on processors with instructions for it, and inexact on some
+ * others.
+ */
 export type WeightType = "int8" | "uint8";
 
 interface KokoroVoice {
-  /** The file of its style table. */
+  /** File of the style table. */
   readonly style: string;
   /** The eSpeak NG voice that reads for it. */
   readonly espeak: string;
 }
 
 export interface RuntimeOptions {
-  /** In order of preference: `cuda`, `cpu`. */
+  /** Execution providers in order of preference: `cuda`, `cpu`. */
   readonly providers: readonly string[];
-  /** For one phrase. */
+  /** Threads for one phrase. */
   readonly threads: number;
-  /** For one phrase while nothing else is spoken. */
+  /** Threads for one phrase while no other phrase runs. */
   readonly threadsAlone: number;
 }
 
 /**
- * How long a thread that has nothing to do looks for the next piece of work before it sleeps: the pieces of one phrase follow each other in
- * less, and the cores are for the other processes again soon after it.
+ * How long an idle thread spins before it sleeps: the work items of one phrase follow each other faster than
+ * this, and the cores become free soon after it.
  */
 const spinMicroseconds = "100";
 
-/** Settings of ONNX Runtime that hold for every model. */
+/** Settings of ONNX Runtime for every model. */
 export function sessionOptions({
   providers,
   threads,
@@ -73,7 +76,7 @@ export function sessionOptions({
     intraOpNumThreads: threads,
     extra: { session: { intra_op: { spin_duration_us: spinMicroseconds } } },
     interOpNumThreads: 1,
-    enableMemPattern: false, // a pattern is kept for every length of a phrase, and no two are alike
+    enableMemPattern: false, // A memory pattern is cached for every length of a phrase, and no two lengths are alike.
     logSeverityLevel: 3,
   };
 }

@@ -1,6 +1,9 @@
 import protobuf, { type Reader as MessageReader } from "protobufjs/minimal.js";
 
-/** Reads ONNX files field by field (onnx.proto): what nobody asks for is skipped, and keeps its bytes. */
+/**
+ * Reads ONNX files field by field (onnx.proto). Fields that are not requested are skipped, and keep their
+ * bytes.
+ */
 
 const { Reader, Writer } = protobuf;
 
@@ -14,17 +17,17 @@ export interface GraphNode {
   readonly integers: ReadonlyMap<string, readonly number[]>;
 }
 
-/** What a graph is made of; its weights are left out. */
+/** Parts of a graph, without its weights. */
 export interface GraphOutline {
   readonly outputs: readonly string[];
   readonly nodes: readonly GraphNode[];
 }
 
-/** One field of a message, with its tag and length. */
+/** One field of a message, with tag and length. */
 export interface ProtobufField {
   readonly number: number;
   readonly raw: Buffer;
-  /** What the field holds; empty for fields that are no bytes. */
+  /** Content of the field. Empty for a field without bytes. */
   readonly bytes: Buffer;
 }
 
@@ -35,7 +38,7 @@ const attributeFields = { name: 1, integer: 3, integers: 8 } as const;
 const valueName = 1;
 const lengthDelimited = 2;
 
-/** @throws Error when the bytes are no ONNX model. */
+/** @throws Error if the bytes are not an ONNX model. */
 export function readOutline(model: Buffer): GraphOutline {
   const outputs: string[] = [];
   const nodes: GraphNode[] = [];
@@ -49,19 +52,22 @@ export function readOutline(model: Buffer): GraphOutline {
   return { outputs, nodes };
 }
 
-/** The values that operators of this kind make. */
+/** Values that operators of this kind produce. */
 export function madeBy({ nodes }: GraphOutline, operator: string): string[] {
   return nodes.filter((node) => node.operator === operator).flatMap(({ outputs }) => outputs);
 }
 
-/** The model with one of its inner values as one more output: appended, as messages that follow each other are merged. */
+/**
+ * The model with one of its inner values as an additional output. The field is appended, because parsers
+ * merge messages that follow each other.
+ */
 export function withOutput(model: Buffer, name: string): Buffer {
   const value = bytesField(valueName, Buffer.from(name));
   const graph = bytesField(graphFields.output, value);
   return Buffer.concat([model, bytesField(modelFields.graph, graph)]);
 }
 
-/** @throws Error when the bytes are no protocol buffer. */
+/** @throws Error if the bytes are not a protocol buffer. */
 export function readNode(node: Buffer): GraphNode {
   const fields = fieldsOf(node);
   const attributes = fields.filter(({ number }) => number === nodeFields.attribute);
@@ -87,7 +93,7 @@ function readIntegers(attribute: Buffer): [name: string, values: number[]] {
   return [name, values];
 }
 
-/** Integers of a repeated field, packed or one by one. */
+/** Integers of a repeated field, packed or single. */
 export function integers(reader: MessageReader, wireType: number): number[] {
   if (wireType !== lengthDelimited) return [integer(reader)];
   const values: number[] = [];
@@ -99,7 +105,7 @@ function integer(reader: MessageReader): number {
   return Number(reader.int64().toString());
 }
 
-/** The fields of a message in their order, without a copy. @throws Error when the bytes are no protocol buffer. */
+/** Fields of a message in order, without copies. @throws Error if the bytes are not a protocol buffer. */
 export function fieldsOf(message: Buffer): ProtobufField[] {
   const reader = Reader.create(message);
   const found: ProtobufField[] = [];
@@ -120,7 +126,10 @@ export function fieldsOf(message: Buffer): ProtobufField[] {
   return found;
 }
 
-/** Calls `take` at each field; it reads or skips the field. @throws Error when the bytes are no protocol buffer. */
+/**
+ * Calls `take` at each field; it reads or skips the field. @throws Error if the bytes are not a protocol
+ * buffer.
+ */
 export function whileReading(reader: MessageReader, take: (number: number, wireType: number) => void): void {
   try {
     while (reader.pos < reader.len) {
@@ -142,7 +151,7 @@ export function bytesField(number: number, bytes: Uint8Array): Buffer {
   return Buffer.concat([fieldHead(number, bytes.length), bytes]);
 }
 
-/** The tag and the length that stand before a field's bytes. */
+/** Tag and length before a field's bytes. */
 export function fieldHead(number: number, length: number): Buffer {
   return Buffer.from(
     Writer.create()

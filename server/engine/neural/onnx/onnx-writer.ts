@@ -21,11 +21,11 @@ export interface NewTensor {
   readonly name: string;
   readonly type: keyof typeof elementTypes;
   readonly shape: readonly number[];
-  /** The elements in little endian order. */
+  /** Elements in little-endian order. */
   readonly data: Uint8Array;
 }
 
-/** The number and the wire type of a field. */
+/** Number and wire type of a field. */
 const tags = {
   node: { input: 10, output: 18, name: 26, operator: 34, attribute: 42 },
   attribute: { name: 10, integer: 24, integers: 64, type: 160 },

@@ -1,37 +1,37 @@
 import type { CodecManifest } from "../model/manifest.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** What a codec process is told when it is started, as JSON in its first argument. */
+/** Settings of a codec process, passed as JSON in its first argument. */
 export interface CodecSpec {
   /** The ONNX file. */
   readonly file: string;
   readonly codec: CodecManifest;
-  /** Of ONNX Runtime, in order of preference: `cuda`, `cpu`. */
+  /** Execution providers of ONNX Runtime in order of preference: `cuda`, `cpu`. */
   readonly providers: readonly string[];
 }
 
-/** Samples from `first` to before `end`, or to the last one there is. */
+/** Samples from `first` to before `end`, or to the last one. */
 export interface SampleRange {
   readonly first: number;
   readonly end: number;
 }
 
-/** A window of frames to decode, and the samples that are wanted of it: the context is not worth its way. */
+/** A window of frames to decode, and the wanted samples. The samples of the context are not sent. */
 export interface WindowJob {
   readonly frames: readonly CodecFrame[];
   readonly wanted: SampleRange;
 }
 
-/** Windows to decode at once; all have the same number of frames. */
+/** Windows to decode together. All have the same number of frames. */
 export interface CodecJob {
   readonly id: number;
   readonly windows: readonly WindowJob[];
 }
 
-/** What the process says: once that it is ready, then the answer to each job. */
+/** Messages of the process: once that it is ready, then a response to each job. */
 export type CodecAnswer =
   | {
-      readonly kind: "ready" /** Seconds of work for a second of sound, at the longest hop. */;
+      readonly kind: "ready" /** Seconds of work for each second of audio, at the longest hop. */;
       readonly cost: number;
     }
   | { readonly kind: "refused"; readonly message: string }

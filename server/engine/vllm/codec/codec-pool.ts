@@ -9,16 +9,19 @@ import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts
 
 const file = fileURLToPath(new URL("main.ts", import.meta.url));
 const startLimitMs = 120_000;
-/** A window takes milliseconds to a second; this long without an answer means that the process hangs. */
+/**
+ * A window takes between milliseconds and one second. A process without a response for this time counts as
+ * hung.
+ */
 const answerLimitMs = 20_000;
 const closeLimitMs = 2_000;
 const backoff = { firstMs: 100, mostMs: 10_000, provenAfterMs: 10_000 };
-/** Decoding knows no state, so a window that a dying process did not answer may go to another. */
+/** Decoding has no state, so a window without a response can go to another process. */
 const mostTries = 3;
 
 export interface CodecProcessPoolOptions extends CodecSpec {
   readonly processes: number;
-  /** Windows that one process decodes at once: above 1 only where that is cheaper, as on a GPU. */
+  /** Windows that one process decodes together. Above 1 only if that is cheaper, as on a GPU. */
   readonly batch: number;
   readonly log: EngineLog;
 }
@@ -30,7 +33,7 @@ interface Waiting extends QueuedUtterance {
   tries: number;
 }
 
-/** Processes that turn codes into sound, each with a decoder of its own; the dead are replaced. */
+/** Processes that decode codes into audio, each with its own decoder. Ended processes are replaced. */
 export class CodecProcessPool {
   readonly #options: CodecProcessPoolOptions;
   readonly #processes = new Set<CodecProcess>();
@@ -46,7 +49,7 @@ export class CodecProcessPool {
     this.#waiting = new UtteranceQueue(options.processes);
   }
 
-  /** @throws Error that says why the decoder cannot be loaded. */
+  /** @throws Error with the reason why the decoder cannot be loaded. */
   static async open(options: CodecProcessPoolOptions): Promise<CodecProcessPool> {
     const pool = new CodecProcessPool(options);
     try {
@@ -62,19 +65,19 @@ export class CodecProcessPool {
     return this.#restarts;
   }
 
-  /** Seconds of sound that all processes together make in a second. */
+  /** Seconds of audio per second of all processes together. */
   get speed(): number {
     return this.#options.processes / this.#cost;
   }
 
-  /** Process ids now alive; a test kills one. */
+  /** IDs of the running processes, with which a test kills one. */
   pids(): number[] {
     return [...this.#processes].flatMap(({ pid }) => pid ?? []);
   }
 
   /**
-   * The wanted samples of one window.
-   * @throws Error when the decoder failed.
+   * Returns the wanted samples of one window.
+   * @throws Error if the decoder failed.
    */
   decode(window: WindowJob, { dueAtMs, isFirst }: QueuedUtterance): Promise<Int16Array> {
     return new Promise((resolve, reject) => {
@@ -99,7 +102,7 @@ export class CodecProcessPool {
     }
   }
 
-  /** The next, and others of the same length. */
+  /** The next window, and others of the same length. */
   #takeBatch(): Waiting[] {
     const next = this.#waiting.take(performance.now());
     if (!next) return [];
@@ -174,7 +177,7 @@ class CodecProcess {
       serialization: "advanced",
       stdio: ["ignore", "ignore", "ignore", "ipc"],
       env: {},
-      detached: true, // Ctrl-C is for its owner, which lets running speech finish
+      detached: true, // Ctrl-C is for the owner, which lets running speech finish.
     });
     this.#child.on("message", (answer: CodecAnswer) => this.#hear(answer));
     this.#child.on("error", (error) => this.#end(error.message));

@@ -4,7 +4,10 @@ import type { CodecManifest } from "../model/manifest.ts";
 import type { CodecSpec } from "./codec-job.ts";
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** A codec's decoder: a tensor of codes for each codebook in, [batch, 1, samples] out. */
+/**
+ * A codec's decoder. Its inputs are one tensor of codes for each codebook, its output has the shape [batch,
+ * 1, samples].
+ */
 export class Decoder {
   readonly #session: InferenceSession;
   readonly #codec: CodecManifest;
@@ -14,7 +17,7 @@ export class Decoder {
     this.#codec = codec;
   }
 
-  /** @throws Error when the graph is not the one that the manifest speaks of. */
+  /** @throws Error if the graph does not match the manifest. */
   static async load({ file, codec, providers }: CodecSpec): Promise<Decoder> {
     const session = await InferenceSession.create(file, sessionOptions({ providers, threads: 1 }));
     const missing = codec.inputs.find((name) => !session.inputNames.includes(name));
@@ -29,7 +32,7 @@ export class Decoder {
 
   /**
    * @param windows of the same number of frames.
-   * @returns the samples of each, -1 to 1.
+   * @returns the samples of each, from -1 to 1.
    */
   async decode(windows: readonly (readonly CodecFrame[])[]): Promise<Float32Array[]> {
     const { inputs, output, frameSamples } = this.#codec;

@@ -1,11 +1,12 @@
 import type { CodecManifest } from "../model/manifest.ts";
 
-/** Codes of one frame, a place for each slot. */
+/** Codes of one frame, one for each slot. */
 export type CodecFrame = readonly number[];
 
 /**
- * Puts tokens together to frames of the codec: token `base + slot * codebook + code`, slot after slot. What does not fit is dropped up to
- * the next begin of a frame, and counted: a frame of codes that do not belong together would be a bang.
+ * Assembles tokens into frames of the codec: token `base + slot * codebook + code`, slot after slot. Tokens
+ * that do not fit are dropped and counted, up to the next start of a frame, because a frame of unrelated
+ * codes would sound like a bang.
  */
 export class FrameReader {
   readonly #codec: CodecManifest;
@@ -16,7 +17,7 @@ export class FrameReader {
     this.#codec = codec;
   }
 
-  /** Tokens that were dropped so far. */
+  /** Number of dropped tokens. */
   get dropped(): number {
     return this.#dropped;
   }

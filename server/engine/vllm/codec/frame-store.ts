@@ -1,6 +1,6 @@
 import type { CodecFrame } from "./frame-reader.ts";
 
-/** The frames of one speech: written by one, taken by another as they come. */
+/** The frames of one utterance, written by one task and read by another as they arrive. */
 export class FrameStore {
   readonly #frames: CodecFrame[] = [];
   #isWhole = false;
@@ -25,7 +25,7 @@ export class FrameStore {
     this.#wake();
   }
 
-  /** Nothing more comes. @param error why not all came. */
+  /** Ends the frames. @param error reason why they are incomplete. */
   end(error?: Error): void {
     this.#isWhole = true;
     this.#error = error;
@@ -33,8 +33,9 @@ export class FrameStore {
   }
 
   /**
-   * Waits until there are so many or nothing more comes; from `lateAt` on, in milliseconds of `performance.now`, the least will do.
-   * @throws what ended it early.
+   * Waits until there are this many frames or the end. From `lateAt` on, in milliseconds of
+   * `performance.now`, the lower number suffices.
+   * @throws the error that ended the frames early.
    */
   async waitFor(wanted: number, least: number, lateAt: number): Promise<void> {
     while (!this.#isWhole && this.#frames.length < wanted) {

@@ -1,4 +1,7 @@
-/** A codec process: decodes windows of codes. Its owner is `codec-pool.ts`, and it ends when that is gone. */
+/**
+ * A codec process, which decodes windows of codes. `codec-pool.ts` owns it, and it ends together with its
+ * owner.
+ */
 
 import { toInt16 } from "../../neural/int16.ts";
 import type { CodecAnswer, CodecJob, CodecSpec, SampleRange } from "./codec-job.ts";
@@ -36,7 +39,7 @@ function cut(samples: Float32Array = new Float32Array(), { first, end }: SampleR
   return samples.subarray(first, end);
 }
 
-/** The best of three: other work on the machine is not the decoder's. */
+/** The best of three measurements, because other work on the machine does not count. */
 async function cost(loaded: Decoder): Promise<number> {
   const { left, right, hops, rate, frameSamples, slots } = spec.codec;
   const heard = hops.at(-1) ?? 1;

@@ -3,11 +3,14 @@ import type { CodecWindow } from "./windows.ts";
 
 const crossfadeSeconds = 0.005;
 
-/** Joins what is heard of each decoded window to the last one, and leads from one into the next: decoders add noise that differs each time. */
+/**
+ * Joins each decoded window to the last one with a crossfade, because decoders add noise that differs each
+ * time.
+ */
 export class Seam {
   readonly #frameSamples: number;
   readonly #fadeSamples: number;
-  /** What the last window says of the samples that come next. */
+  /** The last window's samples at the position of the next ones. */
   #expected: Int16Array = new Int16Array(0);
 
   constructor({ rate, frameSamples }: { readonly rate: number; readonly frameSamples: number }) {
@@ -15,15 +18,15 @@ export class Seam {
     this.#fadeSamples = Math.round(rate * crossfadeSeconds);
   }
 
-  /** What `join` needs of a decoded window: all that is heard, and what leads into the next one. */
+  /** The part of a decoded window that `join` needs: the audible samples, and those of the crossfade. */
   needs({ from, begin, end }: CodecWindow): SampleRange {
     const last = (end - from) * this.#frameSamples;
     return { first: (begin - from) * this.#frameSamples, end: last + this.#fadeSamples };
   }
 
   /**
-   * @param decoded the samples that it needs, as far as there are any; they are changed.
-   * @returns what is heard, a part of them.
+   * @param decoded the needed samples, as far as they exist; they are changed.
+   * @returns the audible samples, a part of them.
    */
   join(decoded: Int16Array, { begin, end }: CodecWindow): Int16Array {
     const heardSamples = (end - begin) * this.#frameSamples;

@@ -1,18 +1,18 @@
 import type { CodecManifest } from "../model/manifest.ts";
 
-/** Frames to be decoded together, and which of them are heard: those around them are context. */
+/** Frames to decode together. The frames around the audible ones are context. */
 export interface CodecWindow {
-  /** First frame that goes into the decoder, and the one after the last. */
+  /** First frame of the decoder's input, and the one after the last. */
   readonly from: number;
   readonly to: number;
-  /** First frame that is heard, and the one after the last. */
+  /** First audible frame, and the one after the last. */
   readonly begin: number;
   readonly end: number;
 }
 
 /**
- * Cuts speech that is still being written into windows: short ones first, so that it is heard soon, then longer ones, as context costs as
- * much as what is heard.
+ * Divides an utterance that is still being written into windows: short ones first, for early audio, then
+ * longer ones, because context has the same cost as audible frames.
  */
 export class WindowPlan {
   readonly #codec: Pick<CodecManifest, "left" | "right" | "hops">;
@@ -23,19 +23,20 @@ export class WindowPlan {
     this.#codec = codec;
   }
 
-  /** Frames that must be there for the next window of the full hop. */
+  /** Number of frames that the next window of the full hop needs. */
   get wanted(): number {
     return this.#begin + this.#hop + this.#codec.right;
   }
 
-  /** Frames that must be there for any window at all. */
+  /** Number of frames that any next window needs. */
   get least(): number {
     return this.#begin + 1 + this.#codec.right;
   }
 
   /**
-   * The next window, as large as the frames that are there allow and at most a hop; undefined where there is nothing to hear yet.
-   * @param isWhole nothing more comes: the last frames have no context after them, as in the whole speech.
+   * Returns the next window, as large as the existing frames allow and at most a hop, or undefined if no
+   * frame is audible yet.
+   * @param isWhole no frames follow: the last frames have no context after them, as in the whole utterance.
    */
   next(frames: number, isWhole: boolean): CodecWindow | undefined {
     const { left, right } = this.#codec;

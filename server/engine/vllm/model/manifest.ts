@@ -3,12 +3,15 @@ import { Compile } from "typebox/compile";
 import { rejectVllmArguments } from "../../../../config/contract/vllm-flags.ts";
 import { voicesOf } from "../../../../config/contract/voices.ts";
 
-/** What describes a model to arcana: `manifest.json` beside its files; docs/reference/model-manifest.md explains each field. */
+/**
+ * The description of a model for arcana: `manifest.json` next to its files. docs/reference/model-manifest.md
+ * explains each field.
+ */
 
 const text = Type.String({ minLength: 1, maxLength: 200 });
 const tokenId = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 });
 const tokenIds = Type.Array(tokenId, { maxItems: 64 });
-/** Inside the manifest's own folder: no leading slash, no way up. */
+/** A path inside the manifest's folder: no leading slash, no parent folder. */
 const path = Type.String({ pattern: "^(?!\\.{1,2}/|/)(?!.*/\\.{1,2}/)[^\\\\\\0]{1,255}$" });
 const frames = Type.Integer({ minimum: 0, maximum: 64 });
 
@@ -33,9 +36,9 @@ const codec = Type.Object({
 });
 const common = {
   license: text,
-  /** Of every file of the folder. */
+  /** Digests of every file of the folder. */
   sha256: Type.Record(path, Type.String({ pattern: "^[0-9a-f]{64}$" })),
-  /** Each voice of arcana, and the name by which the model knows it. */
+  /** Each voice of arcana, and the model's name of it. */
   voices: Type.Record(text, text),
   vllm: Type.Optional(vllm),
 };
@@ -66,7 +69,7 @@ export const manifestName = "manifest.json";
 const validators = { tokens: Compile(schemas.tokens), audio: Compile(schemas.audio) };
 const kinds = Object.keys(schemas);
 
-/** @throws Error that names the field, what it is and what it must be. */
+/** @throws Error that names the field, its value and the allowed values. */
 export function readArcanaManifest(json: string): ArcanaManifest {
   const value = parse(json);
   const { kind } = value;
@@ -90,7 +93,7 @@ function requireArguments(given: Static<typeof vllm>): void {
   if (rejected !== undefined) throw wrong("/vllm/args", rejected);
 }
 
-/** The catalogue offers all of arcana's voices, and none is spoken by another one in silence. */
+/** The catalogue offers all of arcana's voices, so each needs its own, without a silent replacement. */
 function requireVoices(voices: Readonly<Record<string, string>>): void {
   const missing = voicesOf("arcana").find(({ id }) => voices[id] === undefined);
   if (missing)
@@ -127,7 +130,7 @@ function parse(json: string): Record<string, unknown> {
   throw new Error(`${manifestName}: must be a JSON object`);
 }
 
-/** A misspelt field would otherwise be silently without effect. */
+/** A misspelt field would otherwise be ignored silently. */
 function refuseUnknown(place: string, value: object, known: object): void {
   const unknown = Object.keys(value).find((name) => !Object.hasOwn(known, name));
   if (unknown === undefined) return;

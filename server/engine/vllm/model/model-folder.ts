@@ -11,14 +11,14 @@ import {
 } from "./manifest.ts";
 import { createTokenize, type Tokenize } from "./prompt.ts";
 
-/** A model as it lies in its folder: the manifest, every file of it checked, and what reads its texts. */
+/** A model in its folder: the manifest, its verified files, and the tokenizer. */
 export type GeneratorModel =
   | { readonly folder: string; readonly manifest: TokensManifest; readonly tokenize: Tokenize }
   | { readonly folder: string; readonly manifest: AudioManifest };
 
 const tokenizerName = "tokenizer.json";
 
-/** @throws Error that names the folder, and the file and field that is missing or wrong. */
+/** @throws Error that names the folder, and the missing or invalid file and field. */
 export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   try {
     const manifest = readArcanaManifest((await readNamed(folder, manifestName)).toString());
@@ -33,7 +33,7 @@ export async function readModelFolder(folder: string): Promise<GeneratorModel> {
   }
 }
 
-/** vLLM decides by itself which files of the folder it loads, so the manifest vouches for each. */
+/** vLLM selects the files of the folder that it loads, so the manifest must list every file. */
 function requireChecked({ sha256 }: ArcanaManifest, name: string): void {
   if (sha256[name] === undefined)
     throw new Error(
@@ -41,7 +41,7 @@ function requireChecked({ sha256 }: ArcanaManifest, name: string): void {
     );
 }
 
-/** Files that no program reads: hidden ones are those of volumes and of `svc-tts fetch`. */
+/** Files that no program reads: hidden files of volumes and of `svc-tts fetch`. */
 const unread = /(^|\/)(\.|lost\+found(\/|$)|(README|LICENSE|NOTICE)[^/]*$)|\.md$/iu;
 
 /** All files below the folder that a program may read, with slashes in their names. */

@@ -1,7 +1,7 @@
 import { Tokenizer } from "@huggingface/tokenizers";
 import type { TokensManifest } from "./manifest.ts";
 
-/** The token ids of a prompt. */
+/** The token IDs of a prompt. */
 export type Tokenize = (voice: string, text: string) => readonly number[];
 
 interface AddedToken {
@@ -10,7 +10,8 @@ interface AddedToken {
 }
 
 /**
- * Special tokens come from the manifest alone. The tokenizer knows none: `<|eot_id|>` in a caller's text is nine or so plain characters.
+ * Special tokens come only from the manifest. The tokenizer does not recognize any: `<|eot_id|>` in a
+ * client's text becomes about nine plain characters.
  * @param json a `tokenizer.json`.
  */
 export function createTokenize(json: string, { template, pre, post }: TokensManifest["prompt"]): Tokenize {
@@ -19,7 +20,7 @@ export function createTokenize(json: string, { template, pre, post }: TokensMani
   const tokenizer = new Tokenizer({ ...plain, added_tokens: [] }, {});
   return (voice, text) => {
     const values: Readonly<Record<string, string>> = { voice, text };
-    // in one go: a text that says {voice} stays what it is
+    // One replacement for all, so that a text with {voice} stays unchanged.
     const written = template.replaceAll(/\{(voice|text)\}/gu, (_, name: string) => values[name] ?? "");
     const { ids }: { ids: readonly (number | undefined)[] } = tokenizer.encode(written, {
       add_special_tokens: false,

@@ -7,19 +7,19 @@ import { headersFor, type ServerAddress } from "./server-address.ts";
 export interface MetricsRelayOptions {
   readonly host: string;
   readonly port: number;
-  /** Of vLLM; undefined while it cannot be asked. */
+  /** Metrics of vLLM. Undefined while it is not reachable. */
   readonly address: () => ServerAddress | undefined;
 }
 
 const path = "/metrics";
-/** vLLM answers its metrics within milliseconds, also while it writes. */
+/** vLLM returns its metrics within milliseconds, also under load. */
 const answerLimitMs = 10_000;
-/** More than Prometheus and a collector hold open. */
+/** More connections than Prometheus and a collector open. */
 const maxConnections = 32;
 
 /**
- * Gives others vLLM's metrics, and nothing else of it. vLLM listens on the loopback alone: its API key guards only some of its
- * paths, and others read texts as tokens, stop it or load files.
+ * Serves vLLM's metrics, and nothing else of it. vLLM listens on the loopback address only: its API key
+ * protects only some of its paths, and others tokenize texts, stop it or load files.
  */
 export class MetricsRelay {
   readonly #server: Server;
@@ -28,7 +28,7 @@ export class MetricsRelay {
     this.#server = server;
   }
 
-  /** @throws Error when the port is taken. */
+  /** @throws Error if the port is in use. */
   static async open({ host, port, address }: MetricsRelayOptions): Promise<MetricsRelay> {
     const server = createServer(answerWith(address));
     server.maxConnections = maxConnections;

@@ -1,4 +1,4 @@
-/** Where a vLLM listens, and what opens it. */
+/** Address and API key of a vLLM. */
 export interface ServerAddress {
   /** Without a slash at its end. */
   readonly url: string;

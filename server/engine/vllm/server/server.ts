@@ -5,54 +5,54 @@ import type { EngineLog } from "../../runtime/engine.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
 import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
 
-/** The vLLM behind the generator, here or elsewhere. */
+/** The vLLM of the generator, on this machine or elsewhere. */
 export interface GeneratorServer {
-  /** Undefined while it cannot be asked. */
+  /** Undefined while it is not reachable. */
   address(): ServerAddress | undefined;
-  /** It answered just now: so it need not be asked whether it does. */
+  /** Called after a response, so that no health check is needed. */
   heard(): void;
   readonly restarts: number;
-  /** Up, or coming back within its budget. */
+  /** Whether it works, or restarts within its budget. */
   healthy(): boolean;
   close(): Promise<void>;
 }
 
-/** Whether it writes: a token, not only a word that all is well. */
+/** Proves that it writes a token, which is more than a successful health check. */
 export type Proof = (address: ServerAddress, signal: AbortSignal) => Promise<boolean>;
 
 export interface HealthCheckOptions {
   readonly proof: Proof;
   readonly log: EngineLog;
-  /** Between two looks, ms. */
+  /** Milliseconds between two checks. */
   readonly lookMs: number;
-  /** How long a proof may take, ms: a server that takes longer hangs. */
+  /** Longest duration of a proof in milliseconds. A slower server counts as hung. */
   readonly proofMs: number;
-  /** How long a start may take, ms. */
+  /** Longest duration of a start in milliseconds. */
   readonly startMs: number;
 }
 
 const backoff = { firstMs: 1_000, mostMs: 60_000, provenAfterMs: 60_000 };
-/** Starts that may fail before the first that succeeds: it is then no passing trouble. */
+/** Failed starts before the first success that end the attempts, because the cause is permanent. */
 const mostFirstStarts = 3;
 
-/** Nobody else reaches it: its key guards only some of its paths. */
+/** Only this machine reaches it, because its API key protects only some of its paths. */
 const loopback = "127.0.0.1";
 
 export interface SupervisedOptions extends HealthCheckOptions {
   readonly program: string;
-  /** What is said of the model; where it listens is added. */
+  /** Arguments for the model. The address is added. */
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Of the loopback; a free one is taken when undefined. */
+  /** Port of the loopback address. A free one if undefined. */
   readonly port: number | undefined;
-  /** Drawn when undefined. */
+  /** Random if undefined. */
   readonly apiKey: string | undefined;
 }
 
-/** A vLLM of our own: started again when it ends or hangs. */
+/** A vLLM that this server starts, and restarts when it ends or hangs. */
 export class SupervisedServer implements GeneratorServer {
   readonly #options: SupervisedOptions;
-  /** Other processes of this machine may reach its port, too. */
+  /** Other processes of this machine may reach its port, so it needs an API key. */
   readonly #apiKey: string;
   readonly #closing = new AbortController();
   readonly #first = Promise.withResolvers<void>();
@@ -70,8 +70,8 @@ export class SupervisedServer implements GeneratorServer {
   }
 
   /**
-   * Resolves once it writes.
-   * @throws Error when it does not start, three times.
+   * Resolves when it writes.
+   * @throws Error if three starts failed.
    */
   static async open(options: SupervisedOptions): Promise<SupervisedServer> {
     const server = new SupervisedServer(options);
@@ -89,7 +89,7 @@ export class SupervisedServer implements GeneratorServer {
     return Math.max(0, this.#starts - 1);
   }
 
-  /** Its process; a test ends it. */
+  /** ID of its process, with which a test ends it. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }
@@ -130,7 +130,7 @@ export class SupervisedServer implements GeneratorServer {
     }
   }
 
-  /** @returns why it is over. */
+  /** @returns the reason of its end. */
   async #runOnce(): Promise<string> {
     const port = this.#options.port ?? (await freePort());
     const process = new VllmProcess(this.#command(port), this.#options.log);
@@ -154,7 +154,7 @@ export class SupervisedServer implements GeneratorServer {
     return reason;
   }
 
-  /** @returns what is wrong with it, or that it was left. */
+  /** @returns the problem, or that it was stopped. */
   async #watch(address: ServerAddress, signal: AbortSignal): Promise<string> {
     const { lookMs, log, startMs } = this.#options;
     const startedAt = performance.now();
@@ -193,7 +193,7 @@ export class SupervisedServer implements GeneratorServer {
   }
 }
 
-/** A vLLM that somebody else runs. */
+/** A vLLM that another party runs. */
 export class ConnectedServer implements GeneratorServer {
   readonly restarts = 0;
   readonly #known: ServerAddress;
@@ -209,8 +209,8 @@ export class ConnectedServer implements GeneratorServer {
   }
 
   /**
-   * Resolves once it writes.
-   * @throws Error when it does not within `startMs`.
+   * Resolves when it writes.
+   * @throws Error if it does not within `startMs`.
    */
   static async open(known: ServerAddress, options: HealthCheckOptions): Promise<ConnectedServer> {
     const server = new ConnectedServer(known, options);
@@ -231,7 +231,7 @@ export class ConnectedServer implements GeneratorServer {
     this.#heardAt = performance.now();
   }
 
-  /** A restart of ours would not bring it back. */
+  /** This server cannot restart it. */
   healthy(): boolean {
     return true;
   }
@@ -268,6 +268,6 @@ async function proves(address: ServerAddress, proof: Proof, signal: AbortSignal)
     await health.body?.cancel();
     return health.ok && (await proof(address, signal));
   } catch {
-    return false; // it is asked again
+    return false; // The check is repeated.
   }
 }

@@ -1,12 +1,15 @@
 import type { GeneratorModel } from "../model/model-folder.ts";
 import { servedName } from "./server-address.ts";
 
-/** Sequences beyond the streams: a stream's next phrase may begin before the last token of this one is out, and proofs need one. */
+/**
+ * Sequences in addition to the streams: a stream's next phrase may start before the last token of this one is
+ * written, and proofs need one.
+ */
 const spareSequences = 4;
 
 /**
  * Arguments of `vllm` for a model.
- * @param extra said last, so that they win.
+ * @param extra appended last, so that they override the others.
  */
 export function vllmArguments(
   { folder, manifest }: GeneratorModel,
@@ -19,7 +22,7 @@ export function vllmArguments(
           "--max-model-len",
           String(manifest.context),
           "--skip-tokenizer-init",
-          // a frame at a time: less would be many small events, more would be heard later
+          // One frame per event: fewer tokens would be many small events, and more would delay the audio.
           "--stream-interval",
           String(manifest.codec.slots.length),
           "--max-num-seqs",
@@ -40,7 +43,7 @@ export function vllmArguments(
   ];
 }
 
-/** What vLLM does unasked and is not wanted here: telling its makers, and looking for files elsewhere. */
+/** Disables vLLM's defaults that are not wanted here: usage reports, and downloads of files. */
 export const vllmEnvironment: Readonly<Record<string, string>> = {
   VLLM_NO_USAGE_STATS: "1",
   DO_NOT_TRACK: "1",

@@ -6,26 +6,26 @@ import type { Readable } from "node:stream";
 import type { EngineLog } from "../../runtime/engine.ts";
 
 export interface VllmCommand {
-  /** The program `vllm`, by its path or a name on PATH. */
+  /** The program `vllm`, as a path or a name on PATH. */
   readonly program: string;
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** What vLLM does with a SIGTERM takes about 3 s. */
+/** vLLM needs about 3 s after a SIGTERM. */
 const stopLimitMs = 15_000;
-/** What a shell says of a program that is not there. */
+/** Exit code of a shell for a missing program. */
 const notFound = 127;
 const maxLineChars = 4_000;
-/** A descriptor whose other end its owner holds. */
+/** A descriptor whose other end the owner has. */
 const ownerSocket = 3;
 /**
- * vLLM is several processes: it runs in a group of its own, with one that waits for the owner to be gone, however it went, and then ends them all.
- * Else they would hold the GPU without anybody knowing.
+ * vLLM is several processes. They run in a process group with a watchdog, which ends all of them when the
+ * owner has ended for any reason. Otherwise they would continue to occupy the GPU.
  */
 const underWatch = `(cat; kill -KILL 0) <&${ownerSocket} >/dev/null 2>&1 & exec "$@" ${ownerSocket}<&-`;
 
-/** One vLLM: started, ended. What it writes becomes log lines. */
+/** One run of vLLM. Its output becomes log lines. */
 export class VllmProcess {
   readonly #child: ChildProcess;
   readonly #log: EngineLog;
@@ -39,13 +39,14 @@ export class VllmProcess {
       detached: true,
     });
     this.#child.once("error", (error) => this.#ended.resolve(`it could not be started: ${error.message}`));
-    // without file descriptors Node gives no `stdio`, whatever its type says, and tells the error a moment later
+    // Without file descriptors Node returns no `stdio`, whatever its type states, and emits the error a
+    // moment later.
     const stdio: ChildProcess["stdio"] | undefined = this.#child.stdio;
-    stdio?.[ownerSocket]?.on("error", () => undefined); // it may end before we do
+    stdio?.[ownerSocket]?.on("error", () => undefined); // It may end before this process does.
     this.#pass(this.#child.stdout);
     this.#pass(this.#child.stderr);
     this.#child.once("exit", (code, signal) => {
-      this.kill(); // those that it left behind
+      this.kill(); // Ends the processes that it left behind.
       this.#ended.resolve(
         code === notFound ? missing(program) : `it ended with ${signal ?? `status ${code}`}`,
       );
@@ -56,12 +57,12 @@ export class VllmProcess {
     return this.#child.pid;
   }
 
-  /** Resolves with how it ended. */
+  /** Resolves with its exit status. */
   get ended(): Promise<string> {
     return this.#ended.promise;
   }
 
-  /** Ends it in order; by force where it does not follow. */
+  /** Stops it with SIGTERM, and with SIGKILL if it does not end. */
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exited = once(this.#child, "exit");
@@ -71,13 +72,13 @@ export class VllmProcess {
     clearTimeout(timer);
   }
 
-  /** Ends all of its processes at once. */
+  /** Ends all of its processes immediately. */
   kill(): void {
     if (this.#child.pid === undefined) return;
     try {
       process.kill(-this.#child.pid, "SIGKILL");
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // none of them is left
+      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error; // No process is left.
     }
   }
 
@@ -86,7 +87,7 @@ export class VllmProcess {
     createInterface({ input: stream }).on("line", (line) => {
       const text = line.slice(0, maxLineChars).trim();
       if (text === "") return;
-      // as vLLM's loggers write it: INFO 11-22 01:00:00 [file.py:12] …
+      // The format of vLLM's loggers: INFO 11-22 01:00:00 [file.py:12] …
       const level = /\b(ERROR|CRITICAL|WARNING)\b/u.test(text.slice(0, 120)) ? "warn" : "info";
       this.#log[level]({ from: "vllm", pid: this.#child.pid }, text);
     });
@@ -97,7 +98,7 @@ function missing(program: string): string {
   return `there is no program ${program}: install vLLM, name it in GENERATOR_VLLM_PROGRAM, or name one that runs elsewhere in GENERATOR_URL`;
 }
 
-/** A port of this machine that nobody listens on now. */
+/** Returns a free port of this machine. */
 export async function freePort(): Promise<number> {
   const server = createServer();
   server.listen(0, "127.0.0.1");

@@ -8,13 +8,13 @@ const measuredText = "This sentence is as long as most of those that people say.
 
 interface AudioWriterOptions {
   readonly manifest: AudioManifest;
-  /** Longest time without sound, ms. */
+  /** Longest time without audio in milliseconds. */
   readonly silenceMs: number;
-  /** Told whenever sound comes. */
+  /** Called whenever audio arrives. */
   readonly heard: () => void;
 }
 
-/** A model whose server speaks raw samples itself, at `POST /v1/audio/speech`. */
+/** A model whose server returns raw samples itself, at `POST /v1/audio/speech`. */
 export class AudioWriter implements SpeechWriter {
   readonly rate: number;
   readonly tokensPerSecond = undefined;
@@ -58,7 +58,7 @@ export class AudioWriter implements SpeechWriter {
     }
     if (signal.aborted) return;
     if (samples === 0) throw new GeneratorError("nonsense", "the generator spoke nothing");
-    onWritten(true); // where it was cut nobody tells
+    onWritten(true); // The server does not report where it cut the audio.
   }
 
   async proves(server: ServerAddress, signal: AbortSignal): Promise<boolean> {
@@ -77,7 +77,7 @@ export class AudioWriter implements SpeechWriter {
   }
 
   close(): Promise<void> {
-    return Promise.resolve(); // there is no decoder
+    return Promise.resolve(); // This kind of model has no decoder.
   }
 
   #measured(server: ServerAddress, signal: AbortSignal): AsyncGenerator<Int16Array, void, void> {
@@ -98,7 +98,7 @@ export class AudioWriter implements SpeechWriter {
   }
 }
 
-/** Bytes come cut anywhere; samples are two each, little-endian. */
+/** The response may be split at any byte. Samples are two bytes each, little-endian. */
 async function* wholeSamples(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Int16Array, void, void> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const piece of pieces) {

@@ -7,13 +7,13 @@ import { readResponseBody } from "./response-body.ts";
 export interface CompletionRequest {
   readonly prompt: readonly number[];
   readonly sampling: Sampling;
-  /** The same says the same, at any temperature. */
+  /** With the same seed the result is the same, at any temperature. */
   readonly seed: number | undefined;
-  /** Writes to the end: where speed is measured, a stop would end it early. */
+  /** Writes up to the limit: for measurements, an end token would stop it early. */
   readonly withoutEnd?: boolean;
 }
 
-/** Asks a vLLM for tokens. */
+/** Requests tokens from vLLM. */
 export class Completions {
   readonly #manifest: TokensManifest;
   readonly #allowed: string;
@@ -22,11 +22,11 @@ export class Completions {
     this.#manifest = manifest;
     const { base, codebook, slots } = manifest.codec;
     const codes = Array.from({ length: slots.length * codebook }, (_, i) => base + i);
-    this.#allowed = JSON.stringify([...codes, ...manifest.stop]); // once: it may have thirty thousand
+    this.#allowed = JSON.stringify([...codes, ...manifest.stop]); // Requested once, because the vocabulary may have thirty thousand tokens.
   }
 
   /**
-   * The tokens that follow a prompt, as they are written, without the one that ends them.
+   * Yields the tokens that follow a prompt as they are written, without the end token.
    * @param silenceMs longest time without any.
    * @throws GeneratorTrouble
    */
@@ -53,7 +53,7 @@ export class Completions {
     if (!isOver && !signal.aborted) throw new GeneratorError("away", "the generator broke off");
   }
 
-  /** Tokens that may be written at most: who has written them all was cut. */
+  /** Highest number of tokens. A completion with all of them was cut. */
   mostTokens({ prompt, sampling }: Pick<CompletionRequest, "prompt" | "sampling">): number {
     return Math.max(1, Math.min(sampling.maxTokens, this.#manifest.context - prompt.length));
   }
@@ -69,7 +69,7 @@ export class Completions {
       temperature: sampling.temperature,
       top_p: sampling.topP,
       repetition_penalty: sampling.repetitionPenalty,
-      // said, so that no default of the model's own takes part
+      // Set explicitly, so that no default of the model applies.
       top_k: 0,
       min_p: 0,
       presence_penalty: 0,
@@ -92,7 +92,7 @@ interface CompletionEvent {
   }[];
 }
 
-/** Server-sent events: a line `data: JSON` each, and `data: [DONE]`. */
+/** Server-sent events: one line `data: JSON` each, and `data: [DONE]`. */
 async function* events(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<CompletionEvent, void, void> {
   const decoder = new TextDecoder();
   let rest = "";

@@ -6,14 +6,15 @@ export interface PostRequest {
   readonly server: ServerAddress;
   readonly path: string;
   readonly body: string;
-  /** Longest time without a byte, ms. */
+  /** Longest time without a byte in milliseconds. */
   readonly silenceMs: number;
   readonly signal: AbortSignal;
   readonly clock?: Clock;
 }
 
 /**
- * Posts, and gives the pieces of the answer's body as they come. Ends early, with the request taken back, when the signal aborts.
+ * Sends a POST request, and yields the pieces of the response's body. Ends early and cancels the request when
+ * the signal aborts.
  * @throws GeneratorTrouble
  */
 export async function* readResponseBody({
@@ -38,7 +39,7 @@ export async function* readResponseBody({
     if (!response.ok) throw await refusal(response);
     if (!response.body) throw new GeneratorError("away", "the generator answered without a body");
     for await (const piece of response.body) {
-      stopListening(); // whoever takes its time with a piece is not the generator's silence
+      stopListening(); // Time that the consumer needs for a piece does not count as the generator's silence.
       yield piece;
       stopListening = listen();
     }
@@ -52,11 +53,14 @@ export async function* readResponseBody({
     });
   } finally {
     stopListening();
-    silence.abort(); // also when nobody reads on: the request is taken back
+    silence.abort(); // Cancels the request, also if the consumer stopped reading.
   }
 }
 
-/** What it says more may repeat what it was asked, and is for no log; its own tells. */
+/**
+ * The rest of an error response may repeat the request's text, so it is not logged here. vLLM's own log has
+ * it.
+ */
 async function refusal(response: Response): Promise<Error> {
   await response.body?.cancel();
   const message = `the generator answered ${response.status}`;

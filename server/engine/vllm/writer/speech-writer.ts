@@ -1,20 +1,23 @@
 import type { Sampling } from "../../../contract/speech.ts";
 import type { ServerAddress } from "../server/server-address.ts";
 
-/** One phrase to be spoken by a model. */
+/** One phrase for a model. */
 export interface WriteRequest {
   readonly server: ServerAddress;
   readonly text: string;
-  /** As the model names it. */
+  /** The model's name of the voice. */
   readonly voice: string;
   readonly sampling: Sampling;
   readonly seed: number | undefined;
-  /** When its listener runs dry, in milliseconds of `performance.now`. */
+  /** Time at which the client's player runs out of audio, in milliseconds of `performance.now`. */
   readonly dueAtMs: number;
-  /** It begins a stream, whose listener hears nothing yet. */
+  /** It starts a stream, whose client has no audio yet. */
   readonly isFirst: boolean;
   readonly signal: AbortSignal;
-  /** Called once all of it is written, though not all of it is heard: whether to its end, or cut where the model may write no more. */
+  /**
+   * Called when all of it is written, before all of it is consumed. The phrase is complete, or was cut at the
+   * model's limit.
+   */
   readonly onWritten: (isWhole: boolean) => void;
 }
 
@@ -22,9 +25,9 @@ export interface WriteRequest {
 export interface SpeechWriter {
   /** Hz. */
   readonly rate: number;
-  /** Of its sound, for a second. */
+  /** Tokens per second of audio. */
   readonly tokensPerSecond: number | undefined;
-  /** Seconds of sound that a second of work makes of what it wrote; Infinity where vLLM makes the sound itself. */
+  /** Seconds of audio that one second of decoding produces. Infinity if vLLM returns audio itself. */
   readonly decoderSpeed: number;
   readonly restarts: number;
   /**
@@ -32,9 +35,12 @@ export interface SpeechWriter {
    * @throws GeneratorTrouble
    */
   write(ask: WriteRequest): AsyncGenerator<Int16Array, void, void>;
-  /** Whether the server writes anything. @throws GeneratorTrouble */
+  /** Checks whether the server writes anything. @throws GeneratorTrouble */
   proves(server: ServerAddress, signal: AbortSignal): Promise<boolean>;
-  /** Seconds of sound a second that the slowest of so many streams at once gets from vLLM. @throws GeneratorTrouble */
+  /**
+   * Seconds of audio per second that the slowest of so many concurrent streams gets from vLLM. @throws
+   * GeneratorTrouble
+   */
   speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number>;
   close(): Promise<void>;
 }

@@ -11,11 +11,11 @@ import type { ServerAddress } from "../server/server-address.ts";
 import { Completions } from "./completion.ts";
 import type { SpeechWriter, WriteRequest } from "./speech-writer.ts";
 
-/** A listener with less than this left to hear gets what is there, though it is less than a hop. */
+/** A client with less audio than this gets the existing frames, even if they are less than a hop. */
 const marginMs = 150;
-/** Frames' worth of tokens that may be dropped before the model is held for broken. */
+/** Number of frames whose tokens may be dropped until the model counts as broken. */
 const mostDroppedFrames = 12;
-/** Of what is measured, seconds of sound. */
+/** Duration of a measurement in seconds of audio. */
 const measuredSeconds = 1;
 
 interface TokensWriterOptions {
@@ -23,13 +23,16 @@ interface TokensWriterOptions {
   readonly tokenize: Tokenize;
   readonly codec: CodecProcessPool;
   readonly counts: GeneratorCounts;
-  /** Longest time without a token, ms. */
+  /** Longest time without a token in milliseconds. */
   readonly silenceMs: number;
-  /** Told whenever tokens come. */
+  /** Called whenever tokens arrive. */
   readonly heard: () => void;
 }
 
-/** A model that writes a codec's codes: they are put together to frames, and decoded window by window while more are written. */
+/**
+ * A model that writes a codec's codes. They are assembled into frames, and decoded window by window while
+ * more are written.
+ */
 export class TokensWriter implements SpeechWriter {
   readonly rate: number;
   readonly tokensPerSecond: number;
@@ -71,7 +74,7 @@ export class TokensWriter implements SpeechWriter {
     const { pre, post } = this.#options.manifest.prompt;
     const ask = { prompt: [...pre, ...post], sampling: greedy(1), seed: undefined };
     for await (const _ of this.#completions.write(server, ask, this.#options.silenceMs, signal)) return true;
-    return !signal.aborted; // it wrote that it ends: that is a token, too
+    return !signal.aborted; // Its end token also counts as a token.
   }
 
   async speedOf(streams: number, server: ServerAddress, signal: AbortSignal): Promise<number> {
@@ -94,7 +97,7 @@ export class TokensWriter implements SpeechWriter {
     return tokens / this.tokensPerSecond / ((performance.now() - startedAt) / 1000);
   }
 
-  /** Never rejects: what goes wrong is with whoever takes the frames. */
+  /** Never rejects: the reader of the frames gets the error. */
   async #fill(store: FrameStore, ask: WriteRequest): Promise<void> {
     try {
       const reader = new FrameReader(this.#codec);
@@ -145,7 +148,7 @@ export class TokensWriter implements SpeechWriter {
         dueAtMs: driesAtMs ?? dueAtMs,
         isFirst: !isHeard,
       });
-      // the audio of a stream that is heard waits for its turn; that of a new one is heard at once
+      // The audio of a running stream is queued; that of a new stream is decoded immediately.
       const nowMs = performance.now();
       driesAtMs =
         (driesAtMs ?? (isHeard ? Math.max(nowMs, dueAtMs) : nowMs)) +

@@ -98,7 +98,7 @@ describe("a backup", () => {
     await fill(database);
     await database.close();
     writeFileSync(join(folder, "taken"), "something else");
-    expect(await refusal(place, join(folder, "taken"))).toContain("is there already");
+    expect(await refusal(place, join(folder, "taken"))).toContain("already exists");
     expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("is not there");
     expect(await refusal(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
     expect(await refusal("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
