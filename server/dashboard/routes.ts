@@ -25,7 +25,7 @@ import { addUsagePages } from "./pages/usage.ts";
 import { addUserPages } from "./pages/users.ts";
 import { addWordPages } from "./pages/words.ts";
 
-/** Longest form; a form of people holds some lines. */
+/** Largest form. A user's form has a few lines. */
 const formBytes = 64 * 1024;
 
 const assets = {
@@ -40,7 +40,7 @@ const assets = {
   "says.js": "text/javascript; charset=utf-8",
 } as const;
 
-/** Nothing from elsewhere is loaded, no script stands in a page, and no other page frames this one. */
+/** Pages load nothing from other sites, contain no inline scripts, and cannot be framed. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -52,11 +52,11 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Pages for people, below `/dashboard`. */
+/** The pages of the dashboard, below `/dashboard`. */
 export function addDashboard(app: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
   const pages: FastifyPluginAsync = async (scope) => {
     await scope.register(cookie);
-    scope.removeContentTypeParser("application/json"); // forms are all that people send who are not signed in
+    scope.removeContentTypeParser("application/json"); // Forms are the only bodies that users send without a session.
     await scope.register(formbody, { bodyLimit: formBytes });
     scope.decorateRequest("visit", undefined);
     scope.decorateRequest("locale", undefined);
@@ -101,7 +101,7 @@ function protect(isSecure: boolean) {
   };
 }
 
-/** Behind such a proxy all people have one address, and share the limits of it. */
+/** Behind such a proxy all users have one address and share its limits. */
 function warnOfUntrustedProxy() {
   let isSaid = false;
   return async ({ headers, ip, log, socket }: FastifyRequest): Promise<void> => {
@@ -123,7 +123,9 @@ function addAssets(scope: FastifyInstance): void {
   }
 }
 
-/** A failure as a page for people, and as a problem document for the dashboard's scripts, which show it. */
+/**
+ * Responds to a failure with a page, or with a problem document for the dashboard's scripts, which show it.
+ */
 function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const failure = toFailure(forPeople(error));
   const { words } = localeOf(request);
@@ -146,7 +148,7 @@ function tell(error: unknown, request: FastifyRequest, reply: FastifyReply): Fas
   });
 }
 
-/** What the stores throw, as a failure that can be said in each language. */
+/** Converts an error of the stores to a failure with a text in each language. */
 function forPeople(error: unknown): unknown {
   if (error instanceof StoreFailure) {
     return new Refusal("store_unavailable", ({ failures }) => failures.database, {

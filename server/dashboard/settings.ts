@@ -1,12 +1,12 @@
 import type { OidcSettings } from "./oidc/settings.ts";
 
 export interface DashboardSettings {
-  /** Days after which changes are forgotten; they are kept for ever unless given. */
+  /** Days after which audit entries are deleted. They are kept without limit by default. */
   readonly auditDays?: number | undefined;
-  /** Where people reach the server: an origin, as `https://tts.example.com`. */
+  /** URL of the server: an origin such as `https://tts.example.com`. */
   readonly url: string;
-  /** Holds what the link of the first owner shows. */
+  /** File with the token in the first owner's link. */
   readonly setupFile: string | undefined;
-  /** Undefined: people sign in by passwords alone. */
+  /** Undefined if users sign in with passwords only. */
   readonly oidc?: OidcSettings | undefined;
 }

@@ -66,7 +66,7 @@ const markShares = [
   [",", 0.93],
   ["", 1],
 ] as const;
-/** Of content words: any word of the dictionary, so that every pair of sounds is heard. */
+/** Probability that a content word is any word of the dictionary, so that every pair of sounds occurs. */
 const dictionaryShare = 0.4;
 const mostWords = 24;
 
@@ -100,7 +100,7 @@ export function* sentences(seed: number): Generator<readonly CorpusWord[]> {
   }
 }
 
-/** Whether it shares four words in a row with one of the sentences that the model is judged by. */
+/** Whether it shares four consecutive words with one of the sentences that evaluate the model. */
 export function sharesWords(spoken: readonly CorpusWord[], heldOut: ReadonlySet<string>): boolean {
   const texts = spoken.map(({ text }) => text.toLowerCase());
   return texts.some((_, i) => i + 4 <= texts.length && heldOut.has(texts.slice(i, i + 4).join(" ")));

@@ -1,4 +1,4 @@
-/** `make bench`: our server measured side by side with what it is made of; writes docs/benchmarks.md and its plots. */
+/** `make bench`: measures the server next to its parts, and writes docs/benchmarks.md and its plots. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { apiTier } from "./chapters/api-tier.ts";
@@ -71,7 +71,7 @@ async function inTurn(wanted: readonly Measurement[], workbench: Workbench): Pro
   return done;
 }
 
-/** A run of one chapter says what it found, and leaves the page alone. */
+/** A run of one chapter prints its results and does not change the page. */
 function report(found: readonly Chapter[]): void {
   if (only !== undefined) {
     for (const { name, finding } of found) console.log(`\n## ${name}\n\n${finding.text}`);

@@ -1,13 +1,13 @@
 import type { Source } from "../../test/check/source.ts";
 
-/** Packages that nearly every other one imports: their arrows would hide the others. */
+/** Packages that almost every other one imports: their arrows would hide the others. */
 const base = ["lib", "config/contract"];
 
 type Arrows = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
- * A Mermaid flowchart of the packages. An arrow means "imports". Arrows that follow from others, and those to the base packages, are
- * left out.
+ * A Mermaid flowchart of the packages. An arrow means "imports". Arrows that follow from others, and those to
+ * the base packages, are left out.
  */
 export function drawPackages(sources: readonly Source[]): string {
   const arrows = arrowsOf(sources);
@@ -40,7 +40,10 @@ function arrowsOf(sources: readonly Source[]): Arrows {
   return arrows;
 }
 
-/** `operator/status` for its files and folders; undefined for a program's own `main.ts`, which imports the command line alone. */
+/**
+ * `operator/status` for its files and folders; undefined for a program's own `main.ts`, which imports only
+ * the command line.
+ */
 function packageOf(path: string): string | undefined {
   const [part = "", folder = "", ...rest] = path.split("/");
   if (part === "operator" || part === "server") return rest.length > 0 ? `${part}/${folder}` : undefined;

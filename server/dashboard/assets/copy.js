@@ -1,4 +1,6 @@
-/** The request as a program sends it. The key is never the page's: it stands in the environment. */
+/**
+ * The request in the form of a program. The page has no API key: the example reads it from the environment.
+ */
 export function asCode(kind, origin, fields) {
   const { audioFormat = "wav", ...rest } = fields;
   const types = {

@@ -1,4 +1,4 @@
-/** Server-sent events of a body, as `{name, data}`. */
+/** Yields the server-sent events of a body as `{name, data}`. */
 export async function* readEvents(body) {
   let rest = "";
   for await (const text of body.pipeThrough(new TextDecoderStream())) {

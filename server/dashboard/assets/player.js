@@ -1,4 +1,4 @@
-/** Plays 16-bit PCM as it arrives, each piece where the one before it ends. */
+/** Plays 16-bit PCM as it arrives, each piece right after the previous one. */
 export function createPlayer() {
   let context;
   let rate = 24000;
@@ -46,7 +46,7 @@ export function createPlayer() {
       odd = new Uint8Array(0);
       tick();
     },
-    /** @returns the samples, -1..1. */
+    /** @returns the samples, from -1 to 1. */
     add(base64) {
       const samples = decode(base64);
       if (!context || samples.length === 0) return samples;
@@ -56,10 +56,10 @@ export function createPlayer() {
       source.buffer = buffer;
       source.connect(context.destination);
       const now = context.currentTime;
-      begin ??= now + 0.05; // a little room, so that the next piece is there in time
+      begin ??= now + 0.05; // A short delay, so that the next piece arrives in time.
       if (samplesSoFar === 0) end = begin;
       if (end < now) {
-        begin += now - end; // it ran dry: words are lit later by as much
+        begin += now - end; // The player ran out of audio: words are highlighted later by the same time.
         end = now;
       }
       source.start(end);
@@ -68,7 +68,7 @@ export function createPlayer() {
       return samples;
     },
     seconds: () => samplesSoFar / rate,
-    /** @param tell of the seconds that were heard, at each frame of the screen. */
+    /** @param tell called with the played seconds at each frame of the screen. */
     onTime(tell) {
       listener = tell;
     },

@@ -4,7 +4,9 @@ import { createPlayer } from "./player.js";
 import { asTold, brokenOff, client, fill, send, Told, tenths, whole } from "./says.js";
 import { chart } from "./waveform.js";
 
-/** The playground: speaks what is written, draws it as it arrives, and lights each word as it is heard. */
+/**
+ * The playground: synthesizes a text, draws the audio as it arrives, and highlights each word as it plays.
+ */
 const form = document.getElementById("playground");
 const $ = (id) => document.getElementById(id);
 const csrf = form.elements.csrf.value;
@@ -19,7 +21,7 @@ let current;
 
 const isArcana = () => form.elements.modelId.value === "arcana";
 
-/** Voices and options of the chosen model, and what is left of its text. */
+/** Shows the voices and options of the selected model, and how much text is left. */
 function follow() {
   const model = form.elements.modelId.value;
   const language = form.elements.lang.value;
@@ -45,12 +47,12 @@ function follow() {
   $("code").textContent = asCode($("code-kind").value, location.origin, body());
 }
 
-/** In characters, as the server counts them. */
+/** Counted in characters, like on the server. */
 function measure(text, model) {
   return { length: [...text].length, limit: limits[model] };
 }
 
-/** The request as the interface takes it; what was left at its default is left out. */
+/** The request in the form of the API. Options with their default value are left out. */
 function body() {
   return Object.fromEntries(
     [...form.elements]
@@ -96,14 +98,14 @@ function say(message, isProblem = false) {
   $("problem").hidden = !isProblem;
 }
 
-/** The chosen voice, with a sentence of its language and nothing of the options. */
+/** The selected voice, with a sentence in its language and without options. */
 function sample() {
   const { modelId, speaker } = form.elements;
   const text = speaker.selectedOptions[0]?.dataset.sample;
   void speak({ modelId: modelId.value, speaker: speaker.value, text }, () => undefined);
 }
 
-/** @param keep is told of what was spoken. */
+/** @param keep called with each synthesized request. */
 async function speak(asked, keep) {
   stop();
   const run = { cancel: new AbortController(), begun: performance.now() };
@@ -192,12 +194,12 @@ async function download() {
   return say(fill(client.made, { file: link.download, rate }));
 }
 
-/** What was spoken stays in this browser alone. */
+/** The history stays in this browser. */
 function readHistory() {
   try {
     return JSON.parse(localStorage.getItem(historyKey) ?? "[]");
   } catch {
-    return []; // somebody else wrote there
+    return []; // Another page wrote the entry.
   }
 }
 
@@ -251,6 +253,6 @@ $("forget").addEventListener("click", () => {
   localStorage.removeItem(historyKey);
   showHistory();
 });
-$("copy").hidden = !navigator.clipboard; // browsers have none where the page came without TLS
+$("copy").hidden = !navigator.clipboard; // Browsers do not offer this on a page without TLS.
 follow();
 showHistory();

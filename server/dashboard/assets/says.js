@@ -1,4 +1,4 @@
-/** What the server sent along to be said, with numbers as the reader of the page writes them. */
+/** Messages that the server sent with the page, with numbers in the reader's format. */
 export const client = JSON.parse(document.getElementById("content").dataset.words);
 const { lang } = document.documentElement;
 const wholes = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
@@ -12,10 +12,10 @@ export function fill(text, values) {
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
-/** An error whose message is in the language of the page. */
+/** An error with a message in the language of the page. */
 export class Told extends Error {}
 
-/** As `fetch`, which has a TypeError where there is no answer. */
+/** Like `fetch`, which throws a TypeError without a response. */
 export async function send(url, init) {
   try {
     return await fetch(url, init);
@@ -24,7 +24,10 @@ export async function send(url, init) {
   }
 }
 
-/** The server words what breaks off in English, and browsers their own errors: only a page in English repeats it. */
+/**
+ * Errors in the middle of a stream are in English, and browsers have their own texts: only a page in English
+ * shows them.
+ */
 export function brokenOff(message) {
   return (lang.startsWith("en") && message) || client.brokeOff;
 }

@@ -1,4 +1,4 @@
-/** Draws how loud speech is, piece by piece, on one canvas. */
+/** Draws the loudness of speech, piece by piece, on one canvas. */
 export function chart(canvas) {
   const perBar = 512;
   let bars = [];
@@ -27,7 +27,7 @@ export function chart(canvas) {
       at = 0;
       draw();
     },
-    /** @param samples -1..1. */
+    /** @param samples from -1 to 1. */
     add(samples) {
       for (const sample of samples) {
         peak = Math.max(peak, Math.abs(sample));
@@ -39,7 +39,7 @@ export function chart(canvas) {
       }
       draw();
     },
-    /** @param share of it that was heard, 0..1. */
+    /** @param share of the audio that was played, from 0 to 1. */
     mark(share) {
       at = share;
       draw();

@@ -2,7 +2,7 @@ import { readEvents } from "./events.js";
 import { createPlayer } from "./player.js";
 import { asTold, brokenOff, client, fill, send, Told, tenths } from "./says.js";
 
-/** Lets each pronunciation be heard before it is saved. */
+/** Plays each pronunciation before it is saved. */
 const player = createPlayer();
 
 async function listen(form) {

@@ -1,4 +1,4 @@
-/** Markup that may go into a page as it is: made by `html` alone. */
+/** Escaped markup, which only `html` creates. */
 export class Html {
   readonly text: string;
 
@@ -7,10 +7,10 @@ export class Html {
   }
 }
 
-/** What a place in a page may hold; a text is escaped, and `false` and `undefined` leave the place empty. */
+/** Values in a page. Text is escaped; `false` and `undefined` are empty. */
 export type Content = Html | string | number | false | undefined | readonly Content[];
 
-/** A page or a part of one. Attributes stand in double quotes. */
+/** Creates a page or a part of one. Attributes must be in double quotes. */
 export function html(parts: TemplateStringsArray, ...places: readonly Content[]): Html {
   return new Html(parts.map((part, i) => part + written(places[i])).join(""));
 }

@@ -2,14 +2,14 @@ import { type Html, html } from "./html.ts";
 
 export interface Bar {
   readonly good: number;
-  /** On top of the others. */
+  /** Drawn above the other series. */
   readonly bad: number;
 }
 
 const width = 960;
 const height = 144;
 
-/** A bar for each day, the oldest first. @param label what is seen, for who sees it not. */
+/** One bar for each day, the oldest first. @param label description for screen readers. */
 export function barChart(label: string, bars: readonly Bar[]): Html {
   const highest = Math.max(1, ...bars.map(({ good, bad }) => good + bad));
   const step = width / Math.max(1, bars.length);

@@ -68,8 +68,8 @@ const pls = (fault: PlsFault): string => {
 };
 
 /**
- * All that the dashboard says, in English: the other languages have the same keys, which `tsc` holds. What comes from below (the
- * stores, the interface) is English already, and is passed on as it is.
+ * All texts of the dashboard in English. The other languages have the same keys, which `tsc` checks. Messages
+ * of the stores and of the API are in English already, and are shown unchanged.
  */
 export const englishTexts = {
   frame: {
@@ -102,7 +102,7 @@ export const englishTexts = {
     lost: "Lost the password? An owner can make you a link to choose another.",
     signInAs: (name: Content) => html`You sign in as ${name}.`,
     nobodyYet: (command: Content) =>
-      html`Nobody can sign in by a password yet. Open the link that ${command} printed: it makes the first owner.`,
+      html`No user can sign in with a password yet. Open the link that ${command} printed: it creates the first owner.`,
     elsewhere: (link: Content, setting: Content) =>
       html`Elsewhere the link is ${link} with the text of the file that ${setting} names.`,
     wrong: "The name or the password is not right.",
@@ -142,16 +142,15 @@ export const englishTexts = {
     openLink: "Open the link that you were given, and choose how to sign in there.",
     otherIssuer: (provider: string) => `The answer of ${provider} is of another issuer; begin again.`,
     lacksSecret: (provider: string) =>
-      `This server lacks something to reach ${provider}: the client's secret. Ask whoever runs the server.`,
+      `The client secret for ${provider} is missing on this server. Ask the administrator of the server.`,
     lacksAuthority: (provider: string) =>
-      `This server lacks something to reach ${provider}: its authority's certificate. Ask whoever runs the server.`,
+      `The certificate of the authority of ${provider} is missing on this server. Ask the administrator of the server.`,
     ended: (provider: string, reason: string) => `${provider} ended the sign-in: ${reason}.`,
     unreachable: (provider: string) => `${provider} cannot be reached now; try again in a moment.`,
     late: "This sign-in took too long or was used already; begin again.",
     unknownServer: (provider: string, reason: string) =>
-      `${provider} does not take this server for one that it knows (${reason}). Whoever runs the server must look at the client's id, its secret and its redirect address.`,
-    notAProvider: (provider: string) =>
-      `${provider} does not answer as its issuer should; ask whoever runs it.`,
+      `${provider} does not recognize this server (${reason}). The administrator of the server must check the client ID, the client secret and the redirect URI.`,
+    notAProvider: (provider: string) => `${provider} returned an invalid response; ask its administrator.`,
     unfitting: (provider: string) => `The answer of ${provider} does not fit this sign-in; begin again.`,
     refused: ({ why }: SignInRefusal) => why,
   },
@@ -238,7 +237,7 @@ export const englishTexts = {
     needsScripts: "This page needs scripts, which your browser does not run.",
     refused: ({ message }: Failure) => message,
   },
-  /** Scripts fill in what stands in braces. */
+  /** Scripts replace the names in braces. */
   client: {
     length: "{length} of {limit} characters",
     tooLong:
@@ -387,7 +386,7 @@ export const englishTexts = {
     newLink: "New link to sign in",
     remove: "Remove",
     revokeKeys: (names: string) => `Also revoke the keys that they made or rotated: ${names}`,
-    add: "Add somebody",
+    add: "Add a user",
     teamHelp: "Members and viewers have one.",
     addAndLink: "Add, and make a link",
     nameRule:
@@ -427,7 +426,7 @@ export const englishTexts = {
       "sign-in refused": "sign-in refused",
     } satisfies Record<AuditAction, string> as Record<AuditAction, string>,
     commandLine: "the command line",
-    somebody: "somebody",
+    somebody: "unknown user",
     key: (name: string) => `the key ${name}`,
     firstOwner: "the first owner",
     byGroup: (role: string) => `${role}, by a group`,
@@ -449,5 +448,5 @@ export const englishTexts = {
   },
 };
 
-/** What each language has. */
+/** Content of each language. */
 export type Texts = typeof englishTexts;

@@ -3,7 +3,7 @@ import { languages as spokenLanguages } from "../../../config/contract/voices.ts
 import { englishTexts, type Texts } from "./english.ts";
 import { germanTexts } from "./german.ts";
 
-/** The languages of the dashboard, each by its own name. */
+/** The languages of the dashboard, each with its own name. */
 export const uiLanguages = {
   en: { name: "English", words: englishTexts },
   de: { name: "Deutsch", words: germanTexts },
@@ -11,26 +11,26 @@ export const uiLanguages = {
 
 export type UiLanguage = keyof typeof uiLanguages;
 
-/** How a person reads: the words of a language, and numbers and dates as they are written in the person's region. */
+/** The reader's language, with the formats of numbers and dates of the reader's region. */
 export interface Locale {
   readonly language: UiLanguage;
-  /** BCP 47, as `de-AT`. */
+  /** BCP 47, for example `de-AT`. */
   readonly tag: string;
   readonly words: Texts;
   whole(value: number): string;
-  /** With one digit after the point. */
+  /** With one decimal digit. */
   tenths(value: number): string;
-  /** To the minute, in UTC. @param timeMs since the epoch. */
+  /** Rounded to minutes, in UTC. @param timeMs since the epoch. */
   time(timeMs: number): string;
-  /** @param day of UTC, as `2030-01-31`. */
+  /** @param day in UTC, for example `2030-01-31`. */
   day(day: string): string;
-  /** Of a language that voices speak. @param code ISO 639-3. */
+  /** Name of a language of the voices. @param code ISO 639-3. */
   languageName(code: string): string;
 }
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** Undefined until somebody asks by {@link localeOf}. */
+    /** Undefined until {@link localeOf} is called. */
     locale: Locale | undefined;
   }
 }
@@ -39,19 +39,23 @@ export function isLanguage(value: string | undefined): value is UiLanguage {
   return value !== undefined && Object.hasOwn(uiLanguages, value);
 }
 
-/** Holds a language and nothing else: what another site of the domain plants changes no more than that. */
+/**
+ * The cookie contains a language and nothing else, so another site of the domain can only change the
+ * language.
+ */
 export const languageCookie = "svc-tts-language";
 
 export function localeOf(request: FastifyRequest): Locale {
   const { headers, cookies } = request;
-  // a request that is refused at the door has no cookies read
+  // The cookies of a request that was rejected early are not parsed.
   request.locale ??= chooseLocale(headers["accept-language"], cookies?.[languageCookie]);
   return request.locale;
 }
 
 /**
- * @param accepted the header `Accept-Language`, which chooses where nobody has chosen, and names the region.
- * @param chosen by the person.
+ * @param accepted the header `Accept-Language`, which selects the language without a chosen one, and the
+ * region.
+ * @param chosen by the user.
  */
 export function chooseLocale(accepted: string | undefined, chosen: string | undefined): Locale {
   const wanted = wantedBy(accepted ?? "");
@@ -65,10 +69,10 @@ interface Wanted {
   readonly quality: number;
 }
 
-/** Bounds the work on a hostile header. */
+/** Bounds the work for a hostile header. */
 const maxRanges = 100;
 
-/** What is spoken here of `Accept-Language` (RFC 9110, section 12.5.4), the dearest first. */
+/** The supported languages of `Accept-Language` (RFC 9110, section 12.5.4), by descending weight. */
 function wantedBy(header: string): Wanted[] {
   return header
     .split(",", maxRanges)
@@ -113,7 +117,7 @@ function createLocale(language: UiLanguage, tag: string): Locale {
   };
 }
 
-/** Formatters cost more to make than pages that need none should pay. */
+/** Formatters are created when they are first used, because they are expensive. */
 function once<Value>(make: () => Value): () => Value {
   let made: Value | undefined;
   return () => {

@@ -3,7 +3,7 @@ import { AccountError } from "../../store/accounts/accounts.ts";
 import { LexiconError } from "../../store/lexicon.ts";
 import { englishTexts, type Texts } from "./english.ts";
 
-/** What the dashboard itself refuses, said in the language of who reads it. */
+/** A rejection by the dashboard, with a text in the reader's language. */
 export class Refusal extends Failure {
   readonly say: (words: Texts) => string;
 
@@ -14,7 +14,9 @@ export class Refusal extends Failure {
   }
 }
 
-/** A wrong field of a form, or what the stores make of it; undefined for what a person cannot put right there. */
+/**
+ * The error of an invalid form field, or of the stores. Undefined for an error that the user cannot correct.
+ */
 export function problemIn(error: unknown, words: Texts): string | undefined {
   if (error instanceof AccountError) return words.people.refused(error);
   if (error instanceof LexiconError) return words.words.refused(error);

@@ -2,10 +2,10 @@ import type { ProvedIdentity, RoleGrant } from "../../store/accounts/identities.
 import { findPersonName } from "../sign-in/credentials.ts";
 import type { GroupGrant, OidcSettings } from "./settings.ts";
 
-/** What a provider says of somebody (OpenID Connect Core 1.0, section 5.1). */
+/** The claims of a provider about a user (OpenID Connect Core 1.0, section 5.1). */
 export type Claims = Readonly<Record<string, unknown>> & { readonly iss: string; readonly sub: string };
 
-/** An address that the provider has not checked may be anybody's, and is not looked at. */
+/** An address that the provider has not verified may belong to another person, and is ignored. */
 export function readClaims(
   claims: Claims,
   { groups, groupsClaim }: Pick<OidcSettings, "groups" | "groupsClaim">,

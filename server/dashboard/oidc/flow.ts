@@ -1,12 +1,12 @@
 import { createHmac, randomBytes } from "node:crypto";
 
-/** One sign-in that is under way, bound to the browser that began it. */
+/** One sign-in in progress, bound to its browser. */
 export interface Flow {
   readonly state: string;
   readonly nonce: string;
-  /** Of PKCE (RFC 7636). */
+  /** Code verifier of PKCE (RFC 7636). */
   readonly verifier: string;
-  /** The secret of the invitation that it is to use up. */
+  /** Secret of the invitation that the sign-in uses. */
   readonly link: string | undefined;
 }
 
@@ -15,8 +15,8 @@ export const longestFlowMs = 600_000;
 const cookieForm = /^(\d{13})\.([\w-]{43})(?:\.([\w-]{43}))?$/;
 
 /**
- * What the browser keeps meanwhile is one secret, of which all else is made: any replica can finish what another began, and nobody
- * who knocks fills a table.
+ * The browser stores one secret, from which all other values are derived: any replica can finish a sign-in
+ * that another started, and unauthenticated requests fill no table.
  */
 export function beginFlow(
   link: string | undefined,
@@ -29,7 +29,7 @@ export function beginFlow(
   };
 }
 
-/** @returns undefined where it is none, or too old. */
+/** @returns undefined if it is invalid or too old. */
 export function readFlow(cookie: string, now: number): Flow | undefined {
   const [, begun, secret, link] = cookieForm.exec(cookie) ?? [];
   if (secret === undefined || now - Number(begun) > longestFlowMs) return undefined;

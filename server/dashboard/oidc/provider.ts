@@ -8,15 +8,15 @@ import type { Flow } from "./flow.ts";
 import type { OidcSettings } from "./settings.ts";
 import { SignInError, signInErrorOf } from "./sign-in-error.ts";
 
-/** The OpenID Connect provider, by the authorization code flow with PKCE. */
+/** The OpenID Connect provider, used by the authorization code flow with PKCE. */
 export interface Provider {
-  /** Where the browser goes. @throws SignInTrouble */
+  /** URL of the provider's sign-in page. @throws SignInTrouble */
   begin(flow: Flow): Promise<URL>;
-  /** @param callback where the browser came back to. @throws SignInTrouble */
+  /** @param callback URL to which the browser returned. @throws SignInTrouble */
   finish(callback: URL, flow: Flow): Promise<Claims>;
 }
 
-/** How long its discovery document counts, and the longest wait for each of its answers. */
+/** How long its discovery document is cached, and the longest wait for each response. */
 const freshMs = 3_600_000;
 const withinSeconds = 10;
 
@@ -26,7 +26,10 @@ interface Discovered {
   readonly config: Promise<oidc.Configuration>;
 }
 
-/** Nobody is asked before the first sign-in, so that a provider that is away keeps no server from starting. @param now milliseconds. */
+/**
+ * The provider is first contacted at the first sign-in, so that an unreachable provider does not prevent a
+ * start. @param now milliseconds.
+ */
 export function createProvider(settings: OidcSettings, redirectUri: string, now: () => number): Provider {
   let known: Discovered | undefined;
   const configuration = async (): Promise<oidc.Configuration> => {
@@ -75,7 +78,7 @@ export function createProvider(settings: OidcSettings, redirectUri: string, now:
   };
 }
 
-/** A provider of many tenants lets each name itself: only the one that was chosen counts. */
+/** A provider with many tenants lets each one name itself. Only the configured tenant is accepted. */
 function requireIssuer(claims: oidc.IDToken | undefined, { issuer, name }: OidcSettings): oidc.IDToken {
   if (claims && new URL(claims.iss).href === new URL(issuer).href) return claims;
   throw new SignInError(400, (words) => words.provider.otherIssuer(name), "another issuer");
@@ -123,7 +126,10 @@ async function discover(settings: OidcSettings, secret: string | undefined): Pro
   });
 }
 
-/** By `Authorization` unless the provider takes the body alone (OpenID Connect Discovery 1.0, section 3, has the first as usual). */
+/**
+ * The client authenticates by `Authorization` unless the provider supports only the body (OpenID Connect
+ * Discovery 1.0, section 3: the former is the default).
+ */
 function clientAuth(secret: string | undefined): oidc.ClientAuth {
   if (secret === undefined) return oidc.None();
   const [basic, post] = [oidc.ClientSecretBasic(secret), oidc.ClientSecretPost(secret)];
@@ -135,7 +141,7 @@ function clientAuth(secret: string | undefined): oidc.ClientAuth {
 
 function trusting(authority: string): oidc.CustomFetch {
   const dispatcher = new Agent({ connect: { ca: authority } });
-  // undici's own types and Node's are of one standard, and not of one declaration
+  // undici's types and Node's describe the same standard, but are not identical.
   const send = fetchBy as unknown as (url: string, init: object) => Promise<Response>;
   return (url, options) => send(url, { ...options, dispatcher });
 }

@@ -1,21 +1,21 @@
 import type { RoleGrant } from "../../store/accounts/identities.ts";
 
-/** Sign-in by an OpenID Connect provider. */
+/** Settings of sign-in with an OpenID Connect provider. */
 export interface OidcSettings {
-  /** URL that its tokens name, where its discovery document is. */
+  /** Issuer URL of its tokens, below which its discovery document is. */
   readonly issuer: string;
   readonly clientId: string;
-  /** Undefined: a public client, which PKCE alone protects. */
+  /** Undefined for a public client, which only PKCE protects. */
   readonly clientSecretFile: string | undefined;
-  /** PEM of a private authority. */
+  /** PEM certificate of a private authority. */
   readonly caFile: string | undefined;
-  /** As people know the provider. */
+  /** Name of the provider for users. */
   readonly name: string;
-  /** With spaces between; `openid` is one. */
+  /** Separated by spaces; contains `openid`. */
   readonly scopes: string;
-  /** The claim that names a person's groups: a text, or several. */
+  /** The claim with a user's groups: a text, or a list of texts. */
   readonly groupsClaim: string;
-  /** What groups give; the first that a person is in counts. */
+  /** Roles of groups. The first group of the user applies. */
   readonly groups: readonly GroupGrant[];
 }
 

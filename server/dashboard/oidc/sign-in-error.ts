@@ -1,20 +1,21 @@
 import * as oidc from "openid-client";
+import { unknownActor } from "../../store/unknown-actor.ts";
 import { englishTexts, type Texts } from "../languages/english.ts";
 
-/** A sign-in that came to nothing: a status, a sentence for the person, and what whoever runs the server is told. */
+/** A failed sign-in: a status, a sentence for the user, and a log message for the administrator. */
 export class SignInError extends Error {
   readonly status: 400 | 403 | 502 | 503;
   readonly say: (words: Texts) => string;
   /** Short and without secrets. */
   readonly reason: string;
-  /** Whose sign-in it was, as far as that is proved. */
+  /** The user, as far as proved. */
   readonly who: string;
 
   constructor(
     status: SignInError["status"],
     say: (words: Texts) => string,
     reason: string,
-    who = "somebody",
+    who = unknownActor,
   ) {
     super(say(englishTexts));
     this.name = "SignInTrouble";
@@ -25,7 +26,7 @@ export class SignInError extends Error {
   }
 }
 
-/** Only its kind is told: what else the errors hold may quote a code, a token or a claim. */
+/** Only the kind of the error is logged, because its other fields may quote a code, a token or a claim. */
 export function signInErrorOf(error: unknown, provider: string): unknown {
   if (error instanceof oidc.AuthorizationResponseError) {
     const reason = codeOf(error.error);
@@ -64,7 +65,7 @@ function ofAnswer({ code, message }: oidc.ClientError, provider: string): SignIn
   return new SignInError(400, (words) => words.provider.unfitting(provider), reason);
 }
 
-/** `fetch` says so alone, with the cause inside. */
+/** The outer error of `fetch` has no details; they are in its cause. */
 function isUnreachable(error: unknown): error is Error {
   if (error instanceof oidc.ClientError)
     return error.code === "OAUTH_TIMEOUT" || error.code === "OAUTH_ABORT";
@@ -76,7 +77,7 @@ function systemCode({ cause }: Error): string {
   return typeof code === "string" ? code : "no answer in time";
 }
 
-/** What a query or a body says it is, as far as it can be one of OAuth's words. */
+/** The error code of a query or a body, if it has the form of an OAuth error code. */
 function codeOf(text: string): string {
   return /^[a-z_]{1,64}$/.test(text) ? text : "unknown";
 }

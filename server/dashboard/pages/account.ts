@@ -11,7 +11,9 @@ import { noteRefused } from "./sign-in.ts";
 
 const place = `${base}/account`;
 
-/** Where somebody is signed in, and the end of it, for who lost a machine or forgot to sign out; and another password. */
+/**
+ * The account page: sessions and their end, for a lost machine or a forgotten sign-out, and a new password.
+ */
 export function addAccountPage(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts, sessions } = parts;
   const guard = { onRequest: requireSession(parts, "owner", "member", "viewer"), preHandler: requireCsrf };
@@ -53,7 +55,7 @@ ${passwordForm(found?.password !== undefined, csrf, locale)}`;
   });
 }
 
-/** Who only found the browser open does not get the account by it. @throws Refusal */
+/** A person who finds an open browser must not be able to take over the account. @throws Refusal */
 async function changePassword(parts: DashboardContext, request: FastifyRequest): Promise<void> {
   const { accounts, passwords, throttle } = parts;
   const { id, name } = sessionOf(request).person;

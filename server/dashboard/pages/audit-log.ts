@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { isRole } from "../../store/accounts/accounts.ts";
 import type { AuditPlace, ListedEntry } from "../../store/audit.ts";
+import { unknownActor } from "../../store/unknown-actor.ts";
 import { type Content, html } from "../html/html.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";
 import type { DashboardContext } from "./dashboard-context.ts";
@@ -9,13 +10,13 @@ import { requireSession } from "./session.ts";
 
 const place = `${base}/changes`;
 const changesOfPage = 200;
-/** A place in the record, as the link to older changes names it. */
+/** A position in the audit log, in the link to older entries. */
 const placeForm = /^(\d{1,16})-([0-9a-f-]{36})$/;
 
-/** Who changed what, for owners. */
+/** The audit log, for owners. */
 export function addAuditLogPage(scope: FastifyInstance, parts: DashboardContext): void {
   scope.get("/changes", { onRequest: requireSession(parts, "owner") }, async (request, reply) => {
-    // one more than is shown tells whether there are older ones
+    // One more entry than shown is read, to detect whether older ones exist.
     const found = await parts.changes(changesOfPage + 1, readPlace(request.query));
     const entries = found.slice(0, changesOfPage);
     const last = found.length > changesOfPage ? entries.at(-1) : undefined;
@@ -41,17 +42,17 @@ function readPlace(query: unknown): AuditPlace | undefined {
   return at === undefined || id === undefined ? undefined : { at: Number(at), id };
 }
 
-/** What the stores write down is English; the forms of it that are theirs are said in the reader's language. */
+/** The stores write English; their own phrases are translated into the reader's language. */
 function actorOf({ actor }: ListedEntry, { words }: Locale): string {
   if (actor === "the command line") return words.changes.commandLine;
-  if (actor === "somebody") return words.changes.somebody;
+  if (actor === unknownActor) return words.changes.somebody;
   const [, key] = /^the key (.+)$/s.exec(actor) ?? [];
   return key === undefined ? actor : words.changes.key(key);
 }
 
 function subjectOf({ subject }: ListedEntry, { words }: Locale): string {
   if (subject === "keys without a team") return words.words.noTeam;
-  return subject === "somebody" ? words.changes.somebody : subject;
+  return subject === unknownActor ? words.changes.somebody : subject;
 }
 
 function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
@@ -70,7 +71,7 @@ function detailOf({ action, detail }: ListedEntry, locale: Locale): Content {
     }
     case "signed in":
     case "sign-in refused": {
-      // the reason stays in the words that it was written down in
+      // The reason is shown as it was written.
       const [, provider, reason = ""] = /^by (.*?)(: .*)?$/s.exec(detail) ?? [];
       const [, address] = /^from (\S+)$/.exec(detail) ?? [];
       if (address !== undefined) return changes.from(address);

@@ -14,18 +14,18 @@ import type { OidcSettings } from "../oidc/settings.ts";
 import type { Passwords } from "../sign-in/passwords.ts";
 import type { Throttle, UnknownNameLimiter } from "../sign-in/throttle.ts";
 
-/** All that the dashboard needs, made elsewhere. */
+/** Everything that the dashboard needs, injected by the start-up. */
 export interface DashboardContext {
-  /** Where people reach the server, without a path: `https://tts.example.com`. */
+  /** URL of the server, without a path: `https://tts.example.com`. */
   readonly url: string;
   readonly accounts: Accounts;
   readonly sessions: Sessions;
   readonly passwords: Passwords;
   readonly throttle: Throttle;
   readonly strangers: UnknownNameLimiter;
-  /** Undefined: people sign in by passwords alone. */
+  /** Undefined if users sign in with passwords only. */
   readonly singleSignOn: SingleSignOn | undefined;
-  /** What the first owner's link shows; undefined where there is none, or no longer. */
+  /** Token in the first owner's link. Undefined if there is none, or not any more. */
   readonly setupToken: () => Promise<string | undefined>;
   readonly keyBook: (user: KeyTableUser) => KeyManager;
   readonly lexicon: {
@@ -33,7 +33,7 @@ export interface DashboardContext {
     readonly lexicon: CachedLexicon;
     readonly sentences: SentenceSetting;
   };
-  /** Since a day of UTC. */
+  /** Usage since a day in UTC. */
   readonly usage: (since: string) => Promise<readonly DayOfUsage[]>;
   readonly voiceUsage: {
     sums(view: UsageView, by: UsageBy, limit: number): Promise<readonly UsageSum[]>;
@@ -41,7 +41,7 @@ export interface DashboardContext {
     rows(view: UsageView, limit: number): Promise<readonly VoiceUsage[]>;
     count(view: UsageView): Promise<number>;
   };
-  /** The newest changes, or those older than a place in the record. */
+  /** The newest entries, or those older than a position. */
   readonly changes: (limit: number, after?: AuditPlace) => Promise<readonly ListedEntry[]>;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -51,6 +51,6 @@ export interface SingleSignOn {
   readonly settings: OidcSettings;
   readonly provider: Provider;
   readonly identities: Identities;
-  /** Where the provider sends the browser back to. */
+  /** Redirect URI of the provider. */
   readonly redirectUri: string;
 }

@@ -15,10 +15,10 @@ import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/keys`;
 const dayMs = 86_400_000;
-/** Days of use that are shown, today included. */
+/** Number of days of usage that are shown, including today. */
 const shownDays = 30;
 
-/** The token page: keys are made, rotated and revoked; what they are is shown once. */
+/** The page of API keys, where keys are created, rotated and revoked. A secret is shown once. */
 export function addKeyPages(
   scope: FastifyInstance,
   parts: DashboardContext,
@@ -80,7 +80,7 @@ ${mayChange && createForm(visitor, locale, form)}`;
   });
 }
 
-/** Only an owner may be without a team, and sees all. */
+/** Only an owner may have no team. An owner sees all teams. */
 function teamOf(request: FastifyRequest): string {
   return sessionOf(request).person.team ?? "";
 }
@@ -94,7 +94,7 @@ function isForPerson(error: unknown): error is Failure {
   return error instanceof Failure && (error.code === "invalid_request" || error.code === "name_taken");
 }
 
-/** The form as the REST interface takes it. */
+/** Converts the form to the body of the REST API. */
 function keyFields(request: FastifyRequest): object {
   const given = (name: string) => field(request, name) || undefined;
   const { scopes: chosen } = (request.body ?? {}) as { readonly scopes?: unknown };

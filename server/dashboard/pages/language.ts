@@ -7,7 +7,7 @@ import { field, sessionCookie } from "./session.ts";
 
 const yearSeconds = 365 * 86_400;
 
-/** The switch of the language, which works before the sign-in too; the browser keeps it. */
+/** Changes the language, also before the sign-in. The browser stores it. */
 export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardContext): void {
   const { options } = sessionCookie(parts);
   scope.post("/language", async (request, reply) => {
@@ -21,7 +21,7 @@ export function addLanguageSwitch(scope: FastifyInstance, parts: DashboardContex
   });
 }
 
-/** A path of the dashboard's; what leads elsewhere leads to its first page. */
+/** A path of the dashboard. Any other target is replaced by the first page. */
 function pathHere(back: string): string {
   const here = "http://here";
   if (!URL.canParse(back, here)) return base;

@@ -6,16 +6,16 @@ import { type Locale, localeOf, type UiLanguage, uiLanguages } from "../language
 
 export interface Page {
   readonly title: string;
-  /** Path of its place in the navigation. */
+  /** Path of its entry in the navigation. */
   readonly place?: string;
   readonly content: Content;
-  /** A module of the assets, which finds its words at the content. */
+  /** A module of the assets, which reads its texts from the content. */
   readonly script?: string;
 }
 
 export interface SignedInUser {
   readonly person: User;
-  /** What every form of this session sends along. */
+  /** Sent by every form of this session. */
   readonly csrf: string;
 }
 
@@ -36,7 +36,7 @@ const places: readonly Place[] = [
   { path: `${base}/changes`, name: ({ frame }) => frame.changes, roles: ["owner"] },
 ];
 
-/** A whole page in the reader's language, with the navigation of who is signed in. */
+/** A whole page in the reader's language, with the navigation of the signed-in user. */
 export function sendPage(reply: FastifyReply, { title, place, content, script }: Page): FastifyReply {
   const { request } = reply;
   const { visit: visitor } = request;
@@ -88,7 +88,7 @@ ${csrfField(csrf)}
 </form>`;
 }
 
-/** Each other language by its own name, which those who look for it can read. */
+/** Each other language by its own name, so that its readers recognize it. */
 function languageSwitch(request: FastifyRequest, place: string | undefined, current: UiLanguage): Html {
   const others = Object.entries(uiLanguages).filter(([code]) => code !== current);
   return html`<form method="post" action="${base}/language" class="languages">
@@ -97,7 +97,10 @@ ${others.map(([code, { name }]) => html`<button class="plain" name="language" va
 </form>`;
 }
 
-/** Where this page is found again: not by the answer of a provider, which counts once, nor by what a form sent. */
+/**
+ * The address of this page. It leaves out a provider's response, which is valid once, and the fields of a
+ * form.
+ */
 function addressOf({ method, url }: FastifyRequest, place: string | undefined): string {
   return method === "GET" && !url.startsWith(`${base}/oidc/`) ? url : (place ?? base);
 }
@@ -106,12 +109,12 @@ export function csrfField(csrf: string): Html {
   return html`<input type="hidden" name="csrf" value="${csrf}">`;
 }
 
-/** What went wrong, where a screen reader says it at once. */
+/** An error, which screen readers announce immediately. */
 export function alert(message: string | undefined): Content {
   return message !== undefined && html`<p class="alert" role="alert">${message}</p>`;
 }
 
-/** To the minute, in UTC; a dash where there is none. */
+/** Rounded to minutes, in UTC; a dash without a time. */
 export function time(timeMs: number | undefined, locale: Locale): Html {
   if (timeMs === undefined) return html`–`;
   return html`<time datetime="${new Date(timeMs).toISOString()}">${locale.time(timeMs)}</time>`;

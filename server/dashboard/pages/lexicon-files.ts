@@ -21,11 +21,11 @@ import { csrfField, sendPage } from "./layout.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** A full lexicon of long words takes about half of it. */
+/** A full lexicon of long words has about half this size. */
 const maxFileBytes = 2 * 1024 * 1024;
 const formLimits = { fileSize: maxFileBytes, files: 1, fields: 4, parts: 5, fieldSize: 1_000 };
 
-/** A team's lexicon as files of the Pronunciation Lexicon Specification, out and in. */
+/** Exports and imports a team's lexicon as files of the Pronunciation Lexicon Specification. */
 export function addLexiconFiles(scope: FastifyInstance, parts: DashboardContext): void {
   const { lexicon, table } = parts.lexicon;
   const onRequest = requireSession(parts, "owner", "member");
@@ -119,7 +119,7 @@ ${more > 0 && html`<p>${files.more(whole(more))}</p>`}</div>
   return sendPage(reply, { title: files.import, place, content });
 }
 
-/** What an import did, on the page that it leads to. */
+/** The result of an import, on the page that it redirects to. */
 export function importedNote(request: FastifyRequest): Content {
   const { imported } = request.query as { readonly imported?: unknown };
   if (typeof imported !== "string" || !/^\d{1,5}$/.test(imported)) return undefined;

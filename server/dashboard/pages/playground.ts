@@ -22,7 +22,9 @@ import { requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/playground`;
 
-/** A page to speak on, and the route that speaks for it: the interface's own, by the session in place of a key. */
+/**
+ * The playground, and its synthesis route, which is the API's own route with a session instead of an API key.
+ */
 export function addPlayground(scope: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
   const guard = requireSession(parts, "owner", "member");
   scope.get("/playground", { onRequest: guard }, async (request, reply) => {
@@ -50,14 +52,14 @@ export function addPlayground(scope: FastifyInstance, parts: DashboardContext, a
   void scope.register(speech);
 }
 
-/** Wrong fields of a request to speak, as the page calls them. */
+/** Invalid fields of a speech request, by their names on the page. */
 function sayFields(error: unknown): never {
   if (!(error instanceof Failure) || error.fields.length === 0) throw error;
   const { code, fields } = error;
   throw new Refusal(code, ({ playground }) => playground.refused(error), { fields, cause: error });
 }
 
-/** What limits, turns, logs and words go by in place of a key. */
+/** The identity for limits, queues, logs and words, instead of an API key. */
 function keyOf({ id, name, team }: User): ApiKey {
   return {
     id: `person:${id}`,
@@ -130,7 +132,7 @@ function voiceOption(
   return html`<option value="${id}" data-models="${speakable.join(" ")}" data-language="${language}" data-sample="${samples[language]}">${playground.voiceOf(id, gender, languageName(language))}</option>`;
 }
 
-/** @param bounds attributes that are the specification's own bounds. */
+/** @param bounds attributes with the specification's limits. */
 function number(name: string, label: string, bounds: string, usual: number | undefined, help?: string): Html {
   const attributes = [...bounds.matchAll(/(\w+)="([\d.]+)"/g)].map(
     ([, key, value]) => html` ${key}="${value}"`,

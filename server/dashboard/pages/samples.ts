@@ -1,4 +1,4 @@
-/** What a voice says to be heard, by its language (ISO 639-3): "Hello, I am glad to read this to you." */
+/** The sample sentence of a voice, by its language (ISO 639-3): "Hello, I am glad to read this to you." */
 export const samples: Readonly<Record<string, string>> = {
   eng: "Hello, I am glad to read this to you.",
   spa: "Hola, me alegra leerle esto.",

@@ -6,7 +6,7 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { base, type SignedInUser } from "./layout.ts";
 
 export interface SessionContext extends SignedInUser {
-  /** Of the session. */
+  /** ID of the session. */
   readonly secret: string;
 }
 
@@ -18,17 +18,17 @@ declare module "fastify" {
 
 const secretForm = /^[\w-]{43}$/;
 
-/** The cookie of a session: out of reach of scripts, and of other sites but for a link that leads here. */
+/** The cookie of a session. Scripts cannot read it, and other sites send it only when a link is followed. */
 export function sessionCookie({ url }: DashboardContext) {
   const secure = url.startsWith("https:");
   return {
-    // browsers take a cookie of this prefix over TLS from this very host alone
+    // Browsers accept a cookie with this prefix only over TLS and from this host.
     name: secure ? "__Host-svc-tts" : "svc-tts",
     options: { httpOnly: true, sameSite: "lax", secure, path: "/" } as const,
   };
 }
 
-/** A hook that lets people in who are signed in and have one of these roles; others are led to the sign-in. */
+/** A hook that accepts signed-in users with one of these roles, and redirects others to the sign-in. */
 export function requireSession(parts: DashboardContext, ...roles: readonly Role[]) {
   const { name } = sessionCookie(parts);
   return async (request: FastifyRequest, reply: FastifyReply): Promise<unknown> => {
@@ -46,7 +46,7 @@ export function requireSession(parts: DashboardContext, ...roles: readonly Role[
   };
 }
 
-/** Who asks; there is one behind `requireSession`. */
+/** The signed-in user, who exists behind `requireSession`. */
 export function sessionOf({ visit }: FastifyRequest): SessionContext {
   if (!visit) throw new Error("this route is open to who is not signed in");
   return visit;
@@ -56,7 +56,7 @@ function isPage({ headers }: FastifyRequest): boolean {
   return headers.accept?.includes("text/html") ?? false;
 }
 
-/** A hook: a browser says from where a form was sent, and forms of other sites are refused, with a session or without. */
+/** A hook that rejects forms of other sites, by the browser's headers, with or without a session. */
 export async function refuseOtherSites({ method, headers }: FastifyRequest): Promise<void> {
   if (method === "GET" || method === "HEAD") return;
   if (isFromHere(headers, headers.origin)) return;
@@ -64,8 +64,9 @@ export async function refuseOtherSites({ method, headers }: FastifyRequest): Pro
 }
 
 /**
- * Whether the browser says that a page of this host led here.
- * @param sender the page or its origin, which counts where the browser does not say it by `Sec-Fetch-Site`: plain HTTP, or an old one.
+ * Whether a page of this host led here.
+ * @param sender the page or its origin, which is used if the browser does not send `Sec-Fetch-Site` (over
+ * plain HTTP, or an old browser).
  */
 export function isFromHere(headers: FastifyRequest["headers"], sender: string | undefined): boolean {
   const site = headers["sec-fetch-site"];
@@ -77,7 +78,7 @@ function hostOf(origin: string | undefined): string | undefined {
   return origin !== undefined && URL.canParse(origin) ? new URL(origin).host : undefined;
 }
 
-/** A hook behind the body: what changes something must show the session's own token. */
+/** A hook after the body: a request that changes data must contain the session's token. */
 export async function requireCsrf(request: FastifyRequest): Promise<void> {
   if (request.method === "GET" || request.method === "HEAD") return;
   const given = request.headers["x-csrf-token"] ?? field(request, "csrf");
@@ -91,12 +92,12 @@ function csrfOf(secret: string): string {
   return createHmac("sha256", secret).update("csrf").digest("base64url");
 }
 
-/** A field of a form, without spaces around it; empty where it was not sent, or more than once. */
+/** Returns a field of a form without surrounding spaces, or an empty text if it is missing or repeated. */
 export function field({ body }: FastifyRequest, name: string): string {
   return untrimmed(body, name).trim();
 }
 
-/** As it was typed. */
+/** Unchanged, with spaces. */
 export function password({ body }: FastifyRequest, name = "password"): string {
   return untrimmed(body, name);
 }

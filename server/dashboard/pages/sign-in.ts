@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { alreadySetUp, type User } from "../../store/accounts/accounts.ts";
+import { unknownActor } from "../../store/unknown-actor.ts";
 import { type Content, type Html, html } from "../html/html.ts";
 import type { Texts } from "../languages/english.ts";
 import { localeOf } from "../languages/locale.ts";
@@ -10,11 +11,14 @@ import type { DashboardContext } from "./dashboard-context.ts";
 import { alert, base, sendPage } from "./layout.ts";
 import { field, password, requireCsrf, requireSession, sessionCookie, sessionOf } from "./session.ts";
 
-/** Below `/dashboard`. */
+/** Path below `/dashboard`. */
 export const startPath = "/oidc/start";
 export const callbackPath = "/oidc/callback";
 
-/** The first owner's page, the sign-in and its end, and the page of a link by which somebody chooses a password. */
+/**
+ * The page of the first owner, sign-in and sign-out, and the page of a link by which a user chooses a
+ * password.
+ */
 export function addSignInPages(scope: FastifyInstance, parts: DashboardContext): void {
   addSetup(scope, parts);
   addLogin(scope, parts);
@@ -33,7 +37,8 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   });
   scope.post("/setup", async (request, reply) => {
     const [token, name] = [field(request, "token"), field(request, "name")];
-    // once there is an owner nothing can be guessed here, so junk is refused before it is counted
+    // After an owner exists there is nothing to guess here, so invalid requests are rejected before they are
+    // counted.
     const isSetUp = await accounts.isSetUp();
     if (!isSetUp) await throttle.enter("setup", "the first owner", request.ip);
     try {
@@ -55,7 +60,7 @@ function addSetup(scope: FastifyInstance, parts: DashboardContext): void {
   });
 }
 
-/** @throws Refusal when it is not the one. */
+/** @throws Refusal if it is another one. */
 function requireToken(given: string, wanted: string | undefined): void {
   const [a, b] = [given, wanted ?? ""].map((text) => createHash("sha256").update(text).digest());
   if (wanted && a && b && timingSafeEqual(a, b)) return;
@@ -76,7 +81,8 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
       const { words } = localeOf(request);
       const form = loginForm(parts, words, { name, problem: words.signIn.wrong });
       page(reply.code(401), words.signIn.signIn, form);
-      // after the response, whose time would otherwise tell whether the name exists: not every refusal is written
+      // Written after the response, whose time would otherwise reveal whether the name exists: not every
+      // rejection is written.
       await noteRefused(parts, request, found && name);
       return reply;
     }
@@ -97,9 +103,9 @@ function addLogin(scope: FastifyInstance, parts: DashboardContext): void {
 }
 
 /**
- * Writes a refused sign-in into the log and the record of changes. A name that nobody has stays out of both: people type passwords
- * into the wrong field.
- * @param name of the account; undefined where there is none of the given name.
+ * Writes a rejected sign-in into the log and the audit log. An unknown name is not written, because users
+ * type passwords into the wrong field.
+ * @param name of the account; undefined if the given name does not exist.
  */
 export async function noteRefused(
   { accounts, strangers }: DashboardContext,
@@ -108,7 +114,7 @@ export async function noteRefused(
 ): Promise<void> {
   log.warn({ source: ip, ...(name !== undefined && { person: name }) }, "a sign-in was refused");
   if (name === undefined && !(await strangers.isNoted())) return;
-  const who = name ?? "somebody";
+  const who = name ?? unknownActor;
   await accounts.note({ actor: who, action: "sign-in refused", subject: who, detail: `from ${ip}` });
 }
 
@@ -142,14 +148,14 @@ function addJoin(scope: FastifyInstance, parts: DashboardContext): void {
   });
 }
 
-/** What a person can put right; all else goes on. */
+/** Converts errors that the user can correct, and passes all others on. */
 function problemOf(error: unknown, words: Texts): string {
   const problem = problemIn(error, words);
   if (problem === undefined) throw error;
   return problem;
 }
 
-/** Each sign-in has a new session: one that somebody else knew is worth nothing after it. */
+/** Each sign-in gets a new session, so that a session ID that another person knew is worthless afterwards. */
 export async function signIn(
   parts: DashboardContext,
   reply: FastifyReply,
@@ -168,7 +174,7 @@ export function showSignIn(
   return page(reply, words.signIn.signIn, loginForm(parts, words, { name: "", problem }));
 }
 
-/** @param place where a page that answers a form is found again. */
+/** @param place address of the page that responds to a form. */
 function page(reply: FastifyReply, title: string, content: Html, place = base): FastifyReply {
   return sendPage(reply, { title, place, content: html`<div class="narrow">${content}</div>` });
 }
@@ -223,7 +229,7 @@ ${newPasswordField(words)}
 </form>`;
 }
 
-/** A link and no form: the policy lets no form lead to another host. */
+/** A link instead of a form, because the content security policy allows no form to another host. */
 function providerLink(
   { singleSignOn }: DashboardContext,
   say: (provider: string) => string,

@@ -10,7 +10,7 @@ import { callbackPath, showSignIn, signIn, startPath } from "./sign-in.ts";
 
 const linkForm = /^[\w-]{43}$/;
 
-/** The way to the provider and back. */
+/** Redirects to the provider, and the return from it. */
 export function addSingleSignOn(scope: FastifyInstance, parts: DashboardContext): void {
   const { singleSignOn, accounts, throttle, strangers, now } = parts;
   if (!singleSignOn) return;
@@ -74,17 +74,18 @@ function notBegunHere(): SignInError {
   );
 }
 
-/** Lax, since the browser comes back from another site. */
+/** SameSite=Lax, because the browser returns from another site. */
 function flowCookie(parts: DashboardContext) {
   const { name, options } = sessionCookie(parts);
   return { name: `${name}-sign-in`, options };
 }
 
-/** The invitation to use up. Another site must not have it used by whoever follows its link. */
+/** The invitation to use. Another site must not cause its use by a link that a user follows. */
 function readLink({ query, headers }: FastifyRequest): string | undefined {
   const { link } = query as { readonly link?: unknown };
   if (typeof link !== "string" || !linkForm.test(link)) return undefined;
-  // a link that is followed has no Origin; the page that it stands in lets its address be told to this host alone
+  // A followed link has no Origin header; the referrer policy of its page sends the address to this host
+  // only.
   if (isFromHere(headers, headers.referer)) return link;
   throw new Refusal("cross_site", (words) => words.provider.openLink);
 }

@@ -4,12 +4,12 @@ import { sessionOf } from "./session.ts";
 
 export const place = `${base}/words`;
 
-/** The page of a team's words; without a name in it an owner would be shown the own team's. */
+/** Address of the page of a team's words. Without a team in it an owner would see the own team's page. */
 export function pageOf(team: string): string {
   return `${place}?team=${encodeURIComponent(team)}`;
 }
 
-/** An owner chooses the team; everybody else has one. */
+/** An owner selects the team; every other user has one. */
 export function teamOf(request: FastifyRequest, asked: string): string {
   const { role, team } = sessionOf(request).person;
   return role === "owner" ? asked : (team ?? "");

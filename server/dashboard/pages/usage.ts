@@ -12,14 +12,14 @@ import { requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/usage`;
 const dayMs = 86_400_000;
-/** Days that can be looked at, today included. */
+/** Number of days that can be shown, including today. */
 const spans = [7, 30, 90] as const;
 const usualSpan = 30;
 /** Rows of one table, and of one file. */
 const shownRows = 500;
 const mostRows = 100_000;
 
-/** What was spoken for whom, and how the server is. */
+/** Usage by team, and the state of the server. */
 export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   scope.get("/usage", look, async (request, reply) => {
@@ -63,7 +63,7 @@ ${table(usage.byVoice, [usage.model, usage.voice], byVoice, locale)}
   });
 }
 
-/** An owner sees all; others what was spoken for their team. */
+/** An owner sees all teams; other users see their own team. */
 function viewOf(request: FastifyRequest, days: number, now: number): UsageView {
   const { role, team } = sessionOf(request).person;
   return { since: dayOf(now - (days - 1) * dayMs), team: role === "owner" ? undefined : (team ?? "") };

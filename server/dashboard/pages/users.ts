@@ -11,7 +11,7 @@ import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/people`;
 
-/** Who may sign in, for owners. */
+/** The users of the dashboard, for owners. */
 export function addUserPages(scope: FastifyInstance, parts: DashboardContext): void {
   const { accounts } = parts;
   const guard = { onRequest: requireSession(parts, "owner"), preHandler: requireCsrf };

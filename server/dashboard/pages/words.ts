@@ -15,10 +15,10 @@ import { addLexiconFiles, fileForms, importedNote } from "./lexicon-files.ts";
 import { field, requireCsrf, requireSession, sessionOf } from "./session.ts";
 import { pageOf, place, teamOf } from "./team-words.ts";
 
-/** Words of one page; the others follow when these are done. */
+/** Words on one page. The others follow when these are done. */
 const shownWords = 100;
 
-/** Words that no dictionary had: how the team says them is written here, and spoken at once. */
+/** Out-of-vocabulary words: users write the pronunciation of a word, which applies immediately. */
 export function addWordPages(scope: FastifyInstance, parts: DashboardContext, { voices }: ApiContext): void {
   const { lexicon, table, sentences } = parts.lexicon;
   const guard = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
@@ -89,7 +89,7 @@ function wrong(say: (words: Texts) => string): Refusal {
   return new Refusal("invalid_request", say);
 }
 
-/** @throws Refusal naming the place that is wrong. */
+/** @throws Refusal naming the invalid position. */
 function readSounds(request: FastifyRequest): string {
   const written = field(request, "phonemes").replace(/^\{|\}$/g, "");
   if (written.length > longestPhonemes) {
@@ -141,7 +141,7 @@ ${saveForm({ id: `w${i}`, word, language, phonemes: "" }, facts)}
 ${alphabet(locale)}`;
 }
 
-/** Everybody may know whether sentences are kept; owners choose. */
+/** Every user may see whether sentences are kept; owners change it. */
 function sentenceForm(isOn: boolean, { person, csrf }: SignedInUser, { team, locale }: Facts): Html {
   const { words } = locale.words;
   const state = isOn ? words.sentencesKept(locale.whole(longestSentence)) : words.sentencesNotKept;

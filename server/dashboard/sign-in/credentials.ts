@@ -14,13 +14,13 @@ export function readPersonName(given: string): string {
   throw new Refusal("invalid_request", ({ people }) => people.nameRule);
 }
 
-/** @returns in lower case; undefined where it is no name. */
+/** @returns in lower case; undefined if it is not a valid name. */
 export function findPersonName(given: string): string | undefined {
   const name = given.normalize("NFC").toLowerCase();
   return plainName.test(name) ? name : undefined;
 }
 
-/** @returns what is kept of it. @throws Refusal when it may not be used. */
+/** @returns the hash. @throws Refusal if the password is not allowed. */
 export async function choosePassword(passwords: Passwords, name: string, given: string): Promise<string> {
   const length = [...given].length;
   if (length < shortest || length > longest) {

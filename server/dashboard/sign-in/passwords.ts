@@ -2,20 +2,20 @@ import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { Refusal } from "../languages/refusal.ts";
 
-/** Turns passwords into what may be kept, as PHC strings of Argon2id, in Node's own threads. */
+/** Hashes passwords as PHC strings of Argon2id, in Node's thread pool. */
 export interface Passwords {
   hash(password: string): Promise<string>;
-  /** @param kept undefined where there is nobody of that name, which takes as long. */
+  /** @param kept undefined if the user does not exist; the verification then takes as long. */
   verify(password: string, kept: string | undefined): Promise<boolean>;
 }
 
 const derive = promisify(argon2);
 
-/** What OWASP's cheat sheet asks of Argon2id at least; a try takes 19 MiB. */
+/** The minimum of OWASP's cheat sheet for Argon2id. One verification needs 19 MiB. */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
 const saltBytes = 16;
 const hashBytes = 32;
-/** Tries at once: the memory of 76 MiB is what anybody who knocks can take. */
+/** Concurrent verifications: unauthenticated requests can use at most 76 MiB. */
 const atOnce = 4;
 
 export function createPasswords(): Passwords {

@@ -2,25 +2,27 @@ import { isIPv4, isIPv6 } from "node:net";
 import { RateLimiterMemory, type RateLimiterRes } from "rate-limiter-flexible";
 import { Refusal } from "../languages/refusal.ts";
 
-/** Each way in is counted by itself, so that junk sent to one does not close another. */
+/** Each way to sign in is counted separately, so that invalid requests for one do not block another. */
 export type SignInEndpoint = "setup" | "login" | "join" | "account" | "provider";
 
-/** Slows down guessing at passwords and links, by what is guessed at and by the network of the guesser. */
+/** Slows down guesses of passwords and links, by the target and by the network of the client. */
 export interface Throttle {
-  /** Counts a try at a name, a person or a link. @throws Refusal `rate_limited`. */
+  /** Counts an attempt for a name, a user or a link. @throws Refusal `rate_limited`. */
   enter(door: SignInEndpoint, name: string, address: string): Promise<void>;
-  /** The same where no name is known yet. */
+  /** The same for an attempt without a known name. */
   enterAddress(door: SignInEndpoint, address: string): Promise<void>;
-  /** The password was right: this try, and earlier ones at this name from this network, are forgotten. */
+  /**
+   * The password was correct: this attempt and earlier ones for this name from this network are forgotten.
+   */
   passed(door: SignInEndpoint, name: string, address: string): Promise<void>;
 }
 
 const windowSeconds = 600;
-/** From one network; whoever guesses from one does not lock out those who come from others. */
+/** Attempts from one network, so that an attacker does not lock out users of other networks. */
 const triesOfName = 10;
-/** From all networks together. */
+/** Attempts from all networks together. */
 const triesOfNameInAll = 100;
-/** Many people may come from one address. */
+/** Many users may share one address. */
 const triesOfAddress = 200;
 
 export function createThrottle(): Throttle {
@@ -50,13 +52,13 @@ export function createThrottle(): Throttle {
   };
 }
 
-/** Bounds what strangers have written into the record of changes. */
+/** Limits how many audit entries unauthenticated clients cause. */
 export interface UnknownNameLimiter {
-  /** Whether one more is written down; the log has all. */
+  /** Whether another entry may be written. The log contains all of them. */
   isNoted(): Promise<boolean>;
 }
 
-/** Refused sign-ins of nobody knows whom in a window. */
+/** Rejected sign-ins of unknown users in a window. */
 const notedStrangers = 100;
 
 export function createUnknownNameLimiter(): UnknownNameLimiter {
@@ -70,13 +72,13 @@ export function createUnknownNameLimiter(): UnknownNameLimiter {
   };
 }
 
-/** An IPv4 address, or the /64 network of an IPv6 address, all of which one household or machine may use. */
+/** An IPv4 address, or the /64 network of an IPv6 address, which one household or machine uses. */
 export function networkOf(address: string): string {
   const [plain = ""] = address.split("%");
   const mapped = /^::ffff:([\d.]+)$/i.exec(plain)?.[1];
   if (mapped !== undefined && isIPv4(mapped)) return mapped;
   if (!isIPv6(plain)) return plain;
-  // the canonical form has hexadecimal groups alone
+  // The canonical form has only hexadecimal groups.
   const canonical = new URL(`http://[${plain}]/`).hostname.slice(1, -1);
   const [head = "", tail] = canonical.split("::");
   const groups = head === "" ? [] : head.split(":");

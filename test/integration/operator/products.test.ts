@@ -351,7 +351,7 @@ describe("the chart's role", () => {
     ]);
   });
 
-  it("lets nobody list Secrets", async () => {
+  it("allows no account to list Secrets", async () => {
     const answer = await fetch(new URL(`/api/v1/namespaces/${house.namespace}/secrets`, house.proxy.server));
     expect(answer.status).toBe(403);
   });

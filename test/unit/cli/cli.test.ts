@@ -161,7 +161,7 @@ describe("settings", () => {
     ],
     [
       { ...dashboard, [env.dashboardUrl]: "https://tts.example.com/speech" },
-      "SVC_TTS_DASHBOARD_URL must be where people reach this server",
+      "SVC_TTS_DASHBOARD_URL must be the URL at which users open this server",
     ],
     [
       { ...dashboard, [env.dashboardUrl]: "https://tts.example.com", [env.auditDays]: "0" },

@@ -15,13 +15,13 @@ const replayProgram = fileURLToPath(new URL("../replay/main.ts", import.meta.url
 const key = "the-key-of-a-bench";
 const readyWithinMs = 60_000;
 
-/** An API tier in a process of its own, in front of a model tier that replays. */
+/** An API tier in its own process, in front of a model tier that replays audio. */
 export interface ApiAlone extends Served {
   readonly pid: number;
   stop(): Promise<void>;
 }
 
-/** Options of the load tool that ask for what the replayed model speaks. */
+/** Options of the load tool that request what the replayed model offers. */
 export const replayOptions = ["--model", "arcana", "--voice", "luna"];
 
 export async function startApiAlone(): Promise<ApiAlone> {
@@ -67,7 +67,7 @@ async function startApi(folder: string, modelPort: number, port: number): Promis
   return spawn(process.execPath, [program, "api"], { env, stdio: ["ignore", "inherit", "inherit"] });
 }
 
-/** What the server image starts Node with: memory is measured for those who run the image. */
+/** Node's options in the server image, because memory is measured for users of the image. */
 function imageNodeOptions(): string {
   const containerfile = readFileSync(new URL("../../../Containerfile", import.meta.url), "utf8");
   const stage = containerfile.split(/^FROM /m).find((text) => / AS server\n/.test(text)) ?? "";
@@ -87,7 +87,7 @@ async function untilHealthy(url: string): Promise<void> {
   while (performance.now() < lateAt) {
     const healthy = await fetch(`${url}/health`).then(
       ({ ok }) => ok,
-      () => false, // it does not listen yet
+      () => false, // The server does not listen yet.
     );
     if (healthy) return;
     await sleep(50);

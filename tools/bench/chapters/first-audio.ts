@@ -9,7 +9,7 @@ import { markdownTable } from "../common/page.ts";
 const rounds = 9;
 const mostExtraMs = 15;
 
-/** The streamed answers, each at a rate that people ask for; mist's engine for English gives 16 kHz. */
+/** The streamed variants, each with a common sampling rate. mist's engine for English has 16 kHz. */
 const variants = [
   { name: "raw PCM, 16 kHz", accept: "audio/pcm", rate: 16_000, eventFormat: "pcm" },
   { name: "raw PCM, 24 kHz", accept: "audio/pcm", rate: 24_000, eventFormat: "pcm" },
@@ -22,7 +22,7 @@ const variants = [
   { name: "events of MP3, 22.05 kHz", accept: "text/event-stream", rate: 22_050, eventFormat: "mp3" },
 ] as const;
 
-/** As long as `mist` takes. */
+/** The longest text that `mist` accepts. */
 export const longText = [...defaultTexts, ...defaultTexts]
   .join(" ")
   .slice(0, 499)
@@ -31,7 +31,7 @@ export const longText = [...defaultTexts, ...defaultTexts]
 
 export const usualTarget = { shape: "svc-tts", model: "mist", voice: "alan", texts: defaultTexts } as const;
 
-/** Round by round the engine alone and each answer of the server, one at a time. */
+/** In each round, the engine alone and each variant of the server, one at a time. */
 export const firstAudio: Measurement = {
   name: "First audio",
   async measure(workbench) {

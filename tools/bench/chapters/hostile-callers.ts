@@ -18,13 +18,13 @@ const mostHealthMs = 2_000;
 const mostGrowthMiB = 64;
 const mostHeldMiB = 1_200;
 
-/** How soon others are answered beside callers who hold connections, and what such callers cost in memory. */
+/** Latency of other clients next to clients that hold connections, and the memory of such connections. */
 export const hostileCallers: Measurement = {
   name: "Hostile callers",
   async measure() {
     const api = await startApiAlone();
     try {
-      await speak(api, largeBody(0), "audio/pcm"); // compiles what is hot
+      await speak(api, largeBody(0), "audio/pcm"); // Warms up the compiled code.
       const calm = await health(api);
       const slow = await beside(api, slowSenders, 1);
       const before = await beside(api, manyConnections, 1);
@@ -32,7 +32,7 @@ export const hostileCallers: Measurement = {
       const many = await beside(api, manyConnections, waves - 1);
       const grownMiB = (residentBytes(api.pid) - settled) / mebibyte;
       const rows = [
-        ["nobody", calm],
+        ["no other client", calm],
         [`${slowSenders} who send a body slowly`, slow],
         [`${manyConnections} connections, first wave`, before],
         [`${manyConnections} connections, later waves`, many],
@@ -98,13 +98,13 @@ async function sendHalf({ url, key }: ApiAlone): Promise<Socket> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
   await once(socket, "connect");
-  socket.on("error", () => socket.destroy()); // a server may cut it
+  socket.on("error", () => socket.destroy()); // The server may close the connection.
   const headers = `host: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 1000`;
   socket.write(`POST /v1/svc-tts HTTP/1.1\r\n${headers}\r\n\r\n{`);
   return socket;
 }
 
-/** A request for speech with white space of so many bytes in it. */
+/** A speech request with white space of this many bytes. */
 function largeBody(bytes: number, seconds = 1): string {
   const request = { speaker: "luna", modelId: "arcana", text: replayText(seconds, "at once") };
   return `{${" ".repeat(bytes)}${JSON.stringify(request).slice(1)}`;
@@ -120,7 +120,7 @@ async function speak({ url, key }: ApiAlone, body: string, accept: string): Prom
   if (![200, 503].includes(answer.status)) throw new Error(`status ${answer.status}`);
 }
 
-/** The most that the process held, in MiB, while all were under way. */
+/** Highest memory of the process in MiB while all requests were in progress. */
 async function large(api: ApiAlone): Promise<number> {
   let most = residentBytes(api.pid);
   const looking = setInterval(() => {

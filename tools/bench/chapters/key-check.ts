@@ -26,11 +26,11 @@ const wrongPerSecond = 1_000;
 const rightPerSecond = 60;
 const pairs = 3;
 const windowSeconds = 8;
-/** For which the wrong keys come before and after what is measured beside them. */
+/** Duration of the requests with wrong keys before and after the measurement next to them. */
 const marginSeconds = 1;
 const mostRatio = 1.25;
 
-/** What it costs to know callers by their keys, and what strangers cost those who are known. */
+/** The cost of authenticating clients by their keys, and the cost that unknown keys cause for others. */
 export const keyCheck: Measurement = {
   name: "Key check",
   async measure() {
@@ -38,7 +38,7 @@ export const keyCheck: Measurement = {
     const wrong = await timeChecks([createKey()], createKeys());
     const api = await startApiAlone();
     try {
-      await listen(api, 3); // compiles what is hot
+      await listen(api, 3); // Warms up the compiled code.
       await flood(api, 3);
       const refusal = await refusalCost(api);
       const windows = await compare(api);
@@ -59,8 +59,8 @@ interface Times {
 }
 
 /**
- * The hook of every request, with a key book like that of a server with a file and a database. Milliseconds.
- * @param known those of the book; the keys themselves unless given.
+ * The hook of every request, with a key store like that of a server with a file and a database. Milliseconds.
+ * @param known digests in the store; those of the keys by default.
  */
 async function timeChecks(keys: readonly string[], known = keys): Promise<Times> {
   const entries = known.map((key, i) => ({
@@ -75,14 +75,14 @@ async function timeChecks(keys: readonly string[], known = keys): Promise<Times>
   for (let i = 0; i < checks; i++) {
     const request = { headers: { authorization: `Bearer ${keys[i % keys.length]}` } } as FastifyRequest;
     const startedAt = performance.now();
-    await check(request, reply).catch(() => undefined); // a wrong one is refused by it
+    await check(request, reply).catch(() => undefined); // The hook rejects a wrong key.
     times.push(performance.now() - startedAt);
   }
   const sorted = ascending(times);
   return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99) };
 }
 
-/** @returns milliseconds until each answer of a known caller was there. */
+/** @returns milliseconds until each response for a known key. */
 async function listen({ url, key }: ApiAlone, seconds: number): Promise<number[]> {
   const agent = new Agent({ pipelining: 1 });
   const form = { shape: "svc-tts", model: "arcana", voice: "luna", texts: [] } as const;
@@ -97,7 +97,7 @@ async function listen({ url, key }: ApiAlone, seconds: number): Promise<number[]
   return records.map(({ wallMs }) => wallMs);
 }
 
-/** From a process of its own. @returns how many were refused. */
+/** In a separate process. @returns the number of rejected requests. */
 async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   const words = [floodProgram, url, String(wrongPerSecond), String(seconds)];
   const { stdout } = await promisify(execFile)(process.execPath, words);
@@ -106,7 +106,7 @@ async function flood({ url }: ApiAlone, seconds: number): Promise<number> {
   return refused;
 }
 
-/** Microseconds of the API tier's processor for each, the whole HTTP request included. */
+/** Microseconds of the API tier's processor for each request, with all of HTTP. */
 async function refusalCost(api: ApiAlone): Promise<number> {
   const idle = await spentBy([api.pid], () => sleep(windowSeconds * 1000));
   const busy = await spentBy([api.pid], () => flood(api, windowSeconds));

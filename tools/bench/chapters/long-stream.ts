@@ -5,24 +5,24 @@ import { markdownTable, percent } from "../common/page.ts";
 import { type RunningServer, startServer } from "../common/running-server.ts";
 
 const megabyte = 1024 * 1024;
-/** Some eighteen hours of speech. */
+/** About eighteen hours of speech. */
 const text = "It was a long story, and it was not over yet. ".repeat(megabyte / 46);
-/** By then compilers and collectors have settled. */
+/** By then compilers and garbage collectors have settled. */
 const warmBytes = 24 * megabyte;
 const wholeBytes = 64 * megabyte;
 const mostGrowthMegabytes = 25;
 
 interface Held {
   readonly api: number;
-  /** Its engines included. */
+  /** Including its engines. */
   readonly arcana: number;
 }
 
-/** Whether a tier holds more of an endless stream as it goes. */
+/** Whether a tier's memory grows during an endless stream. */
 export const longStream: Measurement = {
   name: "Memory of a long stream",
   async measure() {
-    // the quicker generator: half an hour of speech passes through the tiers
+    // The faster generator: half an hour of speech passes through the tiers.
     const server = await startServer({ [names.arcanaGenerator]: "flite" });
     try {
       const { early, most } = await listen(server);

@@ -11,22 +11,22 @@ import { type ApiAlone, replayOptions, startApiAlone } from "./api-alone.ts";
 const restAfterMs = 5_000;
 const mostRestMegabytes = 250;
 const soakMinutes = 10;
-/** Of each kind; a stream ends every five seconds, so that thousands begin and end. */
+/** Streams of each kind. One ends every five seconds, so that thousands start and end. */
 const soakStreams = 30;
 const sampleEveryMs = 2_000;
-/** The last two minutes against the third and fourth, when everything is warm. */
+/** Compares the last two minutes with the third and fourth, after the warm-up. */
 const mostGrowth = 0.1;
 
-/** What a soak saw, kept between runs since it takes ten minutes. */
+/** Results of a soak test, kept between runs because it takes ten minutes. */
 interface Soak {
   readonly date: string;
   readonly streams: number;
   readonly requests: number;
-  /** Medians, one a minute. */
+  /** Medians, one per minute. */
   readonly megabytes: readonly number[];
 }
 
-/** @param folder where the last soak is kept. @param soak whether to do it again. */
+/** @param folder with the last soak's results. @param soak whether to repeat it. */
 export function memory(folder: string, soak: boolean): Measurement {
   const kept = join(folder, "soak.json");
   return {
@@ -54,7 +54,7 @@ function megabytesOf({ pid }: ApiAlone): number {
   return residentBytes(pid) / 1e6;
 }
 
-/** PCM and MP3 at real time, side by side. */
+/** PCM and MP3 at real time, in parallel. */
 async function speakFor(api: ApiAlone, seconds: number): Promise<number> {
   const plan = { streams: soakStreams, seconds, text: replayText(5, "in time") };
   const mp3 = ["--accept", "audio/mpeg", "--rate", String(replayRate)];

@@ -11,11 +11,11 @@ const rounds = 15;
 const models = ["mist", "mistv2"] as const;
 type Mist = (typeof models)[number];
 
-/** A first sentence without a comma, as agents often begin. */
+/** A first sentence without a comma, with which agents often begin. */
 const longText =
   "The old man told us a very long story about the sea and everything that lives in it while it was raining. We listened until the end.";
 
-/** mist and mistv2 with one voice: how soon each is heard, in turn, and how well each is understood. */
+/** mist and mistv2 with one voice: the time to first audio of each, in turn, and their intelligibility. */
 export const mists: Measurement = {
   name: "mist and mistv2",
   async measure(workbench) {

@@ -13,27 +13,27 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { longText, usualTarget } from "./first-audio.ts";
 
-/** Streams that the model tier speaks at once; as many more may wait. */
+/** Streams that the model tier synthesizes at once. As many more may wait. */
 const capacity = 16;
 const seconds = 12;
-/** At once, each with a long text: half of them speak, half wait. */
+/** Concurrent requests with long texts: half of them run, half wait. */
 const filling = 2 * capacity;
-/** Then, one after another, callers who find the queue full. */
+/** Then clients that find a full queue, one after another. */
 const refusedCallers = 50;
 const fullAfterMs = 500;
 const deadlineMs = 5_000;
-/** From a place to the first audio, and for a timer on a busy machine. */
+/** Allowance for the time from a slot to the first audio, and for a timer on a busy machine. */
 const graceMs = 250;
 const mostRefusalMs = 50;
 
-/** A server of its own, small enough to be asked for more than it has. */
+/** A separate server, small enough to be overloaded. */
 export const overload: Measurement = {
   name: "Twice the capacity",
   async measure() {
     const server = await startServer({ [names.maxConcurrentStreams]: String(capacity) });
     try {
       const target = { ...usualTarget, accept: "audio/pcm", eventFormat: "pcm", rate: 16_000 } as const;
-      await loadWith(server, target, capacity / 2, 4); // compiles what is hot
+      await loadWith(server, target, capacity / 2, 4); // Warms up the compiled code.
       const steady = await loadWith(server, target, 2 * capacity, seconds);
       return finding(steady, await fill(server, target));
     } finally {
@@ -52,7 +52,7 @@ async function loadWith({ url, key }: Served, form: Form, streams: number, forSe
 }
 
 interface Full {
-  /** Of those who speak or wait. */
+  /** Running and waiting requests. */
   readonly filling: readonly StreamRecord[];
   readonly late: readonly StreamRecord[];
 }

@@ -7,7 +7,7 @@ import { markdownTable } from "../common/page.ts";
 import { startServer } from "../common/running-server.ts";
 import { startPiper } from "./piper-server.ts";
 
-/** Of one model: our figures and Piper's, medians. */
+/** Results for one model: medians of this server and of Piper. */
 interface PeerFigures {
   readonly model: string;
   readonly runtimes: Side<string>;
@@ -16,7 +16,7 @@ interface PeerFigures {
   readonly audioPerSecond: readonly (Medians & { readonly streams: number })[];
 }
 
-/** Theirs as pip installs it, and with the version of ONNX Runtime that ours has. */
+/** Piper as pip installs it, and with this server's version of ONNX Runtime. */
 interface Side<T> {
   readonly ours: T;
   readonly theirs: T;
@@ -45,7 +45,7 @@ const longText =
     0,
     500,
   );
-/** Sentences without a pause inside, so that nobody's silence counts as audio. */
+/** Sentences without an inner pause, so that silence does not count as audio. */
 const sentences = [
   "Your order has been shipped and will arrive on Thursday.",
   "Please hold the line while I look up your account.",
@@ -55,10 +55,10 @@ const sentences = [
   "Would you like me to send the receipt to your address.",
 ];
 
-/** Asks for a text and reads the audio as it comes. */
+/** Sends a text and reads the audio as it arrives. */
 type Ask = (text: string) => Promise<Response>;
 
-/** Our server and Piper's own, with the same models, in turn. */
+/** This server and Piper's own, with the same models, in turn. */
 export const peers: Measurement = {
   name: "Comparison with Piper's server",
   async measure() {
@@ -67,7 +67,7 @@ export const peers: Measurement = {
   },
 };
 
-/** A server of our own: the others measure one without mounted voices. */
+/** A separate server: the other chapters measure one without mounted voices. */
 async function measurePeers(): Promise<PeerFigures[]> {
   const folder = new VoicesFolder();
   folder.piper("tiny", { frames: [2, 6] });
@@ -160,7 +160,7 @@ function said(medians: Medians, digits: number): string {
   return sides.map((side) => `${side} ${medians[side].toFixed(digits)}`).join(", ");
 }
 
-/** Medians; who begins changes from round to round. */
+/** Medians. The order changes from round to round. */
 async function alternate(
   rounds: number,
   asks: Side<Ask>,
@@ -176,7 +176,7 @@ async function alternate(
   return { ours: median(ours), theirs: median(theirs), theirsLikeOurs: median(theirsLikeOurs) };
 }
 
-/** No text begins after the window; those begun are heard out and their time counts. */
+/** No request starts after the window. Running ones finish, and their time counts. */
 async function throughput(ask: Ask, streams: number, seconds: number): Promise<number> {
   const startedAt = performance.now();
   let next = 0;
@@ -185,7 +185,7 @@ async function throughput(ask: Ask, streams: number, seconds: number): Promise<n
     while (performance.now() - startedAt < seconds * 1000) {
       const text = sentences[next++ % sentences.length] ?? "";
       const heard = await hear(await ask(text), startedAt);
-      audioSeconds += heard.audioSeconds; // not in one line: it would add to what the sum was before the wait
+      audioSeconds += heard.audioSeconds; // Separate lines, because one expression would use the sum from before the wait.
     }
   };
   await Promise.all(Array.from({ length: streams }, stream));

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { leasePort } from "../../../test/support/port-lease.ts";
 import { pythonWith } from "../../../test/support/python.ts";
 
-/** Piper's own package (GPL-3.0): installed for measuring alone, and run as a process of its own. */
+/** Piper's own package (GPL-3.0), installed only for measurements, in its own process. */
 const packages = ["piper-tts==1.8.0", "flask==3.1.3"];
 const readyWithinMs = 60_000;
 
@@ -16,8 +16,8 @@ export interface PiperServer {
 }
 
 /**
- * Piper's HTTP server as its documentation starts it, with one model.
- * @param runtime version of ONNX Runtime; the newest that there was when its packages were first installed here, unless given.
+ * Piper's HTTP server with one model, started as its documentation describes.
+ * @param runtime version of ONNX Runtime; by default the newest at the first installation of the packages.
  */
 export async function startPiper(model: string, runtime?: string): Promise<PiperServer> {
   const python = await pythonWith([
@@ -56,7 +56,7 @@ async function untilUp(child: ChildProcess, url: string): Promise<void> {
     if (child.exitCode !== null) throw new Error(`Piper's server ended with ${child.exitCode}`);
     const up = await fetch(`${url}/voices`).then(
       ({ ok }) => ok,
-      () => false, // it does not listen yet
+      () => false, // The server does not listen yet.
     );
     if (up) return;
     await sleep(100);

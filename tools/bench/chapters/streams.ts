@@ -8,7 +8,7 @@ import { markdownTable, percent } from "../common/page.ts";
 const streamCounts = [1, 8, 32];
 const seconds = 6;
 
-/** Full load by few and by many streams; it also warms up what is measured after it. */
+/** Full load with few and with many streams. It also warms up later measurements. */
 export const streams: Measurement = {
   name: "Streams",
   async measure(workbench) {
@@ -37,7 +37,7 @@ fast as it can, so more than one stream is full load: its time to first audio is
 ${runsTable(runs)}`;
 }
 
-/** A line for each run. */
+/** One line for each run. */
 export function runsTable(runs: readonly Report[]): string {
   return markdownTable(
     [

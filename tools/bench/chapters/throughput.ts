@@ -14,7 +14,7 @@ interface Pair {
   readonly served: number;
 }
 
-/** Windows in turn: the engines alone, then the same work through the server. */
+/** Alternating windows: the engines alone, then the same work through the server. */
 export const throughput: Measurement = {
   name: "Throughput",
   async measure(workbench) {

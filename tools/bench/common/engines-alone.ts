@@ -7,18 +7,22 @@ import { prepareSpeech } from "../../../server/model/synthesis.ts";
 import { warmUpEngines } from "../../../server/model/warm-up.ts";
 import { planSpeech } from "../../../server/text/planning/plan.ts";
 
-/** The engine processes of a model tier, driven from here: what they give without HTTP, wire and encoders. */
+/**
+ * The engine processes of a model tier, called directly: their speed without HTTP, wire format and encoders.
+ */
 export interface EnginesAlone {
-  /** Milliseconds until the engine's first audio of a text, asked for the phrase that the server speaks first. */
+  /**
+   * Milliseconds until the engine's first audio of a text, for the phrase that the server synthesizes first.
+   */
   firstChunkMs(text: string): Promise<number>;
-  /** Seconds of audio per second, pauses included, with so many streams speaking texts in turn. */
+  /** Seconds of audio per second including pauses, with this many streams that synthesize texts in turn. */
   throughput(texts: readonly string[], streams: number, seconds: number): Promise<number>;
   close(): Promise<void>;
 }
 
 const voiceId = "alan";
 
-/** As many processes as a model tier starts on this machine. */
+/** Starts the same number of processes as a model tier on this machine. */
 export async function openEnginesAlone(): Promise<EnginesAlone> {
   const quiet = { info: () => undefined, warn: () => undefined };
   const engines = await Engines.open({ processes: availableParallelism(), log: quiet });

@@ -13,13 +13,13 @@ export type Served = Pick<RunningServer, "url" | "key">;
 export interface LoadPlan {
   readonly streams: number;
   readonly seconds: number;
-  /** Spoken instead of the tool's own sentences. */
+  /** Texts instead of the tool's own sentences. */
   readonly text?: string;
-  /** More options of `svc-tts bench`. */
+  /** Further options of `svc-tts bench`. */
   readonly options?: readonly string[];
 }
 
-/** A run of the load tool, as a program of its own. */
+/** A run of the load tool, as a separate program. */
 export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report> {
   const folder = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
   const [json, texts] = [join(folder, "run.json"), join(folder, "texts")];
@@ -31,7 +31,7 @@ export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report
   }
   try {
     const running = promisify(execFile)(process.execPath, [program, ...words]);
-    running.child.stderr?.pipe(process.stderr, { end: false }); // its progress
+    running.child.stderr?.pipe(process.stderr, { end: false }); // The tool's progress.
     await running;
     return JSON.parse(readFileSync(json, "utf8")) as Report;
   } finally {
@@ -39,7 +39,7 @@ export async function load({ url, key }: Served, plan: LoadPlan): Promise<Report
   }
 }
 
-/** Processor seconds of processes while something runs. */
+/** Processor seconds of processes during a run. */
 export async function spentBy<Result>(
   pids: readonly number[],
   work: () => Promise<Result>,

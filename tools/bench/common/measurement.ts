@@ -1,16 +1,22 @@
 import type { EnginesAlone } from "./engines-alone.ts";
 import type { RunningServer } from "./running-server.ts";
 
-/** One chapter of `docs/benchmarks.md`. To add one: a file that exports a `Measurement`, and its name in `main.ts`. */
+/**
+ * One chapter of `docs/benchmarks.md`. To add one: a file that exports a `Measurement`, and its name in
+ * `main.ts`.
+ */
 export interface Measurement {
   /** Its heading. */
   readonly name: string;
   measure(workbench: Workbench): Promise<TargetResult>;
 }
 
-/** What measurements share, started when one first asks for it; whatever else one needs it starts and stops itself. */
+/**
+ * Resources that measurements share, started at their first use. A measurement starts and stops all other
+ * resources itself.
+ */
 export interface Workbench {
-  /** The three tiers as `make run` starts them. */
+  /** The three tiers, started like `make run` does. */
   server(): Promise<RunningServer>;
   engines(): Promise<EnginesAlone>;
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * Asks at a steady pace, whether earlier answers are there or not; resolves with all of them.
- * @param perSecond of the asking. @param seconds for which it goes on.
+ * Sends requests at a constant rate, whether earlier ones have finished or not. Resolves with all responses.
+ * @param perSecond requests per second. @param seconds duration of the load.
  */
 export async function openLoop<Answer>(
   perSecond: number,

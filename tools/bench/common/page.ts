@@ -6,11 +6,11 @@ export interface Machine {
   readonly memoryBytes: number;
   readonly node: string;
   readonly kernel: string;
-  /** Mean number of runnable tasks in the minute before the run: what else the machine was busy with. */
+  /** Mean number of runnable tasks in the minute before the run: the other load of the machine. */
   readonly loadBefore: number;
 }
 
-/** Above this, the other tasks move the figures by more than what they are to show. */
+/** Above this value, the other load affects the figures by more than the differences to show. */
 const calmLoad = 0.5;
 
 export interface Chapter {
@@ -18,7 +18,7 @@ export interface Chapter {
   readonly finding: TargetResult;
 }
 
-/** `docs/benchmarks.md`, whole. */
+/** `docs/benchmarks.md`, complete. */
 export function benchmarksPage(machine: Machine, chapters: readonly Chapter[]): string {
   return `# Benchmarks
 
@@ -69,7 +69,7 @@ export function targetsTable(rows: readonly TargetRow[]): string {
   );
 }
 
-/** What to say where the machine was not calm; empty where it was. */
+/** A warning if the machine had other load, else empty. */
 export function calmSentence({ loadBefore, cores }: Pick<Machine, "loadBefore" | "cores">): string {
   if (loadBefore <= calmLoad) return "";
   return `\n\n**The machine was not idle**: ${loadBefore.toFixed(1)} other tasks used its ${cores} cores before the run, so times are longer than on an idle machine.`;

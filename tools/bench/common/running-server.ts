@@ -15,7 +15,7 @@ const key = "the-key-of-a-bench";
 export interface RunningServer {
   readonly url: string;
   readonly key: string;
-  /** Process ids by what they do; `engines` are those of the tier that speaks mist. */
+  /** Process IDs by role; `engines` are those of the tier that serves mist. */
   readonly pids: {
     readonly api: number;
     readonly mist: number;
@@ -27,8 +27,8 @@ export interface RunningServer {
 }
 
 /**
- * The three tiers as `make run` starts them, on ports that are free and with files of their own.
- * @param settings variables of the environment, as docs/reference/settings.md has them.
+ * The three tiers, started like `make run` does, on free ports and with separate files.
+ * @param settings environment variables, see docs/reference/settings.md.
  */
 export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<RunningServer> {
   const home = mkdtempSync(join(tmpdir(), "svc-tts-bench-"));
@@ -60,7 +60,7 @@ export async function startServer(settings: NodeJS.ProcessEnv = {}): Promise<Run
   }
 }
 
-/** What the tiers say is shown where they do not start or something goes wrong: they say warnings only. */
+/** The output of the tiers is shown if they do not start or an error occurs. They log warnings only. */
 async function untilSpeaking(child: ChildProcess): Promise<void> {
   const speaking = Promise.withResolvers<void>();
   let said = "";
@@ -87,7 +87,7 @@ function tiersOf(parent: number): RunningServer["pids"] {
   return { api: tier("api"), mist, engines: childrenOf(mist), arcana, arcanaEngines: childrenOf(arcana) };
 }
 
-/** How far to shift the ports of all three tiers, so that nobody else has them while this process runs. */
+/** Returns an offset for the ports of all three tiers, which no other process gets while this one runs. */
 export function freeOffset(): Promise<number> {
   return leasePortOffset([ports.api, ports.model, ports.arcanaBesideMist]);
 }

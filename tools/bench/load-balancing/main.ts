@@ -1,4 +1,7 @@
-/** `make bench-load-balancing`: how several API processes share replicas, simulated with the product's own chooser. */
+/**
+ * `make bench-load-balancing`: how several API processes share replicas, simulated with the product's own
+ * replica selection.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { markdownTable } from "../common/page.ts";

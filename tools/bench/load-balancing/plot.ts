@@ -1,6 +1,6 @@
 export interface Curve {
   readonly name: string;
-  /** Shares, 0 to 1, one for each load. */
+  /** Shares from 0 to 1, one for each load. */
   readonly shares: readonly number[];
 }
 
@@ -37,7 +37,7 @@ const style = [
   "}",
 ].join("\n");
 
-/** An SVG of shares by load, a panel for each number of API processes. */
+/** An SVG of shares by load, with a panel for each number of API processes. */
 export function plotShares(title: string, loads: readonly number[], panels: readonly LatencyPanel[]): string {
   const highest = Math.max(0.01, ...panels.flatMap(({ curves }) => curves.flatMap(({ shares }) => shares)));
   const top = Math.ceil(highest * 20) / 20;

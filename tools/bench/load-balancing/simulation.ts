@@ -6,7 +6,7 @@ import {
 } from "../../../server/api/upstream/replicas.ts";
 import { pseudoRandom } from "../../../test/support/seed.ts";
 
-/** How an API process finds a replica; `own streams` is what it did before replicas told their load. */
+/** How an API process selects a replica. `own streams` is the method before replicas reported their load. */
 export const policies = ["own streams", "two choices", "reports", "reports, room first"] as const;
 export type ChooserPolicy = (typeof policies)[number];
 
@@ -14,25 +14,25 @@ export interface Scenario {
   readonly policy: ChooserPolicy;
   readonly apiProcesses: number;
   readonly replicas: number;
-  /** Streams that a replica speaks at once. */
+  /** Streams that a replica synthesizes at once. */
   readonly capacity: number;
-  /** Share of all places that are taken on average. */
+  /** Mean share of occupied slots. */
   readonly load: number;
   readonly requests: number;
   readonly seed: number;
 }
 
 export interface SimulationResult {
-  /** Share of requests that waited at a full replica while another had a place. */
+  /** Share of requests that waited at a full replica while another one had a free slot. */
   readonly misplaced: number;
   readonly firstAudioP99Ms: number;
-  /** Replicas asked for a request. */
+  /** Replicas that were tried for a request. */
   readonly asked: number;
 }
 
 const meanStreamMs = 4_000;
 const firstAudioMs = 100;
-/** Of a refusal, there and back. */
+/** Round-trip time of a rejection. */
 const hopMs = 2;
 
 interface Replica {
@@ -50,7 +50,10 @@ interface Request {
 
 const route: Route = { pool: "voice", service: "http://voice", weight: 100, idle: false };
 
-/** Callers come at random (Poisson) to random API processes, on virtual time; the chooser is the product's own. */
+/**
+ * Requests arrive at random times (Poisson) at random API processes, on virtual time. The selection is the
+ * product's own.
+ */
 export function simulate(scenario: Scenario): SimulationResult {
   const { policy, capacity, requests, load } = scenario;
   const random = pseudoRandom(scenario.seed);
@@ -137,7 +140,7 @@ function takeFirst<Event extends { readonly atMs: number }>(events: Event[]): Ev
   return events.splice(first, 1)[0];
 }
 
-/** The one with fewer of this process's streams, of two drawn at random (Mitzenmacher). */
+/** The replica with fewer streams of this process, of two random ones (Mitzenmacher). */
 function twoChoices(chooser: ReplicaSelector, replicas: readonly Replica[], random: () => number) {
   const draw = () => replicas[Math.floor(random() * replicas.length)]?.url;
   const drawn = new Set([draw(), draw()]);

@@ -1,7 +1,7 @@
-/** What the API server itself says of every request, whoever's program sent it: its audit log. */
+/** The API server's audit log, which records every request of every client. */
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** One request that was answered. */
+/** One finished request. */
 export interface Request {
   readonly user: string;
   /** get, list, watch, create, update, patch, delete … */
@@ -11,7 +11,7 @@ export interface Request {
   readonly namespace: string;
   readonly name: string;
   readonly status: number;
-  /** When the answer was complete, milliseconds since the epoch by the API server's clock. */
+  /** Time of the complete response, in milliseconds since the epoch by the API server's clock. */
   readonly answeredMs: number;
 }
 
@@ -30,8 +30,9 @@ interface AuditEvent {
 }
 
 /**
- * Of whom everything is told, and of all others only changes of TtsDeployments. Watches are told when they end and begin.
- * @param users whole names, as `system:serviceaccount:NAMESPACE:NAME`
+ * The audit policy: it records every request of these users, and of all others only changes of
+ * TtsDeployments. Watches are recorded at their start and end.
+ * @param users whole names, for example `system:serviceaccount:NAMESPACE:NAME`
  */
 export function auditPolicy(users: readonly string[]): object {
   return {
@@ -53,7 +54,7 @@ export function auditPolicy(users: readonly string[]): object {
 
 const pieceBytes = 1 << 20;
 
-/** Reads on from where it was read last. */
+/** Continues to read after the last position. */
 export class AuditLog {
   readonly #file: number;
   #rest = "";
@@ -62,7 +63,7 @@ export class AuditLog {
     this.#file = openSync(path, "r");
   }
 
-  /** What was answered since the last call, in the log's order. */
+  /** Requests that finished since the last call, in the log's order. */
   *news(): Generator<Request> {
     const piece = Buffer.alloc(pieceBytes);
     for (let bytes = this.#read(piece); bytes > 0; bytes = this.#read(piece)) {
@@ -94,7 +95,7 @@ function requestOf({ user, verb, objectRef = {}, responseStatus, stageTimestamp 
   };
 }
 
-/** `Date` keeps milliseconds alone. */
+/** `Date` has milliseconds only. */
 function microseconds(time: string): number {
   const fraction = /\.(\d+)Z$/.exec(time)?.[1] ?? "";
   return Date.parse(time.replace(/\.\d+Z$/, "Z")) * 1000 + Number(fraction.padEnd(6, "0").slice(0, 6));

@@ -1,4 +1,4 @@
-/** Where the operators are measured: a real control plane, and nodes with GPUs that KWOK plays. */
+/** The environment of the measurement: a real control plane, and nodes with GPUs that KWOK simulates. */
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -22,10 +22,10 @@ export interface Field extends AsyncDisposable {
   readonly audit: AuditLog;
 }
 
-/** What one operator has to itself. */
+/** Resources of one operator. */
 export interface Plot {
   readonly namespace: string;
-  /** As the audit log has it. */
+  /** User name in the audit log. */
   readonly user: string;
   /** Files as in a pod: ca.crt, namespace, token. */
   readonly accountFolder: string;
@@ -33,7 +33,7 @@ export interface Plot {
 
 export const namespaces = { ours: "bench-ours", twin: "bench-twin" } as const;
 
-/** A control plane, CRDs and `nodes` nodes of 8 GPUs each. @param podCidr addresses of their pods */
+/** A control plane, CRDs and `nodes` nodes with 8 GPUs each. @param podCidr addresses of their pods */
 export async function openField(nodes: number, podCidr?: string): Promise<Field> {
   const users = Object.values(namespaces).map(userOf);
   let plane: ControlPlane | undefined;
@@ -59,12 +59,13 @@ export async function openField(nodes: number, podCidr?: string): Promise<Field>
   }
 }
 
-/** A namespace, and in it the chart's own account and roles. */
+/** A namespace with the chart's own account and roles. */
 export async function openPlot({ address, admin }: Field, namespace: string): Promise<Plot> {
   await admin.create({ apiVersion: "v1", kind: "Namespace", metadata: { name: namespace } });
   await chartsRole(address, namespace);
   const account = `${namespace}-tts-operator`;
-  // the twin reads Secrets from a cache, as controller-runtime does unless told otherwise; ours may not list them
+  // The twin reads Secrets from a cache, which is controller-runtime's default. The operator may not list
+  // them.
   if (namespace === namespaces.twin) await letListSecrets(address, namespace, account);
   const token = ["create", "token", account, "-n", namespace, "--duration=24h"];
   const accountFolder = mkdtempSync(join(address.directory, `${namespace}-`));

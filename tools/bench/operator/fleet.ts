@@ -13,21 +13,24 @@ interface SecretNames {
   readonly keys: string;
 }
 
-/** What the TtsDeployments of a fleet have in common. */
+/** The common properties of a fleet's TtsDeployments. */
 interface FleetShape {
-  /** The Secrets of the TtsDeployment of this name. */
+  /** The Secrets of the TtsDeployment with this name. */
   secretsOf(name: string): SecretNames;
-  /** What its pools have beside name, kind, image and accelerator. */
+  /** Fields of its pools in addition to name, kind, image and accelerator. */
   readonly pool: object;
 }
 
-/** One license and one set of API keys for all, as a platform team has them; pools of one replica. */
+/**
+ * One license and one set of API keys for all, as a platform team would have them, and pools with one
+ * replica.
+ */
 const sharedSecrets: FleetShape = {
   secretsOf: () => ({ license: "license", keys: "keys" }),
   pool: { replicas: 1 },
 };
 
-/** A license and API keys of its own for each, and pools that follow their callers. */
+/** A separate license and API keys for each, and pools that scale with the demand. */
 export const ownSecrets = (pool: object): FleetShape => ({
   secretsOf: (name) => ({ license: `${name}-license`, keys: `${name}-keys` }),
   pool,
@@ -43,7 +46,7 @@ export class Fleet {
   /** By name of the license's Secret, until both are written. */
   readonly #secrets = new Map<string, Promise<void>>();
   #size = 0;
-  /** Made or changed, and not seen ready since. */
+  /** Created or changed, and not ready since. */
   readonly #unsettled = new Set<string>();
 
   constructor(admin: ClusterClient, namespace: string, issuer: Issuer, shape = sharedSecrets) {
@@ -57,7 +60,7 @@ export class Fleet {
     return this.#size;
   }
 
-  /** Makes more until there are `size`, and waits until every one serves; the operator has to run. */
+  /** Creates TtsDeployments up to `size`, and waits until each is ready. The operator must run. */
   async growTo(size: number): Promise<void> {
     const names = Array.from({ length: size }, (_, index) => nameOf(index)).slice(this.#size);
     await inParallel(names, async (name) => {
@@ -68,7 +71,7 @@ export class Fleet {
     await this.untilReady();
   }
 
-  /** Until every TtsDeployment is ready in its newest generation. */
+  /** Waits until every TtsDeployment is ready in its newest generation. */
   async untilReady(withinMs = 600_000): Promise<void> {
     const deadline = Date.now() + withinMs;
     for (const name of this.#unsettled) {
@@ -81,7 +84,7 @@ export class Fleet {
     }
   }
 
-  /** Another image for every pod of one TtsDeployment: five children have to change. */
+  /** Changes the image of every pod of one TtsDeployment: five children have to change. */
   async change(index: number, version: number): Promise<{ name: string; children: readonly string[] }> {
     const name = nameOf(index % this.#size);
     await this.#write(name, version);
@@ -95,14 +98,14 @@ export class Fleet {
     };
   }
 
-  /** Another image for all, tried by a canary of each pool first. */
+  /** Changes the image of all TtsDeployments, with a canary in each pool first. */
   async tryCanary(index: number, version: number, canary: object): Promise<string> {
     const name = nameOf(index);
     await this.#write(name, version, { rollout: { canary } });
     return name;
   }
 
-  /** Another license, which ends then. */
+  /** Replaces the license by one that ends at this time. */
   async limitLicense(index: number, expiresMs: number): Promise<string> {
     const name = nameOf(index);
     await this.#putLicense(this.#shape.secretsOf(name).license, expiresMs);

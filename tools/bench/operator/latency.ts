@@ -1,4 +1,4 @@
-/** From a change of a spec that the API server has taken, to the last child that follows from it. */
+/** The time from a change of a spec in the API server to the last child that follows from it. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AuditLog, Request } from "./audit.ts";
 import type { Plot } from "./field.ts";
@@ -12,7 +12,7 @@ export interface Runner {
 const withinMs = 60_000;
 const pollMs = 10;
 
-/** Follows the log; one change of a TtsDeployment at a time. */
+/** Follows the log. One TtsDeployment changes at a time. */
 export class Stopwatch {
   readonly #audit: AuditLog;
   readonly #seen = new Map<string, Request[]>();
@@ -52,7 +52,7 @@ export class Stopwatch {
     }
   }
 
-  /** Of the first write by such a user. */
+  /** Time of the first write by such a user. */
   #when(namespace: string, what: string, isHis: (user: string) => boolean): number | undefined {
     const requests = this.#seen.get(`${namespace}/${what}`) ?? [];
     return requests.find(({ user, status }) => isHis(user) && status < 300)?.answeredMs;

@@ -1,4 +1,4 @@
-/** Whether two operators made the same children of the same TtsDeployment. */
+/** Compares the children that two operators created from the same TtsDeployment. */
 import { isDeepStrictEqual } from "node:util";
 import { labels } from "../../../config/contract/names.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
@@ -12,11 +12,11 @@ const kinds = [
 
 export interface Likeness {
   readonly children: number;
-  /** Kind and name of those that differ, or that one alone made. */
+  /** Kind and name of children that differ, or that only one operator created. */
   readonly different: readonly string[];
 }
 
-/** Compares what each made in its namespace for the TtsDeployment of this name. */
+/** Compares the children of the TtsDeployment with this name in both namespaces. */
 export async function compareChildren(admin: ClusterClient, name: string): Promise<Likeness> {
   const [ours, twins] = await Promise.all([
     childrenIn(admin, namespaces.ours, name),
@@ -43,7 +43,7 @@ async function childrenIn(
   return found;
 }
 
-/** Without what is one's own: ids, times, addresses, random tokens, and hashes of settings, which each may make as it likes. */
+/** Without properties that may differ: IDs, times, addresses, random tokens, and hashes of settings. */
 function likeAny({ status: _status, ...child }: KubernetesObject, namespace: string): unknown {
   const { labels: marks, annotations = {}, ownerReferences } = child.metadata;
   const own =

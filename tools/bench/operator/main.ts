@@ -1,4 +1,7 @@
-/** `make bench-operator`: the operator beside its twin on controller-runtime; writes docs/benchmarks-operator.md and its plot. */
+/**
+ * `make bench-operator`: compares the operator with its twin on controller-runtime, and writes
+ * docs/benchmarks-operator.md and its plot.
+ */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,14 +33,15 @@ function planned(): BenchmarkPlan {
   };
 }
 
-/** Every finding is kept as it comes; however the run ends, what it found until then is shown. */
+/** Every result is kept as it arrives, so that an interrupted run still shows its results. */
 async function measure(plan: BenchmarkPlan): Promise<void> {
   const results = new ResultsFile(join(root, ".run/bench-operator.jsonl"));
   results.add({ kind: "run", machine: describeMachine(), plan });
   say(`what is measured is kept in ${results.path}`);
   const stop = () => {
     show(results.result, false);
-    // the kernel ends every program with this one, and the next control plane removes what files are left
+    // The kernel ends every program together with this one, and the next control plane removes remaining
+    // files.
     process.exit(130);
   };
   process.once("SIGINT", stop).once("SIGTERM", stop);

@@ -5,11 +5,11 @@ import { linesPlot } from "./plot.ts";
 import type { OperatorFigures, Result, SizeFigures } from "./results.ts";
 import { changePauseMs, mebibytes } from "./run.ts";
 
-/** TtsDeployments of the full run, and those on the way to them. */
+/** TtsDeployments of the full run, and the intermediate sizes. */
 export const fullSizes: readonly number[] = [100, 250, 500, 1_000];
 const fullCount = 1_000;
 
-/** Twice as many GPUs as both fleets take, so that rollouts find room. */
+/** Twice as many GPUs as both fleets use, so that rollouts have capacity. */
 export function nodesFor(count: number): number {
   return Math.ceil(count / 2);
 }
@@ -19,9 +19,12 @@ const targets = {
   syncMs: 10_000,
   residentMebibytes: 200,
   failoverMs: 20_000,
-  /** Of the twin's latency. */
+  /** Bound relative to the twin's latency. */
   ratio: 1.2,
-  /** Of the processor time for each TtsDeployment more, in the upper half of the sizes against the lower. */
+  /**
+   * Bound of the processor time per additional TtsDeployment, in the upper half of the sizes relative to the
+   * lower half.
+   */
   growth: 1.25,
 };
 
@@ -29,7 +32,7 @@ const notMeasured = "not measured";
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 const mib = (bytes: number) => `${mebibytes(bytes)} MiB`;
 
-/** Milliseconds; undefined where no change was measured. */
+/** Milliseconds; undefined if no change was measured. */
 function p(figures: OperatorFigures, share: number): number | undefined {
   const { latenciesMs } = figures;
   return latenciesMs.length === 0 ? undefined : quantile(ascending(latenciesMs), share);
@@ -39,7 +42,7 @@ function ratio(ours: number | undefined, twins: number | undefined): number | un
   return ours === undefined || twins === undefined ? undefined : ours / twins;
 }
 
-/** A row of what has one figure, or none. */
+/** A row with one figure, or none. */
 function row<T>(
   what: string,
   target: string,
@@ -59,7 +62,7 @@ const nobody: OperatorFigures = {
   failoverMs: undefined,
 };
 
-/** Of contenders ours is the first, and the twin after it. */
+/** The first contender is the operator, the second one is the twin. */
 export function operatorTargets({ plan, contenders }: Result): TargetRow[] {
   const [ours = nobody, twin = nobody] = contenders;
   const against = [0.5, 0.99].map((share) => ratio(p(ours, share), p(twin, share)));
@@ -128,7 +131,7 @@ function slope(from: SizeFigures, to: SizeFigures): number {
   return (to.processorSeconds - from.processorSeconds) / (to.size - from.size);
 }
 
-/** `docs/benchmarks-operator.md`, whole. */
+/** `docs/benchmarks-operator.md`, complete. */
 export function operatorPage(result: Result): string {
   const { machine, plan, contenders } = result;
   const rows = operatorTargets(result);

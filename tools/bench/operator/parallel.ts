@@ -1,4 +1,4 @@
-/** Calls for each item, some at once. */
+/** Calls the function for each item, with limited concurrency. */
 export async function inParallel<T>(
   items: Iterable<T>,
   call: (item: T) => Promise<void>,

@@ -1,10 +1,13 @@
-/** What a run is asked for. */
+/** The parameters of a run. */
 export interface BenchmarkPlan {
-  /** TtsDeployments, ascending; the last is where everything else is measured. */
+  /** Numbers of TtsDeployments, ascending. All other measurements use the last one. */
   readonly sizes: readonly number[];
   /** Changes of a spec for each operator. */
   readonly changes: number;
   readonly restSeconds: number;
-  /** For the whole run. Fleets that have not grown by then stay as large as they are, and fewer specs are changed. */
+  /**
+   * Limit for the whole run. Fleets stay at the size that they have reached by then, and fewer specs are
+   * changed.
+   */
   readonly minutes: number;
 }

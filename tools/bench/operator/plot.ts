@@ -27,7 +27,10 @@ text { fill: #f0f6fc; } text.quiet { fill: #9198a1; } .paper { fill: #0d1117; } 
 .line0 { stroke: #58a6ff; } .dot0 { fill: #58a6ff; } .line1 { stroke: #f0883e; } .dot1 { fill: #f0883e; }
 }`;
 
-/** Panels side by side; all axes begin at zero, so that a straight line through the corner is a cost in proportion. */
+/**
+ * Panels side by side. All axes start at zero, so that a straight line through the origin is a proportional
+ * cost.
+ */
 export function linesPlot(title: string, axis: string, panels: readonly Panel[]): string {
   const width = left + panels.length * (panel.width + panel.gap);
   const height = top + panel.height + 76;
@@ -78,7 +81,7 @@ function drawn({ title, lines }: Panel, x0: number, axis: string): string[] {
   ];
 }
 
-/** Up, to two digits. */
+/** Rounded up to two digits. */
 function round(value: number): number {
   const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
   return Math.ceil(value / unit) * unit;

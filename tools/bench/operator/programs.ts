@@ -1,11 +1,11 @@
-/** How both operators are started, and whose licenses they trust. */
+/** How both operators are started, and which licenses they trust. */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Issuer, licenseIssuer } from "../../../test/support/server/licenses.ts";
 import type { Program } from "./subject.ts";
 
-/** What the image's options come to under the chart's memory limit of 256Mi. */
+/** The effect of the image's options under the chart's memory limit of 256Mi. */
 const asInPod = "--max-semi-space-size=4 --max-old-space-size=128";
 const main = join(import.meta.dirname, "../../../operator/main.ts");
 
@@ -35,7 +35,7 @@ export async function operatorPrograms(directory: string): Promise<Programs> {
   };
 }
 
-/** As in the image: its modules are compiled already. */
+/** Its modules are already compiled, as in the image. */
 function compiled(cache: string): Record<string, string> {
   const environment = { NODE_ENV: "production", NODE_OPTIONS: asInPod, NODE_COMPILE_CACHE: cache };
   execFileSync(process.execPath, [main, "--version"], { env: { ...process.env, ...environment } });

@@ -1,21 +1,21 @@
-/** What an operator asks of the API server while nobody changes anything. */
+/** Requests of an operator to the API server while no object changes. */
 import type { AuditLog } from "./audit.ts";
 import type { Plot } from "./field.ts";
 
 export interface Rest {
   readonly seconds: number;
-  /** Writes of anything but a Lease. */
+  /** Writes of objects other than a Lease. */
   readonly writes: number;
   readonly leaseWrites: number;
   /** Single objects, and lists. */
   readonly gets: number;
-  /** Watches that the server ended because their time was up, and that were opened anew. */
+  /** Watches that the server ended after their time limit, and that were opened again. */
   readonly watches: number;
-  /** The first few that should not be, as `verb resource`. */
+  /** The first few unexpected requests, as `verb resource`. */
   readonly unwanted: readonly string[];
 }
 
-/** Counts what stands in the log since it was read last. */
+/** Counts the log entries since the last read. */
 export function countRequests(audit: AuditLog, plots: readonly Plot[], seconds: number): Rest[] {
   const requests = [...audit.news()];
   return plots.map(({ user }) => {

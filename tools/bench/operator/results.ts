@@ -1,4 +1,4 @@
-/** What a run has measured so far, a line of JSON each, in a file: a run that is cut off keeps what it had. */
+/** The results of a run, in a file with one JSON object per line: an interrupted run keeps its results. */
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Machine } from "../common/page.ts";
@@ -9,18 +9,18 @@ import type { Rest } from "./rest.ts";
 export interface SizeFigures {
   readonly size: number;
   readonly syncMs: number;
-  /** From its start until it was in sync. */
+  /** Time from its start until it was in sync. */
   readonly processorSeconds: number;
   readonly residentBytes: number;
 }
 
 export interface RestFigures {
   readonly rest: Rest;
-  /** At its end. */
+  /** Value at its end. */
   readonly residentBytes: number;
 }
 
-/** In the order in which they come. `name` is the operator's. */
+/** In the order of their arrival. `name` is the operator's. */
 export type OperatorMeasurement =
   | { readonly kind: "run"; readonly machine: Machine; readonly plan: BenchmarkPlan }
   | ({ readonly kind: "size"; readonly name: string } & SizeFigures)
@@ -30,7 +30,7 @@ export type OperatorMeasurement =
   | ({ readonly kind: "rest"; readonly name: string } & RestFigures)
   | { readonly kind: "failover"; readonly name: string; readonly failoverMs: number };
 
-/** Of one operator; what is missing was not measured. */
+/** Results of one operator. Missing ones were not measured. */
 export interface OperatorFigures {
   readonly name: string;
   readonly sizes: readonly SizeFigures[];
@@ -44,7 +44,7 @@ export interface Result {
   readonly plan: BenchmarkPlan;
   readonly contenders: readonly OperatorFigures[];
   readonly likeness: Likeness | undefined;
-  /** Of both operators together. */
+  /** Results of both operators together. */
   readonly changesPerSecond: number | undefined;
 }
 
@@ -52,7 +52,7 @@ export class ResultsFile {
   readonly path: string;
   readonly #findings: OperatorMeasurement[] = [];
 
-  /** Begins anew: what an earlier run left there goes. */
+  /** Starts a new file. Results of an earlier run are deleted. */
   constructor(path: string) {
     this.path = path;
     mkdirSync(dirname(path), { recursive: true });
@@ -69,10 +69,10 @@ export class ResultsFile {
   }
 }
 
-/** @throws Error where the file holds no run */
+/** @throws Error if the file contains no run */
 export function readResults(path: string): Result {
   const lines = readFileSync(path, "utf8").split("\n");
-  // what follows the last newline was being written when the run ended
+  // Content after the last newline was being written when the run ended.
   return resultOf(lines.slice(0, -1).map((line) => JSON.parse(line) as OperatorMeasurement));
 }
 

@@ -1,4 +1,4 @@
-/** The whole run: two fleets that grow side by side, each with its operator, in one cluster. */
+/** The whole run: two fleets grow in parallel in one cluster, each with its operator. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Issuer } from "../../../test/support/server/licenses.ts";
 import type { Field, Plot } from "./field.ts";
@@ -15,7 +15,7 @@ export interface Contender {
   readonly plot: Plot;
 }
 
-/** What a run is measured with, and whom it tells. */
+/** The tools of a run, and the receiver of its results. */
 export interface Course {
   readonly field: Field;
   readonly issuer: Issuer;
@@ -24,14 +24,14 @@ export interface Course {
   readonly say: (line: string) => void;
 }
 
-/** Of the whole time: the rest, at full size, takes what is left. */
+/** Share of the whole time. The measurement at rest, at full size, takes the remaining time. */
 const growthShare = 0.6;
 const changesShare = 0.75;
-/** TtsDeployments made at a time. */
+/** Number of TtsDeployments that are created at once. */
 const growthStep = 50;
-/** Between changes: their pods come and go meanwhile. */
+/** Pause between changes, during which their pods start and stop. */
 export const changePauseMs = 400;
-/** Passes over a TtsDeployment and its two pools. */
+/** Reconciles of a TtsDeployment and its two pools. */
 const keysEach = 3;
 
 interface Lane {
@@ -40,7 +40,7 @@ interface Lane {
   readonly fleet: Fleet;
 }
 
-/** @throws Error where an operator does not get there in time; what was measured before has been told */
+/** @throws Error if an operator does not finish in time; earlier results have been reported */
 export async function measureOperators(course: Course, contenders: readonly Contender[]): Promise<void> {
   const { field, issuer, plan, tell, say } = course;
   const startedMs = performance.now();
@@ -69,7 +69,7 @@ export async function measureOperators(course: Course, contenders: readonly Cont
   }
 }
 
-/** Grows all fleets alike, each under its operator, until they have this size or the time is over. */
+/** Grows all fleets in parallel, each with its operator, until they have this size or the time is over. */
 async function grow(
   { field, say }: Course,
   lanes: readonly Lane[],
@@ -92,7 +92,7 @@ async function grow(
   }
 }
 
-/** Its operator starts on what is there. */
+/** Its operator starts with existing objects. */
 async function measureStart({ field, tell, say }: Course, { program, plot, fleet }: Lane): Promise<void> {
   await using fresh = stopping(await Subject.start(field, plot, program));
   const { size } = fleet;
@@ -105,7 +105,10 @@ async function measureStart({ field, tell, say }: Course, { program, plot, fleet
   );
 }
 
-/** One change to each in turn, so that what else the machine does meets both alike; the next when the last has come to its children. */
+/**
+ * Changes each fleet in turn, so that other load of the machine affects both equally. The next change follows
+ * when the last one has reached its children.
+ */
 async function measureLatency(
   { field, plan, tell, say }: Course,
   lanes: readonly Lane[],
@@ -129,7 +132,7 @@ async function measureLatency(
   for (const { fleet } of lanes) await fleet.untilReady();
 }
 
-/** Every change of a TtsDeployment asks for an image that it has not had. */
+/** Every change of a TtsDeployment uses a new image. */
 function versionOf(change: number, { fleet }: Lane): number {
   return 1 + Math.floor(change / fleet.size);
 }
@@ -140,7 +143,7 @@ async function measureRest(
   running: readonly Subject[],
 ): Promise<void> {
   const seconds = plan.restSeconds;
-  // what the last change brought about comes to its end, events included
+  // Waits for the effects of the last change, including events.
   await sleep(10_000);
   for (const _earlier of field.audit.news());
   for (let left = seconds; left > 0; left -= 30) {
@@ -159,7 +162,10 @@ async function measureRest(
   }
 }
 
-/** The leader is killed, and a spec changed at once: until another that stood by has brought its children about. */
+/**
+ * Kills the leader and changes a spec at the same time. Measures the time until a standby has updated its
+ * children.
+ */
 async function measureFailover(
   { field, plan, tell, say }: Course,
   lanes: readonly Lane[],

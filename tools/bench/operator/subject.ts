@@ -8,7 +8,7 @@ import { leasePorts } from "../../../test/support/port-lease.ts";
 import { processorSeconds, residentBytes } from "../../../test/support/processes.ts";
 import type { Field, Plot } from "./field.ts";
 
-/** How an operator is started; the place is a shell's, with its account's files where a pod has them. */
+/** How an operator is started. A shell prepares its account's files at the place where a pod has them. */
 export interface Program {
   readonly name: string;
   readonly command: readonly string[];
@@ -18,7 +18,7 @@ export interface Program {
 const accountPath = "/run/secrets/kubernetes.io/serviceaccount";
 const stopWithinMs = 20_000;
 const pollMs = 100;
-/** A tenth of a core or less for so long is rest. */
+/** A tenth of a core or less for this time counts as rest. */
 const restMs = 200;
 const restSeconds = 0.02;
 
@@ -42,7 +42,8 @@ export class Subject {
   static async start(field: Field, plot: Plot, program: Program): Promise<Subject> {
     const [metricsPort = 0, probePort = 0] = await leasePorts(2);
     const { hostname, port } = new URL(field.address.server);
-    // a mount namespace of its own, in which /run holds the account alone; the kernel ends it with us
+    // A separate mount namespace, in which /run contains only the account. The kernel ends the process
+    // together with this one.
     const inPod = `mount -t tmpfs tmpfs /run && mkdir -p ${accountPath} && cp "$ACCOUNT"/* ${accountPath}/ && exec "$@"`;
     const asRoot = process.getuid?.() === 0 ? [] : ["--map-root-user"];
     const child = spawn(
@@ -76,23 +77,25 @@ export class Subject {
   }
 
   /**
-   * Until it leads, has made at least `passes` passes and has nothing more to do, all by its own metrics. They cost time to
-   * tell, so they are asked only once the process has come to rest.
+   * Waits until it leads, has made at least `passes` reconciles and has no more work, by its own metrics.
+   * Reading them costs time, so they are read only after the process is at rest.
    * @returns milliseconds from its start to that rest
    */
   async inSync(passes: number, withinMs = 300_000): Promise<number> {
     for (;;) {
       const restMs = await this.untilResting(withinMs);
-      const told = await this.#told();
-      if (told !== undefined && told.passes >= passes && told.waiting === 0 && told.active === 0)
+      const figures = await this.#figures();
+      if (figures !== undefined && figures.passes >= passes && figures.waiting === 0 && figures.active === 0)
         return restMs;
       if (performance.now() - this.startedMs > withinMs)
-        throw new Error(`${this.#program.name} is not in sync after ${withinMs} ms: ${JSON.stringify(told)}`);
+        throw new Error(
+          `${this.#program.name} is not in sync after ${withinMs} ms: ${JSON.stringify(figures)}`,
+        );
       await sleep(pollMs);
     }
   }
 
-  /** Milliseconds from its start to a window in which it used next to no processor time. */
+  /** Milliseconds from its start to a window with almost no processor time. */
   async untilResting(withinMs = 300_000): Promise<number> {
     for (;;) {
       this.#assertRuns();
@@ -130,8 +133,8 @@ export class Subject {
     throw new Error(`${this.#program.name} ended by itself:\n${last}`);
   }
 
-  /** What the metrics say under controller-runtime's names; undefined while nobody answers. */
-  async #told(): Promise<{ passes: number; waiting: number; active: number } | undefined> {
+  /** Its metrics by the names of controller-runtime. Undefined while it does not respond. */
+  async #figures(): Promise<{ passes: number; waiting: number; active: number } | undefined> {
     const text = await this.#metrics();
     if (text === undefined) return undefined;
     return {
@@ -146,7 +149,7 @@ export class Subject {
       const answer = await fetch(`http://127.0.0.1:${this.#metricsPort}/metrics`);
       return await answer.text();
     } catch {
-      return undefined; // it does not listen yet
+      return undefined; // The operator does not listen yet.
     }
   }
 }

@@ -1,8 +1,8 @@
-/** Hz of what is replayed, as neural models give it. */
+/** Sampling rate in Hz of the replayed audio, as of neural models. */
 export const replayRate = 24_000;
 
 /**
- * Voiced sound with the ups and downs of syllables, the same at every call: an encoder works on it as on speech.
+ * Voiced sound with syllables, the same in every call: an encoder has the same work as with speech.
  * @param seconds of audio.
  */
 export function cannedAudio(seconds: number): Int16Array {
@@ -12,12 +12,12 @@ export function cannedAudio(seconds: number): Int16Array {
     const pitch = 120 + 20 * Math.sin(2 * Math.PI * 0.7 * time);
     const loudness = 0.5 + 0.5 * Math.sin(2 * Math.PI * 4 * time);
     const voiced = harmonics.reduce((sum, n) => sum + Math.sin(2 * Math.PI * n * pitch * time) / n, 0);
-    const breath = Math.sin(12.9898 * i) * 43_758.5453; // its fraction is as good as noise
+    const breath = Math.sin(12.9898 * i) * 43_758.5453; // Its fraction serves as noise.
     return Math.round(loudness * (4000 * voiced + 800 * (breath - Math.floor(breath) - 0.5)));
   });
 }
 
-/** How a replayed model speaks: as written in the text that it is asked for. */
+/** How a replayed model synthesizes, as written in the text of the request. */
 export function replayText(seconds: number, pace: "in time" | "at once"): string {
   return `${seconds} seconds ${pace}`;
 }

@@ -1,6 +1,6 @@
 /**
- * A model tier that costs nothing: canned audio in the real wire format, at real time or as fast as it is pulled. Prints its
- * port; ends with its parent.
+ * A model tier without synthesis: recorded audio in the real wire format, at real time or as fast as it is
+ * pulled. Prints its port; ends with its parent.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -11,7 +11,7 @@ import type { Invocation } from "../../../server/contract/speech.ts";
 import { encodeFrame, wireType } from "../../../server/contract/wire.ts";
 import { cannedAudio, readReplayText, replayRate } from "./audio.ts";
 
-/** A tenth of a second in time; where nobody waits for it, as much as our own engines put in a piece. */
+/** A tenth of a second at real time, otherwise the size of the engines' own pieces. */
 const pieceSeconds = { inTime: 0.1, atOnce: 0.4 };
 const recordedSeconds = 12;
 
@@ -20,7 +20,7 @@ const inTimePieces = piecesOf(pieceSeconds.inTime);
 const atOncePieces = piecesOf(pieceSeconds.atOnce);
 const server = createServer((request, response) => {
   if (request.url === "/ready") response.end("ready");
-  else answer(request, response).catch(() => response.destroy()); // a caller who hung up
+  else answer(request, response).catch(() => response.destroy()); // The client disconnected.
 });
 server.listen(0, "127.0.0.1");
 await once(server, "listening");

@@ -1,10 +1,13 @@
-/** Sends requests with keys that nobody made, at a steady pace: URL, how many a second, for how many seconds. Prints how many were refused. */
+/**
+ * Sends requests with unknown keys at a constant rate. Arguments: URL, requests per second, seconds. Prints
+ * the number of rejected requests.
+ */
 import { Agent } from "undici";
 import { createKey } from "../../../server/store/keys/key.ts";
 import { openLoop } from "../common/open-loop.ts";
 
 const [url = "", perSecond = "", seconds = ""] = process.argv.slice(2);
-/** Well-formed, so that each is hashed and looked up. */
+/** Valid in form, so that each is hashed and looked up. */
 const keys = Array.from({ length: 1_000 }, createKey);
 const agent = new Agent({ connections: 16, pipelining: 1 });
 let next = 0;

@@ -343,19 +343,19 @@ describe("a provider", () => {
       "that has another name than its issuer's",
       async () => ({ issuer: provider.issuer.replace("127.0.0.1", "localhost") }),
       502,
-      "does not answer as its issuer should",
+      "returned an invalid response",
     ],
     [
       "whose authority is not there",
       async () => ({ caFile: join(folder, "none") }),
       503,
-      "This server lacks something to reach Example Login: its authority's certificate.",
+      "The certificate of the authority of Example Login is missing on this server.",
     ],
     [
       "whose secret is not there",
       async () => ({ clientSecretFile: join(folder, "none") }),
       503,
-      "This server lacks something to reach Example Login: the client's secret.",
+      "The client secret for Example Login is missing on this server.",
     ],
   ])("%s keeps nobody from signing in by a password", async (_, more, status, says) => {
     await start(newFile(), await more());
@@ -374,7 +374,7 @@ describe("a provider", () => {
     const refused = await signInAs(root);
     expect([refused.page.status, alertOf(refused.page)]).toEqual([
       502,
-      expect.stringContaining("does not take this server for one that it knows"),
+      expect.stringContaining("does not recognize this server"),
     ]);
     writeFileSync(clientSecretFile, provider.clientSecret);
     expect(await whoIs((await signInAs(root)).visitor)).toBe("root: owner");

@@ -1,4 +1,7 @@
-/** The API pods that KWOK plays, as far as the operator talks to them: their load, which changes all the time, and their metrics. */
+/**
+ * Simulated API pods, as far as the operator calls them: their load, which changes continuously, and their
+ * metrics.
+ */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import {
@@ -10,16 +13,16 @@ import {
 } from "../../../../config/contract/load.ts";
 import { ports } from "../../../../config/contract/names.ts";
 
-/** KWOK's pods get addresses of the loopback, so that one listener answers for all of them. */
+/** KWOK's pods get loopback addresses, so that one server responds for all of them. */
 export const podCidr = "127.64.0.0/12";
 const pools = ["mist", "arcana"];
 
 export interface ApiPods extends AsyncDisposable {
-  /** Open connections on which load is reported. */
+  /** Open connections for load reports. */
   readonly followed: number;
-  /** Reports with other figures than the one before, so far. */
+  /** Reports so far whose figures differ from the previous report. */
   readonly changes: number;
-  /** From now on every pool's streams change this often; 0: not any more. */
+  /** From now on every pool's streams change at this interval; 0 stops it. */
   changeEvery(periodMs: number): void;
 }
 
@@ -42,7 +45,7 @@ export async function playApiPods(most: number): Promise<ApiPods> {
     report(response);
     response.once("close", () => listeners.delete(response));
   });
-  // one wheel for all: each pod has its own moment of every period
+  // One timer for all: each pod has its own position in every period.
   let turn = 0;
   const timer = setInterval(() => {
     turn += 1;

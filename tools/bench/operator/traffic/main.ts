@@ -1,4 +1,7 @@
-/** `make bench-operator TRAFFIC=1`: the operator over a fleet whose pools all have callers; writes docs/benchmarks-operator-traffic.md. */
+/**
+ * `make bench-operator TRAFFIC=1`: measures the operator with a fleet whose pools all have streams; writes
+ * docs/benchmarks-operator-traffic.md.
+ */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describeMachine } from "../../common/machine.ts";

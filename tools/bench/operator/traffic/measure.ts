@@ -1,4 +1,4 @@
-/** An operator over a fleet whose pools all have callers: what that costs, and how late what is due at a time comes. */
+/** An operator with a fleet whose pools all have streams: its cost, and the delay of scheduled changes. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { children } from "../../../../config/contract/names.ts";
 import type { Issuer } from "../../../../test/support/server/licenses.ts";
@@ -11,35 +11,35 @@ import { Timeline } from "./timeline.ts";
 
 export interface TrafficPlan {
   readonly size: number;
-  /** Of each window in which costs are measured. */
+  /** Length of each window of the cost measurement. */
   readonly seconds: number;
 }
 
-/** What the operator used in a window of time. */
+/** Resources of the operator in a window of time. */
 export interface Cost {
   readonly seconds: number;
-  /** Of one core. */
+  /** Share of one core. */
   readonly cores: number;
   readonly mostResidentBytes: number;
-  /** But the Lease's, by resource. */
+  /** Writes by resource, without those of the Lease. */
   readonly writes: Readonly<Record<string, number>>;
   /** Single objects and lists. */
   readonly reads: number;
-  /** Load reports with other figures than the one before. */
+  /** Load reports whose figures differ from the previous one. */
   readonly reports: number;
 }
 
 export interface TrafficResult {
   readonly plan: TrafficPlan;
-  /** Load is reported, and stays as it is. */
+  /** Load is reported, but does not change. */
   readonly still: Cost;
   /** Every pool's streams change every `reportMs`. */
   readonly traffic: Cost;
-  /** Milliseconds between a canary step's due time and its state in the status, under traffic. */
+  /** Milliseconds from a canary step's due time to its state in the status, under traffic. */
   readonly stepsLateMs: readonly number[];
-  /** Milliseconds between the end of a license and its state in the status, under traffic. */
+  /** Milliseconds from the end of a license to its state in the status, under traffic. */
   readonly expiriesLateMs: readonly number[];
-  /** What was tried and did not come. */
+  /** Changes that were started and not observed. */
   readonly missing: number;
 }
 
@@ -55,13 +55,13 @@ export interface TrafficCourse {
 
 /** How often the streams of a pool change. */
 export const reportMs = 15_000;
-/** One replica bears more streams than there ever are: nobody scales. */
+/** One replica supports more streams than ever exist, so no pool scales. */
 export const mostStreams = 6;
 const scaling = { minReplicas: 1, maxReplicas: 2, target: { streamsPerReplica: 8 } };
-/** Passes over a TtsDeployment and its two pools. */
+/** Reconciles of a TtsDeployment and its two pools. */
 const keysEach = 3;
 const growthStep = 50;
-/** Canaries and licenses that end, each. */
+/** Number of canaries and of licenses that end. */
 const trials = 10;
 const pausesSeconds = [15, 15];
 const canary = {
@@ -70,15 +70,15 @@ const canary = {
 };
 const firstExpiryMs = 20_000;
 const expiryStepMs = 3_000;
-/** For what is late: longer than any of it is expected to take. */
+/** Wait for late changes: longer than any of them is expected to take. */
 const graceMs = 120_000;
 
-/** @throws Error where the fleet does not come to serve */
+/** @throws Error if the fleet does not become ready */
 export async function measureTraffic(course: TrafficCourse): Promise<TrafficResult> {
   const { field, plot, program, issuer, apiPods, plan, say } = course;
   const fleet = new Fleet(field.admin, plot.namespace, issuer, ownSecrets({ scaling }));
   await grow(course, fleet);
-  // a fresh process, as after an upgrade: what growing left in its memory is not measured
+  // A fresh process, as after an upgrade, so that memory from the growth of the fleet is not measured.
   const subject = await Subject.start(field, plot, program);
   try {
     await subject.inSync(plan.size * keysEach);
@@ -87,7 +87,7 @@ export async function measureTraffic(course: TrafficCourse): Promise<TrafficResu
     const still = await measureCost(course, subject);
     tell(say, "load that stays", still);
     apiPods.changeEvery(reportMs);
-    // the first reports of all pools, and the statuses that follow from them
+    // The first reports of all pools, and the statuses that follow from them.
     await sleep(60_000);
     const traffic = await measureCost(course, subject);
     tell(say, "load that changes", traffic);
@@ -161,7 +161,10 @@ export function writesPerSecond({ writes, seconds }: Cost): number {
   return Object.values(writes).reduce((sum, count) => sum + count, 0) / seconds;
 }
 
-/** Canaries and licenses of different TtsDeployments, all under way at once, while the load goes on changing. */
+/**
+ * Canaries and licenses of different TtsDeployments, all in progress at once, while the load continues to
+ * change.
+ */
 async function measureTimes(
   { field, plot, plan, say }: TrafficCourse,
   fleet: Fleet,

@@ -45,7 +45,7 @@ export function trafficTargets({
     },
     {
       what: `status writes of each TtsDeployment in ${minutes.toFixed(1)} minutes`,
-      // one a minute, and the window may begin and end with one
+      // One per minute, and the window may start and end with one.
       target: `at most ${(minutes + 1).toFixed(1)}`,
       measured: writes.toFixed(1),
       met: writes <= minutes + 1,
@@ -70,7 +70,7 @@ function late(what: string, timesMs: readonly number[]): TargetRow {
   return { what, target, measured, met: longest < targets.lateMs };
 }
 
-/** `docs/benchmarks-operator-traffic.md`, whole. */
+/** `docs/benchmarks-operator-traffic.md`, complete. */
 export function trafficPage(result: TrafficResult, machine: Machine): string {
   const { plan, still, traffic, stepsLateMs, expiriesLateMs } = result;
   const times = (all: readonly number[]) => {

@@ -1,4 +1,4 @@
-/** When statuses changed, as a watch shows them: what is due at a certain time is measured against it. */
+/** Times of status changes by a watch, to which scheduled times are compared. */
 import type { TtsDeploymentStatus } from "../../../../crds/tts-deployment.ts";
 import type { CanaryState } from "../../../../crds/tts-model-pool.ts";
 import type { ClusterClient } from "../../../../operator/cluster/client.ts";
@@ -14,7 +14,7 @@ interface SeenCanary {
 /** Times are milliseconds since the epoch. */
 export class Timeline implements AsyncDisposable {
   readonly #canaries: SeenCanary[] = [];
-  /** By name of the TtsDeployment: when its license was first seen not to be valid. */
+  /** By name of the TtsDeployment: when its license was first observed as not valid. */
   readonly #ended = new Map<string, number>();
   readonly #reflectors: readonly Reflector[];
 
@@ -41,7 +41,7 @@ export class Timeline implements AsyncDisposable {
     return timeline;
   }
 
-  /** How late each of the pool's steps was, in milliseconds after its pause had ended. */
+  /** Delay of each of the pool's steps, in milliseconds after the end of its pause. */
   stepsLateMs(pool: string, pausesSeconds: readonly number[]): number[] {
     const states = this.#canaries.filter((seen) => seen.pool === pool);
     return pausesSeconds.flatMap((seconds, step) => {
