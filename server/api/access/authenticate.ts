@@ -4,7 +4,7 @@ import { type ApiKey, digestKey, isWellFormedKey, keyPrefix, type Scope } from "
 import type { KeyStore } from "../../store/keys/key-store.ts";
 
 const realm = 'Bearer realm="svc-tts"';
-/** Far above any key; bounds the hashing. */
+/** Far longer than any key. It bounds the cost of hashing. */
 const maxTokenLength = 512;
 
 /** The keys that let callers in. */
@@ -26,8 +26,8 @@ class AuthenticationFailure extends Failure {
 }
 
 /**
- * A hook that lets a request in when it carries a key with this scope (RFC 6750). Unknown, malformed and expired keys
- * get one and the same answer.
+ * A hook that accepts a request with an API key of this scope (RFC 6750). Unknown, malformed and expired keys
+ * get the same response.
  * @param now milliseconds since the epoch.
  */
 export function requireScope(store: KeyStore, scope: Scope, now: () => number) {
@@ -75,7 +75,9 @@ function readToken(header: string | undefined): string | undefined {
   return token !== undefined && token.length <= maxTokenLength ? token : undefined;
 }
 
-/** Our own keys carry a checksum: one that does not fit needs no lookup. Keys of another form are looked up. */
+/**
+ * The server's own keys contain a checksum: a wrong one needs no look-up. Keys of another form are looked up.
+ */
 function isMistyped(token: string): boolean {
   return token.startsWith(keyPrefix) && !isWellFormedKey(token);
 }

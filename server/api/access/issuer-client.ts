@@ -3,21 +3,24 @@ import { maxResponseBytes } from "../../../config/contract/license-check.ts";
 import type { Clock } from "../../../lib/clock.ts";
 
 export interface IssuerClient {
-  /** What it says of the license with this id, unread. @throws Error saying why there is no answer */
+  /**
+   * Returns the issuer's response about the license with this ID, not yet verified. @throws Error with the
+   * reason if there is no response
+   */
   ask(id: string): Promise<string>;
   close(): Promise<void>;
 }
 
 export interface IssuerClientOptions {
   readonly endpoint: string;
-  /** PEM; whom its certificate must come from, where the system does not know it. */
+  /** PEM certificate of the issuer's authority, if it is a private one. */
   readonly authority: string | undefined;
-  /** Longest time for the whole answer, the connection included. */
+  /** Longest time for the whole response, including the connection. */
   readonly withinMs: number;
   readonly clock: Clock;
 }
 
-/** Asks over HTTPS. Nothing is sent but the license's id; redirects are not followed. */
+/** Sends the request over HTTPS. It contains only the license's ID; redirects are not followed. */
 export function createIssuerClient({
   endpoint,
   authority,

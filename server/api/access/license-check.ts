@@ -12,42 +12,42 @@ import type { IssuerClient } from "./issuer-client.ts";
 
 export type CheckResult = "good" | "revoked" | "failed";
 
-/** Asks the license's issuer again and again. */
+/** The periodic online check of the license. */
 export interface LicenseCheck {
-  /** What the license is judged by. */
+  /** The responses for the license evaluation. */
   facts(): OnlineCheck;
-  /** What counts now, as it was signed. */
+  /** The applicable response, as signed. */
   answer(): string | undefined;
-  /** Takes over what the routing table has, then asks whenever it is time. */
+  /** Takes over the responses of the routing table, then sends a request whenever it is due. */
   start(): Promise<void>;
-  /** Reads what the routing table has, which another pod may have heard. */
+  /** Reads the response of the routing table, which another pod may have received. */
   adopt(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface CheckOptions {
   readonly issuer: IssuerClient;
-  /** An answer counts for so long. */
+  /** How long a response is valid. */
   readonly intervalSeconds: number;
-  /** Of the license as it is now; undefined while there is none that can be read. */
+  /** ID of the current license. Undefined while there is no readable license. */
   readonly licenseId: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
-  /** What the operator keeps of earlier answers; undefined without an operator. */
+  /** The response that the operator has stored. Undefined without an operator. */
   readonly kept: () => RoutingTable["licenseCheck"];
-  /** There is something new to judge by. */
+  /** Called when a new response arrived. */
   readonly onNews: () => void;
   readonly onResult: (result: CheckResult) => void;
   readonly clock: Clock;
-  /** 0 to 1: pods that started together ask one after the other. */
+  /** Random from 0 to 1, so that pods that started together do not send at the same time. */
   readonly random: () => number;
   readonly log: Log;
 }
 
-/** Of the interval: asked again after so much of it. */
+/** Share of the interval after which the check is repeated. */
 const askAfter = { least: 0.8, most: 0.9 };
-/** How often it looks whether it is time to ask. */
+/** How often the check evaluates whether a request is due. */
 const lookMs = 1000;
-/** The wait after a first failure, which doubles. */
+/** Wait after the first failure. It doubles with each further one. */
 const firstRetryMs = 30_000;
 const longestRetryMs = 3_600_000;
 
@@ -129,7 +129,7 @@ export function createLicenseCheck(options: CheckOptions): LicenseCheck {
   };
 }
 
-/** Doubles with each failure in a row, with jitter. */
+/** Doubles with each consecutive failure, with jitter. */
 function retryMs(failures: number, intervalMs: number, random: () => number): number {
   const mostMs = Math.min(intervalMs / 4, longestRetryMs);
   return Math.min(firstRetryMs * 2 ** (failures - 1), mostMs) * (0.5 + random() / 2);

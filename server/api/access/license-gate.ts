@@ -13,9 +13,9 @@ import { Failure } from "../../contract/errors.ts";
 
 export interface LicenseGate {
   verdict(): LicenseVerdict;
-  /** @throws Failure `license_required` when synthesis with this model is not allowed. */
+  /** @throws Failure `license_required` if the license does not allow synthesis with this model. */
   admit(modelId: ModelId): void;
-  /** Judges again now; for when something that it depends on changed. */
+  /** Evaluates the license again, after one of its inputs changed. */
   refresh(): Promise<void>;
   close(): void;
 }
@@ -24,25 +24,25 @@ export interface LicenseSources {
   readonly token: () => string | undefined;
   readonly keys: () => JSONWebKeySet | undefined;
   readonly gracePeriodSeconds: number;
-  /** When the operator saw the license turn bad, milliseconds since the epoch. */
+  /** Time at which the operator observed that the license became invalid, in milliseconds since the epoch. */
   readonly failedAt: () => number | undefined;
-  /** What the last good license allowed, as the operator knows it. */
+  /** Limits of the last valid license, as the operator knows it. */
   readonly lastLicense?: () => Pick<LicenseClaims, "models" | "graceDays"> | undefined;
-  /** What the license's issuer says; undefined where nobody asks it. */
+  /** The online check. Undefined without one. */
   readonly check?: (() => OnlineCheck | undefined) | undefined;
   readonly clock: Clock;
   readonly intervalMs: number;
   readonly log: Log;
 }
 
-/** Judges the license now, on a timer and when asked; the verdict in between is the last one. */
+/** Evaluates the license at the start, on a timer and on request. The last verdict applies in between. */
 export async function createLicenseGate(sources: LicenseSources): Promise<LicenseGate> {
   let verdict: LicenseVerdict = { state: "missing", message: "The license was not read yet." };
   let lastGood: LicenseVerdict["claims"];
-  /** When this process itself saw a good license turn bad, for when no operator tells. */
+  /** Time at which this process observed that a valid license became invalid, used without an operator. */
   let seenFailing: number | undefined;
 
-  /** Of this process, which saw the license itself, before the operator's. */
+  /** The observation of this process, which read the license itself, has priority over the operator's. */
   const last = () => lastGood ?? sources.lastLicense?.();
   const judge = (failedAt: number | undefined) =>
     evaluateLicense({
@@ -81,7 +81,7 @@ export async function createLicenseGate(sources: LicenseSources): Promise<Licens
   };
 }
 
-/** What nobody could ask about has had its grace by then, and gets no second one. */
+/** The grace period of a check without a response has passed by then, and does not start again. */
 function hasTurnedBad({ state, cause }: LicenseVerdict): boolean {
   return (state === "invalid" || state === "missing") && cause !== "unconfirmed";
 }

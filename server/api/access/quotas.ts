@@ -4,7 +4,7 @@ import { Failure } from "../../contract/errors.ts";
 import type { ApiKey, KeyLimits } from "../../store/keys/key.ts";
 import type { SharedLimits } from "./shared-limits.ts";
 
-/** What a key has left of its requests. */
+/** Remaining requests of a key. */
 export interface RateState {
   /** Requests in a window. */
   readonly limit: number;
@@ -13,22 +13,22 @@ export interface RateState {
   readonly isExceeded: boolean;
 }
 
-/** Holds each key to its limits: here alone, or with every other API process that shares them. */
+/** Enforces each key's limits, in this process alone or together with all API processes. */
 export interface Quotas {
-  /** Counts one request; undefined where the key has no limit. */
+  /** Counts one request. Undefined if the key has no limit. */
   count(key: ApiKey): Promise<RateState | undefined>;
   /**
-   * Takes a stream until the returned function is called.
-   * @throws Failure `too_many_streams` when the key has none left.
+   * Occupies a stream until the returned function is called.
+   * @throws Failure `too_many_streams` if the key's limit is reached.
    */
   enter(key: ApiKey): Promise<() => void>;
   close(): Promise<void>;
 }
 
 export interface QuotaOptions {
-  /** Of keys that have none of their own. */
+  /** Limits of keys without limits of their own. */
   readonly defaults: KeyLimits;
-  /** Undefined keeps counts in this process. */
+  /** Undefined keeps the counts in this process. */
   readonly shared: SharedLimits | undefined;
   /** How often leases on streams are renewed. */
   readonly renewMs?: number;
@@ -36,10 +36,13 @@ export interface QuotaOptions {
 
 export const windowSeconds = 60;
 const usualRenewMs = 10_000;
-/** Limits differ from key to key, so the library only counts and the judgement is here. */
+/** Limits differ from key to key, so the library only counts and this module decides. */
 export const countOnly = Number.MAX_SAFE_INTEGER;
 
-/** Local counts go on beside the shared ones: when those are away, each process still knows what it let in. */
+/**
+ * The local counts continue next to the shared ones: if those are unavailable, each process still knows its
+ * own requests.
+ */
 export function createQuotas({ defaults, shared, renewMs = usualRenewMs }: QuotaOptions): Quotas {
   const requests = new RateLimiterMemory({ points: countOnly, duration: windowSeconds });
   const leases = new Map<string, Set<string>>();

@@ -4,10 +4,11 @@ import type { ApiKey } from "../../store/keys/key.ts";
 import type { Quotas, RateState } from "./quotas.ts";
 
 /**
- * A hook that counts the request against its key's rate, and tells how much is left. Runs after the key was read.
+ * A hook that counts the request for its key's rate limit, and returns the remaining number in headers. It
+ * runs after the authentication.
  *
- * The three headers are those that clients read today (drafts 3 to 6 of the IETF's RateLimit header fields, as gateways and their
- * clients have them); the structured `RateLimit` of later drafts is still changing its form.
+ * The three headers are those that clients use today (drafts 3 to 6 of the IETF's RateLimit header fields).
+ * The structured `RateLimit` of later drafts is still changing.
  */
 export function limitRate(quotas: Quotas) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {

@@ -4,49 +4,49 @@ import { type Clock, systemClock } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
 
 /**
- * Counts that all API processes share, in Valkey or Redis. It never fails a request: what it cannot tell in time is undefined, and
- * the caller goes by its own counts.
+ * Counts that all API processes share, in Valkey or Redis. It never fails a request: a count that is not
+ * available in time is undefined, and the process uses its own.
  */
 export interface SharedLimits {
   /** Counts one request of this key. */
   count(id: string): Promise<RateLimiterRes | undefined>;
-  /** Takes a lease on one of the key's streams; false when all are taken. */
+  /** Takes a lease on one of the key's streams. False if all are taken. */
   take(id: string, lease: string, limit: number): Promise<boolean | undefined>;
   release(id: string, lease: string): Promise<void>;
-  /** Leases that nobody renews, as those of a process that died, end by themselves. */
+  /** Leases that are not renewed, such as those of a process that ended, expire. */
   renew(leases: ReadonlyMap<string, ReadonlySet<string>>): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface SharedLimitsOptions {
-  /** `redis://` or, with TLS, `rediss://`; a user name and a database may be in it. */
+  /** `redis://` or, with TLS, `rediss://`. It may contain a user name and a database number. */
   readonly url: string;
-  /** As it is now: asked for again at each connection. */
+  /** The current password, read for each connection. */
   readonly password: () => string | undefined;
-  /** PEM; whom a TLS server's certificate must come from, where the system does not know it. */
+  /** PEM certificate of the server's authority, if it is a private one. */
   readonly authority: string | undefined;
-  /** Before every name. Deployments that share one Valkey need their own. */
+  /** Prefix of every key. Deployments that share one Valkey need different prefixes. */
   readonly prefix: string;
-  /** Seconds of one count of requests. */
+  /** Window of the request count in seconds. */
   readonly windowSeconds: number;
-  /** Points that the library compares with, which never counts to them. */
+  /** A limit that the library requires and that no count reaches. */
   readonly points: number;
   readonly log: Log;
   readonly onAway: (isAway: boolean) => void;
   readonly leaseSeconds?: number;
-  /** The system's unless given. */
+  /** The system's clock by default. */
   readonly clock?: Clock;
 }
 
-/** Longest wait for an answer, once; after that nothing is asked for a while. */
+/** Longest wait for a response. After it no commands are sent for a while. */
 const answerWithinMs = 50;
 const askAgainAfterMs = 1_000;
 const usualLeaseSeconds = 30;
 const longestReconnectMs = 2_000;
-/** Longest wait at the start for the first connection. */
+/** Longest wait for the first connection at the start. */
 const firstConnectionWithinMs = 2_000;
 
-/** Leases lie in a sorted set by their end, on the server's own clock. */
+/** Leases are in a set that is sorted by their end, on the server's own clock. */
 const takeScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -69,8 +69,8 @@ interface Scripts {
 }
 
 /**
- * Waits until the server is connected, has turned this process away or has let it wait for two seconds, so that the first requests
- * are not counted by this process alone.
+ * Waits until the server is connected, has rejected the connection, or two seconds have passed, so that the
+ * first requests use the shared counts.
  */
 export async function connectSharedLimits(options: SharedLimitsOptions): Promise<SharedLimits> {
   const { leaseSeconds = usualLeaseSeconds, prefix } = options;
@@ -107,18 +107,18 @@ export async function connectSharedLimits(options: SharedLimitsOptions): Promise
 function connect({ url, password, authority }: SharedLimitsOptions): Redis & Scripts {
   const secret = password();
   const redis = new Redis(url, {
-    protocol: 2, // every server speaks it, and no answer here needs more
+    protocol: 2, // Every server supports this protocol version, and no response here needs a newer one.
     connectionName: "svc-tts",
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     connectTimeout: 2_000,
-    socketTimeout: 5_000, // a server that hangs must not gather commands without end
+    socketTimeout: 5_000, // Commands must not accumulate while a server hangs.
     ...(secret !== undefined && { password: secret }),
     ...(url.startsWith("rediss:") && { tls: authority === undefined ? {} : { ca: authority } }),
     retryStrategy: (attempt) => {
       const current = password();
-      if (current !== undefined) redis.options.password = current; // it may have been rotated
+      if (current !== undefined) redis.options.password = current; // The password may have been rotated.
       return Math.min(longestReconnectMs, 100 * attempt);
     },
   });
@@ -140,22 +140,23 @@ function firstAttempt(redis: Redis, clock: Clock): Promise<void> {
 }
 
 interface Link {
-  /** Runs a command where the server is there and answers in time. */
+  /** Runs a command if the server is connected and responds in time. */
   ask<Answer>(command: () => Promise<Answer>): Promise<Answer | undefined>;
   /**
-   * Sends what nobody waits for: also while no answers are asked for, or a place that was given back would stay taken until its lease
-   * ends. What is lost with the connection ends with its lease.
+   * Sends a command without waiting for its response, also while other commands are suspended: otherwise a
+   * released stream would stay occupied until its lease ends. A command that is lost with the connection is
+   * corrected when its lease ends.
    */
   tell(command: () => Promise<unknown>): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Logs once when the server goes away, and once when it is back. */
+/** Logs once when the server becomes unavailable, and once when it is back. */
 function link(redis: Redis, options: SharedLimitsOptions): Link {
   const { log, onAway, clock = systemClock } = options;
   let connectionError: Error | undefined;
   redis.on("error", (error: Error) => {
-    connectionError = error; // told by the first command that misses the connection, and not at each attempt
+    connectionError = error; // Logged by the first command without a connection, not by each attempt to connect.
   });
   let silentUntilMs = Number.NEGATIVE_INFINITY;
   let isAway = false;
@@ -205,7 +206,8 @@ function within<Answer>(limitMs: number, promise: Promise<Answer>, clock: Clock)
     const began = clock.monotonicMs();
     const late = () => reject(new Error(`no answer within ${limitMs} ms`));
     const judge = () => {
-      // a late timer: this process was held up itself, and the answer may wait to be read, or the question to be sent
+      // A late timer means that this process was blocked: the response may be waiting to be read, or the
+      // command to be sent.
       if (clock.monotonicMs() - began < 1.2 * limitMs) late();
       else cancel = clock.after(limitMs, late);
     };

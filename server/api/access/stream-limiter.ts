@@ -1,10 +1,10 @@
 import { Failure } from "../../contract/errors.ts";
 
-/** Bounds how many requests one API process speaks at once. */
+/** Limits the number of concurrent streams of one API process. */
 export interface StreamLimiter {
   /**
-   * Takes a place until the returned function is called.
-   * @throws Failure `saturated` when every place is taken.
+   * Occupies a slot until the returned function is called.
+   * @throws Failure `saturated` if every slot is occupied.
    */
   enter(): () => void;
 }

@@ -5,31 +5,34 @@ import { readSendQueues, type SendQueues } from "../../http/send-queues.ts";
 
 /** The open connections of a server. */
 export interface Connections {
-  /** Cuts all: what was not sent whole is seen to be cut, also by a reader who knows the end by the closing of the connection. */
+  /**
+   * Resets all connections, so that clients detect an incomplete response, also if they recognize its end by
+   * the closed connection.
+   */
   resetAll(): void;
   close(): void;
 }
 
 export interface ConnectionsOptions {
-  /** How long a reader may read nothing of what waits for it. */
+  /** How long a client may read nothing while data waits for it. */
   readonly stallMs: number;
   readonly onStall: () => void;
   readonly clock: Clock;
 }
 
 interface Watched {
-  /** What was read of an answer so far, as far as we can tell. */
+  /** Bytes of a response that the client has read, as far as known. */
   progress: string;
-  /** Looks in a row at which bytes waited and none had left. */
+  /** Consecutive checks in which bytes waited and none had left. */
   idleLooks: number;
 }
 
-/** Looks before a reader counts as stalled. */
+/** Checks until a client counts as stalled. */
 const looks = 4;
 
 /**
- * Cuts readers that read nothing. A slow one is kept: the kernel takes bytes from us in steps of up to megabytes, minutes of
- * speech for whoever listens at the speed of speech, so what counts is what the other side acknowledged.
+ * Closes the connections of clients that read nothing. Slow clients are kept: the kernel accepts bytes in
+ * steps of up to megabytes, which are minutes of speech at real time, so only acknowledged bytes count.
  */
 export function watchConnections(
   server: Server,
@@ -64,13 +67,13 @@ export function watchConnections(
   };
 }
 
-/** At once; by itself the first call would wait until everything that was written is sent. */
+/** Closes immediately. Without this option the first call would wait until all written data is sent. */
 function reset(socket: Socket): void {
   socket.resetAndDestroy();
   socket.destroy();
 }
 
-/** Bytes wait in this process because the kernel takes no more. */
+/** Bytes wait in this process because the kernel accepts no more. */
 function isBlocked({ writableLength }: Socket, watched: Watched): boolean {
   if (writableLength > 0) return true;
   watched.idleLooks = 0;

@@ -5,18 +5,18 @@ import { Failure } from "../../contract/errors.ts";
 import { watchUnsentBytes } from "../../http/send-queues.ts";
 import type { GracefulClose } from "./graceful-close.ts";
 
-/** Whether this process still takes work. */
+/** Whether this process accepts work. */
 export interface Lifecycle {
-  /** It will stop: no longer ready, and every answer asks the caller to come on a new connection next time. */
+  /** The process will stop: it is not ready, and every response asks the client to open a new connection. */
   isLeaving(): boolean;
-  /** It takes no new work but the next request of who was told that the connection stays open. */
+  /** It accepts only the next request on a connection that was announced to stay open. */
   isDraining(): boolean;
-  /** It takes no new work at all. */
+  /** It accepts no new work. */
   isEnding(): boolean;
   startLeaving(): void;
   startDraining(): void;
   startEnding(): void;
-  /** Notes that the answer to what comes on this connection leaves it open. */
+  /** Records that the response on this connection leaves it open. */
   leaveOpen(connection: Socket): void;
   wasLeftOpen(connection: Socket): boolean;
 }
@@ -45,7 +45,7 @@ export function createLifecycle(): Lifecycle {
   };
 }
 
-/** A hook of whatever takes work. */
+/** A hook of every route that accepts work. */
 export function refuseWhileDraining(lifecycle: Lifecycle) {
   return async ({ raw }: FastifyRequest): Promise<void> => {
     if (!lifecycle.isDraining()) return;
@@ -56,36 +56,38 @@ export function refuseWhileDraining(lifecycle: Lifecycle) {
   };
 }
 
-/** How often is asked whether a connection is left. */
+/** Interval of checking whether a connection has ended. */
 const pollMs = 100;
 
 export interface DrainOptions {
   /**
-   * How long callers may go on with connections that they keep, before those are closed: a connection that is closed just
-   * as the next request is on its way costs that request; one that was answered `Connection: close` costs none.
+   * How long clients may continue on their connections before these are closed. Closing a connection while
+   * its next request is on the way loses that request; a connection that was answered with `Connection:
+   * close` loses none.
    */
   readonly keepAliveGraceMs: number;
   /**
-   * How long a connection whose answer left it open then waits for the next request, from when the other side's kernel has that answer
-   * whole: its reader may lag behind by what that holds, which is seconds of speech.
+   * How long a connection that was left open then waits for its next request, from the time when the client's
+   * kernel has the whole response: its reader may lag behind by that buffer, which is seconds of speech.
    */
   readonly idleCloseMs: number;
-  /** Longest time for the whole. */
+  /** Longest duration of the whole drain. */
   readonly drainMs: number;
   readonly connections: GracefulClose;
   /** Asks long-lived connections to end. */
   readonly endSockets?: () => void;
-  /** Ends every connection at once. */
+  /** Ends every connection immediately. */
   readonly cut: () => void;
   readonly clock: Clock;
 }
 
 /**
- * Ends the server without cutting a stream or losing a request on its way: what comes is served for a last while, then no new
- * connection is taken and running requests finish. A stream that had begun before could not be told to close its connection: the next
- * request on it is served too, in the first half of the time, so that it need not be cut. Who listens at the speed of speech lags behind
- * what was written, and what is not sent goes with a pod's network: connections are closed behind their last byte, and what the kernel
- * then still has to send is waited for. Whoever is not done within the time is cut.
+ * Stops the server without interrupting a stream or losing a request on its way. For a last while all
+ * requests are served, then no new connection is accepted and running requests finish. A stream that had
+ * started before cannot be asked to close its connection, so the next request on it is also served, in the
+ * first half of the time. A client at real time lags behind the written data, and unsent data is lost with
+ * the pod's network: connections are closed after their last byte, and the drain waits until the kernel has
+ * sent it. Requests that are not finished in time are aborted.
  */
 export async function drain(
   app: FastifyInstance,

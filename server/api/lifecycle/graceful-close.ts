@@ -3,44 +3,47 @@ import { Server as NetServer, type Socket } from "node:net";
 import { type Clock, sleep } from "../../../lib/clock.ts";
 import { readSendQueues } from "../../http/send-queues.ts";
 
-/** Closes the connections of a server, each when its caller has what was written to it. */
+/** Closes each connection of a server when its client has received all written data. */
 export interface GracefulClose {
-  /** Notes which connections have nothing on its way now, not even the begin of a request: these are given no pause. */
+  /** Records which connections are idle now, without even the start of a request: these get no pause. */
   begin(): Promise<void>;
   /**
-   * Takes no new connection, and resolves when none is open.
-   * @param pauseMs how long to wait for the next request of who was not told to come on a new connection, from when its last answer was
-   * read.
+   * Accepts no new connections, and resolves when none is open.
+   * @param pauseMs how long to wait for the next request on a connection that was not announced to close,
+   * from when its last response was read.
    */
   finish(pauseMs: number): Promise<void>;
 }
 
-/** What there is to know of a connection on which no request runs. */
+/** State of a connection without a running request. */
 export interface IdleState {
-  /** Our half is closed. */
+  /** This side of the connection is closed. */
   readonly hasEnded: boolean;
-  /** Bytes that the other side has not acknowledged. */
+  /** Bytes that the client has not acknowledged. */
   readonly waiting: number;
-  /** How long nothing has moved, either way. */
+  /** How long no bytes have moved in either direction. */
   readonly stillMs: number;
 }
 
 interface Connection {
-  /** Requests whose answers are not wholly with the kernel. */
+  /** Requests whose responses are not completely in the kernel. */
   running: number;
-  /** What went either way so far, as far as we can tell. */
+  /** Bytes in each direction so far, as far as known. */
   seen: string;
   movedAtMs: number;
-  /** Bytes read when the last answer had ended: more are the begin of a request. */
+  /** Bytes that were read at the end of the last response. More bytes are the start of a request. */
   readAtRest: number;
   hasEnded: boolean;
 }
 
 const pollMs = 100;
-/** Whoever takes nothing for so long is not there any more, or does not listen. */
+/** A client that reads nothing for this long is gone or has stopped reading. */
 const deadMs = 30_000;
 
-/** Our end goes out behind what was written; the other side may keep its half for as long as it likes, and is not waited for. */
+/**
+ * The end of the connection is sent after the written data. The client may keep its side open, and is not
+ * waited for.
+ */
 export function nextStep(
   { hasEnded, waiting, stillMs }: IdleState,
   pauseMs: number,
@@ -51,8 +54,8 @@ export function nextStep(
 }
 
 /**
- * Instead of `server.close`, which destroys what its parser takes for idle: also a connection whose answer we have ended while the last of
- * it waits in this process for a slow reader, who then sees it cut.
+ * Replaces `server.close`, which destroys connections that its parser considers idle: also one whose finished
+ * response still waits in this process for a slow client, which would then see it cut.
  */
 export function watchForClose(server: Server, clock: Clock): GracefulClose {
   const open = new Map<Socket, Connection>();
@@ -76,13 +79,13 @@ export function watchForClose(server: Server, clock: Clock): GracefulClose {
     });
   });
 
-  // a socket is a request that runs until one side closes it
+  // A socket is a request that runs until one side closes it.
   server.on("upgrade", (_request: IncomingMessage, socket: Socket) => {
     const connection = open.get(socket);
     if (connection) connection.running += 1;
   });
 
-  /** The connections on which no request runs. */
+  /** Connections without a running request. */
   const look = async () => {
     const queues = await readSendQueues();
     const nowMs = clock.monotonicMs();

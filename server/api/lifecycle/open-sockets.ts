@@ -3,22 +3,25 @@ import { type Clock, every } from "../../../lib/clock.ts";
 
 /** A socket that can be asked to end. */
 export interface OpenSocket {
-  /** Closes as soon as it owes its client nothing. */
+  /** Closes as soon as its client has received everything. */
   drain(): void;
 }
 
-/** All sockets of one process: they are pinged, and ended together. */
+/** All sockets of one process. They are pinged, and ended together. */
 export interface OpenSockets {
-  /** @returns how many are open. */
+  /** @returns the number of open sockets. */
   count(): number;
   add(socket: WebSocket, open: OpenSocket): void;
-  /** Ends each socket as soon as its client has everything; later ones at once. */
+  /**
+   * Ends each socket as soon as its client has received everything. Sockets that are added later end
+   * immediately.
+   */
   drain(): void;
   close(): void;
 }
 
 const pingMs = 20_000;
-/** Pings in a row without an answer, after which the other side is taken for gone. */
+/** Consecutive pings without a response, after which the client counts as gone. */
 const mostUnanswered = 2;
 
 export function createOpenSockets(clock: Clock): OpenSockets {

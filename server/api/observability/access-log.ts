@@ -8,7 +8,7 @@ import { noSpan, type Tracing } from "../../tracing/span.ts";
 import type { Metrics } from "./metrics.ts";
 import type { SynthesisRecord } from "./synthesis-record.ts";
 
-/** Where requests are reported, beside the log. */
+/** Receivers of reports about requests, in addition to the log. */
 interface ReportTargets {
   readonly metrics: Metrics;
   readonly tracing: Tracing;
@@ -16,12 +16,9 @@ interface ReportTargets {
   readonly usage: UsageRecorder | undefined;
 }
 
-/**
- * Tells log, metrics and traces of each request once it is over, however it ended: one line and one span a request, without its text
- * or key.
- */
+/** Writes one log line, one span and the metrics of each request when it is over, without its text or key. */
 export function logRequests(app: FastifyInstance, { metrics, tracing, usage }: ReportTargets): void {
-  app.decorateRequest("span"); // the hook below gives each request its own
+  app.decorateRequest("span"); // The hook below sets an object of its own for each request.
   app.addHook("onRequest", async (request, reply) => {
     request.span = beginSpan(tracing, request);
     reply.raw.once("close", () => {
@@ -38,7 +35,7 @@ interface UseOfKey {
   readonly spoken: SynthesisRecord | undefined;
 }
 
-/** After the report, which closes what was spoken. */
+/** Runs after the report, which ends the record of the synthesis. */
 export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken }: UseOfKey): void {
   if (!apiKey) return;
   const use = { requests: 1, failed: failure ? 1 : 0, audioMs: (spoken?.audioSeconds ?? 0) * 1000 };
@@ -46,8 +43,8 @@ export function noteUse(usage: ReportTargets["usage"], { apiKey, failure, spoken
 }
 
 /**
- * The first audio of an answer in one piece is the whole of it, and is not timed. Characters count once there is audio: callers
- * send a text again that was refused or failed before.
+ * The first audio of a JSON response is the whole audio, and is not timed. Characters count once there is
+ * audio, because clients repeat a text after a rejection or a failure.
  */
 function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisRecord): NotedSpeech {
   const { facts, firstAudioMs, audioSeconds } = spoken;
@@ -64,7 +61,7 @@ function speechOf({ name, team = "" }: ApiKey, use: Usage, spoken: SynthesisReco
   };
 }
 
-/** Requests whose caller's address is written down: those that were not let in, and changes of keys, people and words. */
+/** Requests whose client address is logged: rejected ones, and changes of keys, users and words. */
 function isForSecurity(method: string, endpoint: string | undefined, status: number): boolean {
   if (status === 401 || status === 403 || status === 429) return true;
   return method !== "GET" && method !== "HEAD" && /^\/(dashboard|v1\/keys)\b/.test(endpoint ?? "");
@@ -76,7 +73,7 @@ export function reportOnceOver(metrics: Metrics, request: FastifyRequest, reply:
 }
 
 function report(metrics: Metrics, request: FastifyRequest, reply: FastifyReply): void {
-  // a socket is over when its client closes it, which is no failure
+  // The end of a socket by its client is not a failure.
   const { isWhole, status } = request.isUpgraded ? { isWhole: true, status: 101 } : endOf(reply);
   const code = request.failure?.code;
   const endpoint = request.routeOptions.url;

@@ -26,15 +26,15 @@ import type { Prober } from "../upstream/prober.ts";
 
 export type RequestOutcome = "ok" | "error" | "gone";
 
-/** What one API process counts; `docs/reference/metrics.md` lists it. Every label has a bounded set of values. */
+/** The metrics of one API process (docs/reference/metrics.md). Every label has a bounded set of values. */
 export interface Metrics {
   readonly registry: TierRegistry;
-  /** An HTTP request is over. */
+  /** Counts a finished HTTP request. */
   answered(facts: Answered): void;
-  /** A request to speak is over. */
+  /** Counts a finished speech request. */
   spoken(facts: { model: ModelId; voice: string; outcome: RequestOutcome; ranDry: boolean }): void;
   admitted(facts: { model: ModelId; waitedSeconds: number }): void;
-  /** @param facts `traceId` is shown beside the observation, where there is one. */
+  /** @param facts `traceId` is added as an exemplar, if it is given. */
   firstAudio(facts: { model: ModelId; variant: string; seconds: number; traceId: string | undefined }): void;
   audioEncoded(facts: {
     model: ModelId;
@@ -43,32 +43,32 @@ export interface Metrics {
     workSeconds: number;
   }): void;
   retried(facts: { model: ModelId; code: ErrorCode }): void;
-  /** A stream that a replica was asked for is over. */
+  /** Counts a finished stream of a replica. */
   poolStream(facts: PoolStreamFacts): void;
   streamStarted(model: ModelId): void;
   streamEnded(model: ModelId): void;
   sharedLimitsAway(isAway: boolean): void;
   oovsDropped(words: number): void;
-  /** The license's issuer was asked. */
+  /** Counts an online check of the license. */
   licenseChecked(result: CheckResult): void;
   exposition(accept: string | undefined): Promise<Exposition>;
 }
 
-/** What is looked up when the metrics are read. */
+/** Values that are read when the metrics are requested. */
 export interface MetricsSources {
   readonly capacity: number;
   readonly license: Pick<LicenseGate, "verdict">;
-  /** Its issuer is asked. */
+  /** Whether online checks are enabled. */
   readonly checksLicense?: boolean;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly load: Pick<LoadTracker, "read">;
-  /** WebSockets that are open. */
+  /** Number of open WebSockets. */
   readonly openSockets?: () => number;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Far above our own catalogue. */
+/** Far more than the server's own voices. */
 const maxVoices = 500;
 
 export function createMetrics(sources: MetricsSources): Metrics {
@@ -93,7 +93,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const speech = speechMetrics(registry);
   const voices = new BoundedLabel(maxVoices);
   for (const model of modelIds) {
-    speech.underruns.inc({ model }, 0); // an alert needs to see it at rest
+    speech.underruns.inc({ model }, 0); // An alert needs the value 0 while nothing happens.
     speech.streams.set({ model }, 0);
   }
   return {
@@ -192,10 +192,10 @@ function speechMetrics(registry: TierRegistry) {
   };
 }
 
-/** Pools and revisions that are shown; of one more, the pair not heard of for longest is shown no more. */
+/** Number of pools and revisions that are shown. Beyond it, the pair that was idle the longest is removed. */
 const mostRevisions = 32;
 
-/** Pools are few, but revisions come and go. */
+/** There are few pools, but revisions come and go. */
 function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
   const registers = [registry];
   const labelNames = ["pool", "revision"];
@@ -267,7 +267,7 @@ function watchLicense(registry: TierRegistry, { license, now }: MetricsSources):
   });
 }
 
-/** Only where the issuer is asked, so that nobody waits for figures that never come. */
+/** Present only with online checks, so that no reader waits for values that never come. */
 function countChecks(
   registry: TierRegistry,
   { license, checksLicense = false }: MetricsSources,
@@ -308,7 +308,7 @@ function watchModels(registry: TierRegistry, { prober }: MetricsSources): void {
   });
 }
 
-/** Pools are few and named by the routing table. */
+/** There are few pools, and the routing table names them. */
 function watchPools(registry: TierRegistry, { load }: MetricsSources): void {
   const gauge = (name: string, help: string, figure: (pool: PoolLoad) => number) =>
     new Gauge({

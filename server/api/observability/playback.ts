@@ -1,17 +1,17 @@
-/** Milliseconds of silence that a listener notices; shorter gaps hide in any player's buffer. */
+/** Milliseconds of silence that a listener notices. A player's buffer hides shorter gaps. */
 const noticedMs = 100;
 
-/** What is known of the way to the listener, in bytes as they go over the wire. */
+/** State of the connection to the client, in bytes of the wire. */
 export interface Wire {
-  /** Given to the socket so far, and waiting before it. */
+  /** Bytes given to the socket so far, and bytes that wait before it. */
   sent(): number;
-  /** Of these, not yet taken by the kernel. */
+  /** Bytes that the kernel has not accepted yet. */
   pending(): number;
 }
 
 /**
- * The clock of a listener who plays a stream as it comes, from its first audio on: whether the audio that the socket has taken
- * fell behind it. Constant work and memory, whatever the stream's length.
+ * Simulates a player that plays a stream as it arrives, from its first audio on, and detects whether the
+ * audio that the socket has sent falls behind. Work and memory are constant for any length of the stream.
  */
 export class PlaybackClock {
   readonly #wire: Wire;
@@ -23,14 +23,14 @@ export class PlaybackClock {
     this.#wire = wire;
   }
 
-  /** At some time the listener had nothing to play. */
+  /** Whether the player ran out of audio at any time. */
   get ranDry(): boolean {
     return this.#ranDry;
   }
 
   /**
-   * More audio is about to go out; what went before is judged.
-   * @param nowMs of a clock that never goes back.
+   * Called before more audio is sent; evaluates the audio before it.
+   * @param nowMs of a monotonic clock.
    */
   encoded(audioMs: number, nowMs: number): void {
     this.#startedAtMs ??= nowMs;
@@ -38,7 +38,7 @@ export class PlaybackClock {
     this.#encodedMs += audioMs;
   }
 
-  /** The socket has taken everything, the last of it just now. */
+  /** The socket has sent everything, the last part just now. */
   finished(nowMs: number): void {
     this.#judge(this.#encodedMs, nowMs);
   }
@@ -48,7 +48,7 @@ export class PlaybackClock {
     if (playedMs > takenMs + noticedMs) this.#ranDry = true;
   }
 
-  /** Bytes are as good as evenly spread over the audio. */
+  /** Bytes are distributed almost evenly over the audio. */
   #takenMs(): number {
     const sent = this.#wire.sent();
     return sent > 0 ? this.#encodedMs * (1 - Math.min(1, this.#wire.pending() / sent)) : this.#encodedMs;

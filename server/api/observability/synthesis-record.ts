@@ -7,30 +7,30 @@ import type { AnswerForm, AudioFormat } from "../request/variants.ts";
 import type { Metrics } from "./metrics.ts";
 import { PlaybackClock, type Wire } from "./playback.ts";
 
-/** A request to speak, as logs and metrics name it. Never its text. */
+/** A speech request for logs and metrics, without its text. */
 export interface SynthesisFacts {
   readonly model: ModelId;
   readonly voice: string;
   readonly format: AudioFormat;
   readonly form: AnswerForm;
-  /** Hz. */
+  /** Sampling rate in Hz. */
   readonly rate: number;
 }
 
-/** The connection that speech is sent on. */
+/** The connection of the response. */
 export interface Outlet {
-  /** Since the request for the speech arrived. */
+  /** Time since the request arrived. */
   elapsedMs(): number;
   /** Bytes given to the connection so far. */
   written(): number;
-  /** Of these, bytes that still wait in this process. */
+  /** Bytes that still wait in this process. */
   pending(): number;
 }
 
-/** Sound that is told to the metrics at once, in samples per Hz: a second. */
+/** Audio that is reported to the metrics at once, in samples per Hz: a second. */
 const toldAtOnce = 1;
 
-/** Gathers what one answer is like, piece by piece, and tells the metrics. */
+/** Collects the properties of one response piece by piece, and reports them to the metrics. */
 export class SynthesisRecord {
   readonly facts: SynthesisFacts;
   /** Unicode code points of the text. */
@@ -46,10 +46,10 @@ export class SynthesisRecord {
   #untoldSamples = 0;
   #untoldWorkMs = 0;
   #firstAudioMs: number | undefined;
-  /** What was encoded and waits for the response to take it. */
+  /** Encoded bytes that wait for the response. */
   #body: Readable | undefined;
 
-  /** @param span of the request, which the encoder's work is part of. */
+  /** @param span of the request, which includes the encoder's work. */
   constructor(
     { characters, ...facts }: SynthesisFacts & { readonly characters: number },
     { metrics, clock }: { readonly metrics: Metrics; readonly clock: Clock },
@@ -80,16 +80,16 @@ export class SynthesisRecord {
     return this.#firstAudioMs;
   }
 
-  /** @param body what the response is fed from. */
+  /** @param body the source of the response. */
   follow(body: Readable): void {
     this.#body = body;
   }
 
   /**
-   * A piece was encoded and goes out next.
-   * @param samples at the answer's rate.
-   * @param bytes may be none: encoders hold back.
-   * @param workMs that resampling and encoding took.
+   * Called for each encoded piece before it is sent.
+   * @param samples at the response's rate.
+   * @param bytes may be 0, because encoders buffer.
+   * @param workMs duration of resampling and encoding.
    */
   encoded(samples: number, bytes: number, workMs: number): void {
     this.#encoding ??= this.#span.child("encode");
@@ -103,13 +103,15 @@ export class SynthesisRecord {
     this.#playback.encoded((samples / this.facts.rate) * 1000, this.#clock.monotonicMs());
   }
 
-  /** What was encoded so far is thrown away: the model is asked once more. */
+  /** Called when the encoded audio is discarded and the synthesis is repeated. */
   startAgain(): void {
     this.#tellAudio();
     this.#samples = 0;
   }
 
-  /** The answer is over; call once. @param isWhole false when the caller hung up before its end. */
+  /**
+   * Called once when the response is over. @param isWhole false if the client disconnected before its end.
+   */
   over(isWhole: boolean, code: ErrorCode | undefined): void {
     if (isWhole && !code) {
       this.#playback?.finished(this.#clock.monotonicMs());
@@ -146,7 +148,7 @@ export class SynthesisRecord {
     this.#untoldWorkMs = 0;
   }
 
-  /** Bytes of this answer on its connection, which may have carried others before. */
+  /** Bytes of this response on its connection, which may have had others before. */
   #wire(): Wire {
     const before = this.#outlet.written();
     const waiting = () => this.#body?.readableLength ?? 0;

@@ -1,26 +1,29 @@
 import type { ObservedOov } from "../../store/oov-store.ts";
 
-/** Words on their way to the database. */
+/** A queue of words for the database. */
 export interface OovBuffer {
-  /** Never waits and never fails; what there is no place for is dropped and counted. */
+  /** Never waits and never fails. Words beyond the limit are dropped and counted. */
   add(words: readonly ObservedOov[]): void;
-  /** The most batches that what waits now can be. */
+  /** Highest number of batches of the waiting words. */
   batches(): number;
-  /** As many as are written at once; undefined when none wait. Ask again when they are dealt with. */
+  /**
+   * Returns the next batch, or undefined if no words wait. Call it again after the batch was confirmed or
+   * returned.
+   */
   next(): Promise<OovBatch | undefined>;
   close(): Promise<void>;
 }
 
 export interface OovBatch {
-  /** Each word of a key and language once. */
+  /** Each word occurs once per key and language. */
   readonly words: readonly ObservedOov[];
-  /** They are in the database. */
+  /** The batch was written. */
   done(): Promise<void>;
-  /** They are not, and wait on. */
+  /** The batch was not written, and its words wait again. */
   putBack(): void;
 }
 
-/** Each word of a key and language once. */
+/** Each word occurs once per key and language. */
 export class OovWordSet {
   readonly #words = new Map<string, ObservedOov>();
 
@@ -44,7 +47,7 @@ export class OovWordSet {
     this.#words.set(place, sum ?? met);
   }
 
-  /** All, in the order in which they were first met; none are left. */
+  /** Removes and returns all words, in the order in which they first occurred. */
   take(): ObservedOov[] {
     const all = [...this.#words.values()];
     this.#words.clear();

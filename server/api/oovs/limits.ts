@@ -1,2 +1,2 @@
-/** Words of one answer of `GET /v1/oovs`. */
+/** Highest number of words in one response of `GET /v1/oovs`. */
 export const wordLimits = { usual: 1_000, most: 10_000 };

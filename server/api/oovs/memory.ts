@@ -2,14 +2,14 @@ import type { ObservedOov } from "../../store/oov-store.ts";
 import { type OovBuffer, OovWordSet } from "./buffer.ts";
 
 export interface MemoryOptions {
-  /** Different words that may wait; more are dropped. */
+  /** Number of different words that may wait. Further ones are dropped. */
   readonly maxWaiting?: number;
   readonly onDropped: (words: number) => void;
 }
 
 const usualMaxWaiting = 10_000;
 
-/** Words wait in this process, and are gone with it. */
+/** Words wait in this process, and are lost with it. */
 export function waitInMemory({ maxWaiting = usualMaxWaiting, onDropped }: MemoryOptions): OovBuffer {
   const waiting = new OovWordSet();
   const take = (met: ObservedOov) => {

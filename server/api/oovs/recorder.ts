@@ -5,23 +5,23 @@ import type { OovStore } from "../../store/oov-store.ts";
 import type { OovBuffer } from "./buffer.ts";
 import { sentenceAround } from "./sentence.ts";
 
-/** Takes down words for review, beside the speech: it never waits and never fails. */
+/** Records out-of-vocabulary words for review. It never delays or fails a request. */
 export interface OovRecorder {
-  /** @param text in which they stand. */
+  /** @param text that contains the words. */
   note(key: ApiKey, language: string, words: readonly string[], text: string): void;
-  /** Writes what is left to write. */
+  /** Writes the remaining words. */
   close(): Promise<void>;
 }
 
 export interface OovRecorderOptions {
   readonly store: OovStore;
   readonly waiting: OovBuffer;
-  /** Whether the team wants the sentences around its words kept. */
+  /** Whether the team keeps the sentences around its words. */
   readonly keepsSentences: (team: string | undefined) => boolean;
   readonly clock: Clock;
   /** How often words are written. */
   readonly writeMs?: number;
-  /** Told when words cannot be written, and when they can again (undefined). */
+  /** Called with an error when writing fails, and with undefined when it succeeds again. */
   readonly onTrouble: (error: Error | undefined) => void;
 }
 
@@ -32,7 +32,7 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const tell = reportChanges(options.onTrouble);
   let writing: Promise<void> | undefined;
 
-  /** @returns whether there may be more. */
+  /** @returns whether more batches may wait. */
   const writeNext = async () => {
     const batch = await waiting.next();
     if (!batch) return false;
@@ -48,7 +48,8 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   };
   const write = async () => {
     try {
-      // what comes meanwhile waits for the next time, or each transaction would be followed by another at once
+      // Words that arrive in the meantime wait for the next interval. Otherwise each transaction would be
+      // followed by another immediately.
       for (let left = waiting.batches(); left > 0 && (await writeNext()); left--);
     } catch (error) {
       tell(error as Error);

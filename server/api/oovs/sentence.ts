@@ -1,11 +1,11 @@
-/** Of one sentence, in characters; a longer one is cut around the word. */
+/** Highest length of a sentence in characters. A longer one is cut around the word. */
 export const longestSentence = 240;
-/** Where in a text words are looked for. */
+/** Part of a text that is searched for words. */
 const searched = 100_000;
 const letter = /[\p{L}\p{M}\p{N}]/u;
 
 /**
- * The sentence in which a word stands first, on one line; undefined where it is not found.
+ * Returns the first sentence with the word, on one line, or undefined if it is not found.
  * @param language ISO 639-3.
  */
 export function sentenceAround(word: string, text: string, language: string): string | undefined {
@@ -18,7 +18,7 @@ export function sentenceAround(word: string, text: string, language: string): st
   return found && cut(found.segment, at - from - found.index, word.length);
 }
 
-/** As a whole word. */
+/** Matches whole words only. */
 function placeOf(word: string, text: string): number | undefined {
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
     if (!isLetter(before(text, at)) && !isLetter(text.slice(at + word.length, at + word.length + 2)))

@@ -9,27 +9,34 @@ import { type OovBatch, type OovBuffer, OovWordSet } from "./buffer.ts";
 import { waitInMemory } from "./memory.ts";
 
 export interface SpoolOptions {
-  /** Of this process alone. */
+  /** A folder that only this process uses. */
   readonly folder: string;
-  /** Of all files; what comes then is dropped, and what came first is kept. */
+  /** Limit for all files. Later words are dropped, and earlier ones are kept. */
   readonly maxBytes?: number;
-  /** Of one file, about: it is written to the database at once. */
+  /** Approximate size of one file, which is written to the database at once. */
   readonly fileBytes?: number;
   readonly onDropped: (words: number) => void;
-  /** Told when the folder cannot be written, so that words wait in memory, and when it can again (undefined). */
+  /**
+   * Called with an error when the folder is not writable, so that words wait in memory, and with undefined
+   * when it is again.
+   */
   readonly onTrouble: (error: Error | undefined) => void;
-  /** Told of a file that cannot be read: it stays, its bytes count, and no more is asked of it until the next process. */
+  /**
+   * Called for a file that cannot be read. It stays, its bytes count, and it is not read again before the
+   * next process.
+   */
   readonly onUnreadable: (error: Error, path: string) => void;
 }
 
-/** Ten minutes of a thousand words a second, without sentences around them. */
+/** Ten minutes with a thousand words per second, without sentences. */
 const usualMaxBytes = 128 * 1024 * 1024;
 const usualFileBytes = 1024 * 1024;
 const fileName = /^words-(\d{8})\.jsonl$/;
 
 /**
- * Words wait in files, a line each, until the database has them: what the operating system has taken survives the process
- * (not the machine's power). A process that is killed after the database took a file and before the file is gone counts it twice.
+ * Words wait in files with one line each until the database has them. Lines that the operating system has
+ * accepted survive the process, but not a power failure. If a process is killed after the database has
+ * accepted a file and before the file is deleted, its words are counted twice.
  */
 export async function openSpool(options: SpoolOptions): Promise<OovBuffer> {
   const spool = new Spool(options);
@@ -55,21 +62,21 @@ class Spool implements OovBuffer {
   readonly #onDropped: (words: number) => void;
   readonly #tell: (error: Error | undefined) => void;
   readonly #onUnreadable: (error: Error, path: string) => void;
-  /** What the folder does not take. */
+  /** Lines that the folder does not accept. */
   readonly #memory: OovBuffer;
-  /** Whole files, the oldest first. */
+  /** Complete files, the oldest first. */
   #files: Written[] = [];
   #current: (Written & { readonly handle: FileHandle }) | undefined;
   #number = 0;
   #isAdopted = false;
-  /** Of whole files, those that cannot be read, the current one and the lines. */
+  /** Bytes of complete files, of unreadable files, of the current file and of the lines. */
   #bytes = 0;
   #lines: Line[] = [];
-  /** The write that goes on, or went on last. */
+  /** The current write, or the last one. */
   #writing: Promise<void> = Promise.resolve();
-  /** The write that begins when that is done. */
+  /** The write that starts after it. */
   #nextWrite: Promise<void> | undefined;
-  /** Whether the next write ends its file. */
+  /** Whether the next write completes its file. */
   #isAsked = false;
 
   constructor({ folder, maxBytes, fileBytes, onDropped, onTrouble, onUnreadable }: SpoolOptions) {
@@ -82,7 +89,10 @@ class Spool implements OovBuffer {
     this.#memory = waitInMemory({ onDropped });
   }
 
-  /** Takes over what an earlier process left; where the folder cannot be read now, before the first file is made. */
+  /**
+   * Takes over the files of an earlier process. If the folder is not readable now, this happens before the
+   * first file is created.
+   */
   async adopt(): Promise<void> {
     try {
       await this.#adoptFiles();
@@ -98,7 +108,7 @@ class Spool implements OovBuffer {
     const found: Written[] = [];
     for (const { name } of names.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = join(this.#folder, name);
-      // what is wrong with it is told when it is read
+      // Its error is reported when it is read.
       found.push({ path, bytes: await sizeOf(path).catch(() => 0) });
       this.#number = Number(fileName.exec(name)?.[1]);
     }
@@ -117,14 +127,14 @@ class Spool implements OovBuffer {
         this.#lines.push({ met, text, bytes });
       }
     }
-    void this.#write(); // it never fails: what is not written waits in memory
+    void this.#write(); // It never fails, because unwritten lines wait in memory.
   }
 
   batches(): number {
     return this.#memory.batches() + this.#files.length + 1;
   }
 
-  /** First what would be lost with the process. */
+  /** Words in memory first, because they would be lost with the process. */
   async next(): Promise<OovBatch | undefined> {
     const batch = (await this.#memory.next()) ?? (await this.#oldest());
     if (batch) return batch;
@@ -136,7 +146,7 @@ class Spool implements OovBuffer {
     await this.#flush();
   }
 
-  /** The oldest file that can be read. */
+  /** The oldest readable file. */
   async #oldest(): Promise<OovBatch | undefined> {
     for (let [file] = this.#files; file; [file] = this.#files) {
       const oldest = file;
@@ -151,13 +161,13 @@ class Spool implements OovBuffer {
     return undefined;
   }
 
-  /** Makes the lines that wait now, and none that come later, the last of a whole file. */
+  /** Completes a file with the lines that wait now, and none that follow. */
   #flush(): Promise<void> {
     this.#isAsked = true;
     return this.#write();
   }
 
-  /** One writes at a time; done when the lines that wait now are written. */
+  /** Only one write runs at a time. Resolves when the lines that wait now are written. */
   #write(): Promise<void> {
     if (!this.#nextWrite) {
       this.#nextWrite = this.#writing.then(() => this.#writeLines());
@@ -192,7 +202,8 @@ class Spool implements OovBuffer {
     try {
       await handle.appendFile(lines.map(({ text }) => text).join(""));
     } catch (error) {
-      // a part of it may be there, which is kept elsewhere now; where it cannot be taken back, it is counted twice
+      // A part of the lines may be in the file, and will be written elsewhere. If it cannot be truncated,
+      // that part is counted twice.
       await handle.truncate(bytes).catch(() => undefined);
       throw error;
     }
@@ -202,7 +213,7 @@ class Spool implements OovBuffer {
   }
 
   async #newFile() {
-    // a number that an earlier process used would put new words behind its own
+    // A number of an earlier process would sort new words before old ones.
     if (this.#isAdopted) await this.#makeFolder();
     else await this.#adoptFiles();
     this.#number += 1;
@@ -238,7 +249,7 @@ class Spool implements OovBuffer {
     }
   }
 
-  /** What cannot be read, as the last line of a process that was killed, is dropped. */
+  /** A line that cannot be parsed, such as the last one of a killed process, is dropped. */
   #read(text: string): ObservedOov[] {
     const gathered = new OovWordSet();
     for (const line of text.split("\n").filter((one) => one !== "")) {
@@ -272,7 +283,7 @@ function readLine(line: string): ObservedOov | undefined {
     const value: unknown = JSON.parse(line);
     return checker.Check(value) ? toMet(value) : undefined;
   } catch {
-    return undefined; // cut off
+    return undefined; // The line was cut off.
   }
 }
 

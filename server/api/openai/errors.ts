@@ -1,11 +1,11 @@
 import type { Failure } from "../../contract/errors.ts";
 
-/** An error as OpenAI's clients read it, beside or instead of the problem document. */
+/** An error in the format of OpenAI's clients, next to the problem document or instead of it. */
 export interface OpenaiError {
   readonly message: string;
   readonly type: string;
   readonly code: string;
-  /** The first wrong field. */
+  /** The first invalid field. */
   readonly param: string | null;
 }
 

@@ -1,8 +1,8 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 
 /**
- * Names of OpenAI's that its clients send, and what they mean here: a table that is documented and never guesses. All its
- * models take texts of 4,096 characters, which arcana alone does.
+ * OpenAI's names that its clients send, and their meaning here: a documented table without guesses. All of
+ * OpenAI's models accept texts of 4,096 characters, which only arcana does.
  */
 export const openaiModels = {
   "tts-1": "arcana",
@@ -10,7 +10,7 @@ export const openaiModels = {
   "gpt-4o-mini-tts": "arcana",
 } as const satisfies Record<string, ModelId>;
 
-/** OpenAI's voices as voices of arcana, a woman's for a woman's and a man's for a man's. */
+/** OpenAI's voices as voices of arcana, with the same gender. */
 export const openaiVoices = {
   alloy: "fern",
   ash: "atrium",

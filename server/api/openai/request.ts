@@ -13,7 +13,7 @@ import {
 import type { AudioFormat } from "../request/variants.ts";
 import { type OpenaiFormat, openaiFormats, openaiModels, openaiVoices } from "./names.ts";
 
-/** The fields of OpenAI's `POST /v1/audio/speech` that mean something here; others are ignored. */
+/** The supported fields of OpenAI's `POST /v1/audio/speech`. Others are ignored. */
 export const openaiFields = {
   model: Type.Enum([...modelIds, ...Object.keys(openaiModels)], {
     description: `A model of ours, or OpenAI's name for one: ${Object.keys(openaiModels).join(", ")} are arcana.`,
@@ -29,7 +29,7 @@ export const openaiFields = {
   stream_format: Type.Enum(["audio", "sse"], { description: "`audio` unless given." }),
 } as const;
 
-/** Hz of everything that OpenAI's service speaks; its clients play raw PCM at this rate unasked. */
+/** Sampling rate in Hz of OpenAI's service. Its clients play raw PCM at this rate without requesting it. */
 const openaiRate = 24_000;
 
 export interface OpenaiRequest extends SpeechRequest {
@@ -45,7 +45,7 @@ const answers: Readonly<Record<OpenaiFormat, { format: AudioFormat; mediaType: s
 };
 
 /**
- * Judges a body in OpenAI's shape by the same rules as our own.
+ * Validates a body in OpenAI's shape by the rules of the native one.
  * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readOpenaiRequest(
@@ -56,7 +56,7 @@ export function readOpenaiRequest(
   const model = reader.readRequired<string>("model", openaiFields.model) ?? "";
   const format = reader.read<OpenaiFormat>("response_format", openaiFields.response_format) ?? "mp3";
   const form = reader.read<"audio" | "sse">("stream_format", openaiFields.stream_format);
-  reader.finish(); // the rules of the other fields depend on the model
+  reader.finish(); // The rules of the other fields depend on the model.
   const modelId = modelOf(model);
   const voice = readVoice(reader, modelId, voices);
   const request: OpenaiRequest = {

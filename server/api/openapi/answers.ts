@@ -1,4 +1,4 @@
-/** What answers look like, as JSON Schema 2020-12. */
+/** Schemas of the responses, as JSON Schema 2020-12. */
 import { licenseStates } from "../../../config/contract/license.ts";
 import { modelIds } from "../../../config/contract/models.ts";
 import { errorCodes } from "../../contract/errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The interface as an OpenAPI 3.1 document: what `GET /openapi.json` serves and `docs/openapi.json` holds. Request fields are
- * the very schemas that judge requests.
+ * The API as an OpenAPI 3.1 document, for `GET /openapi.json` and `docs/openapi.json`. Request fields use the
+ * same schemas that validate requests.
  */
 import Type, { type TSchema } from "typebox";
 import { modelIds } from "../../../config/contract/models.ts";
@@ -21,7 +21,7 @@ const samplingRate = (highestRate: number) =>
       "Hz. `mist`, `mistv2`: 4000 to 44100. `ogg`: required, one of 8000, 12000, 16000, 24000. `arcana`: any; on the cloud profile one of 8000, 16000, 22050, 24000, 44100, 48000, 96000. MP3 is written at the next rate that it has, which `X-Sampling-Rate` tells.",
   });
 
-/** `null` is the same as absent, but for fields that must be there; unknown fields are ignored. */
+/** `null` means absent, except for required fields. Unknown fields are ignored. */
 function requestBody(properties: Readonly<Record<string, TSchema>>, required: readonly string[]) {
   const described = Object.entries(properties).map(([name, schema]) => {
     const { description, ...rest } = schema as TSchema & { description?: string };
@@ -44,7 +44,7 @@ const answerHeaders = Object.fromEntries(
   ].map(([name, description, of]) => [name, { description, schema: of }]),
 );
 
-/** One answer for each status that these codes have. */
+/** One response for each status of these codes. */
 function problems(codes: readonly ErrorCode[], of: string) {
   const byStatus = Map.groupBy(codes, (code) => String(new Failure(code, "").status));
   return Object.fromEntries(
@@ -58,7 +58,7 @@ function problems(codes: readonly ErrorCode[], of: string) {
   );
 }
 
-/** Codes that a POST to a path that is there never meets. */
+/** Codes that a POST to an existing path never returns. */
 const elsewhere: readonly ErrorCode[] = [
   "not_found",
   "method_not_allowed",
@@ -70,7 +70,7 @@ const elsewhere: readonly ErrorCode[] = [
 const speechCodes = errorCodes.filter((code) => !elsewhere.includes(code));
 const openaiCodes = speechCodes.filter((code) => code !== "not_acceptable" && code !== "audio_too_large");
 
-/** Audio is bytes: no schema says more of them than their type. */
+/** Audio is bytes, which a schema describes only by their type. */
 const audioContent = (types: readonly string[]) => Object.fromEntries(types.map((type) => [type, {}]));
 
 const speech = {
@@ -111,7 +111,7 @@ const openaiSpeech = {
   },
 };
 
-/** Codes of a GET that needs a key. */
+/** Codes of a GET that requires a key. */
 const oovCodes: readonly ErrorCode[] = [
   "malformed_http",
   "invalid_request",
@@ -151,7 +151,7 @@ const oovs = {
   },
 };
 
-/** Codes of every operation on keys; there are none where keys are not in a database. */
+/** Codes of every operation on keys. The operations exist only with a database. */
 const keyCodes: readonly ErrorCode[] = [...oovCodes, "not_found", "rate_limited", "draining"];
 const keyBodyCodes: readonly ErrorCode[] = [
   ...keyCodes,
@@ -235,10 +235,10 @@ function read({ summary, operationId, answers }: Read) {
 
 const plain = { "text/plain": { schema: { type: "string" } } };
 
-/** Of the interface, not of the program: the path says 1, and what is added raises the second number. */
+/** Version of the API, not of the program: the path contains 1, and additions increment the second number. */
 const version = "1.0.0";
 
-/** @param highestRate Hz, of a self-hosted arcana. @returns a fresh value of plain JSON. */
+/** @param highestRate Hz of a self-hosted arcana. @returns a new value of plain JSON. */
 export function openapiDocument(highestRate: number): object {
   const document = {
     openapi: "3.1.0",
@@ -313,5 +313,5 @@ export function openapiDocument(highestRate: number): object {
       },
     },
   };
-  return JSON.parse(JSON.stringify(document)); // leaves out what a schema library keeps beside the schema
+  return JSON.parse(JSON.stringify(document)); // Removes the schema library's own properties.
 }

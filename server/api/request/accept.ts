@@ -1,16 +1,16 @@
-/** Reading `Accept` (RFC 9110, section 12.5.1). */
+/** Parses `Accept` (RFC 9110, section 12.5.1). */
 
 export interface MediaRange {
-  /** Lower case, as `audio/wav`; a range has stars; parameters but `q` are left out. */
+  /** Lower case, for example `audio/wav`. A range has stars. Parameters except `q` are removed. */
   readonly type: string;
-  /** 0..1 */
+  /** From 0 to 1. */
   readonly quality: number;
 }
 
-/** Bounds the work on a hostile header. */
+/** Bounds the work for a hostile header. */
 const maxRanges = 100;
 
-/** Ranges in the order written; parts that are no media range are left out. */
+/** Ranges in the order of the header. Invalid parts are ignored. */
 export function parseAccept(header: string): readonly MediaRange[] {
   return header
     .split(",", maxRanges)
@@ -25,20 +25,23 @@ function parseRange(text: string): MediaRange | undefined {
   return { type, quality: weight === undefined ? 1 : parseWeight(weight.replace(/^q\s*=\s*/, "")) };
 }
 
-/** A weight may have more digits than three, as some callers send; a malformed one counts as 1, as if it were not there. */
+/**
+ * A weight may have more than three digits, as some clients send. A malformed one counts as 1, as if it were
+ * absent.
+ */
 function parseWeight(text: string): number {
   return /^(\d+(\.\d*)?|\.\d+)$/.test(text) ? Math.min(1, Number(text)) : 1;
 }
 
 export interface Match {
   readonly quality: number;
-  /** 3 the type itself, 2 its family, 1 anything. */
+  /** 3 is the type itself, 2 its family, 1 any type. */
   readonly specificity: number;
-  /** Where in the header. */
+  /** Position in the header. */
   readonly position: number;
 }
 
-/** The most specific range that names one of the types. */
+/** The most specific range that matches one of the types. */
 export function matchTypes(ranges: readonly MediaRange[], types: readonly string[]): Match | undefined {
   let best: Match | undefined;
   for (const [position, { type, quality }] of ranges.entries()) {

@@ -1,14 +1,14 @@
 import { type ModelId, modelIds } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
 
-/** Names that clients send for models and voices of other names here. */
+/** Names that clients send for models and voices with other names here. */
 export interface Aliases {
   readonly models: Readonly<Record<string, ModelId>>;
-  /** For each name the voices that may stand for it: the first that the model has is taken. */
+  /** Voices that may replace each name. The first one that the model has is used. */
   readonly voices: Readonly<Record<string, readonly string[]>>;
 }
 
-/** The names that published clients send unless their user chooses others. */
+/** Default names of published clients. */
 export const defaultAliases: Aliases = {
   models: { coda: "arcana", mistv3: "mist", mistv1: "mist" },
   voices: {
@@ -22,8 +22,8 @@ export const defaultAliases: Aliases = {
 };
 
 /**
- * The model that a client asks for. Where it names none, or one that nobody knows, the model of the speaker is taken: `mist` if the speaker
- * has several.
+ * The model of a request. If it is absent or unknown, the speaker's model is used: `mist` if the speaker has
+ * several.
  */
 export function resolveModel(
   requested: string | undefined,
@@ -49,7 +49,7 @@ export function firstKnownModel(
   return names.find((name) => modelIds.some((id) => id === name) || lookUp(models, name) !== undefined);
 }
 
-/** The voice of the model that a client asks for by its own name or by an alias; the name itself where there is none. */
+/** The model's voice with this name or alias, or the name itself if there is none. */
 export function resolveSpeaker(
   speaker: string | undefined,
   model: ModelId,
@@ -61,7 +61,10 @@ export function resolveSpeaker(
   return lookUp(aliases.voices, speaker)?.find(isVoice) ?? speaker;
 }
 
-/** Speed is written in two ways: on the older mist models a higher `speedAlpha` is slower, on the others it is faster. */
+/**
+ * Speed has two directions: on the older mist models a higher `speedAlpha` is slower, on the others it is
+ * faster.
+ */
 export function isHigherFaster(model: string): boolean {
   return ["mistv3", "coda", "arcana"].includes(model);
 }

@@ -8,7 +8,7 @@ import type { MemoryBudget, MemoryReservation } from "./memory-budget.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** What this request holds of the memory that all requests share. */
+    /** The part of the shared memory budget that this request holds. */
     memory: MemoryReservation;
   }
 }
@@ -17,11 +17,11 @@ interface BodyOptions {
   /** Largest body. */
   readonly limitBytes: number;
   readonly clock: Clock;
-  /** How long memory is kept for bytes that a sender announced and has not sent. */
+  /** How long memory is reserved for bytes that a client announced and has not sent. */
   readonly promiseMs: number;
 }
 
-/** A third of the wait for memory: whoever waits gets what others announced and did not send. */
+/** One third of the wait for memory, so that waiting requests get memory that was announced and not used. */
 export function bodyOptions({
   limits,
   clock,
@@ -32,12 +32,15 @@ export function bodyOptions({
   return { limitBytes: limits.bodyBytes, clock, promiseMs: limits.heldWaitMs / 3 };
 }
 
-/** Bodies up to here are not counted: connections bound them, and they do not wait behind large ones. Nobody unknown may send more. */
+/**
+ * Bodies up to this size are not counted: the number of connections bounds them, and they do not wait behind
+ * large ones. Unauthenticated clients may not send more.
+ */
 const smallBytes = 64 * 1024;
-/** A body is held as bytes, as text, as the text to speak and as the request to the model tier. */
+/** A body is held as bytes, as text, as the text to synthesize, and as the request to the model tier. */
 export const bodyCopies = 4;
 
-/** Bodies are JSON in UTF-8, uncompressed; a body's keys are only ever read by name. */
+/** Bodies are uncompressed JSON in UTF-8. Their keys are only read by name. */
 export function takeJsonOnly(
   app: FastifyInstance,
   options: BodyOptions & { readonly budget: MemoryBudget },
@@ -49,11 +52,11 @@ export function takeJsonOnly(
     reply.raw.once("close", () => memory.free());
   });
   app.addHook("preParsing", async (request, reply) => {
-    if (isContinueExpected(request)) reply.raw.writeContinue(); // the key is good by now
+    if (isContinueExpected(request)) reply.raw.writeContinue(); // The key is already verified.
   });
-  // the caller is told to send its body once we know that we want it
+  // The client sends its body only after the request was accepted.
   app.server.on("checkContinue", (request, response) => app.server.emit("request", request, response));
-  // what else a caller expects is ignored, as RFC 9110 (10.1.1) leaves open
+  // Other expectations of a client are ignored, which RFC 9110 (10.1.1) allows.
   app.server.on("checkExpectation", (request, response) => app.server.emit("request", request, response));
   app.removeAllContentTypeParsers();
   addJsonParser(app, options);
@@ -106,14 +109,15 @@ async function readBody(
 
 interface BodyRoomOptions extends BodyOptions {
   readonly memory: MemoryReservation;
-  /** NaN where the sender did not say. */
+  /** NaN if the client did not send it. */
   readonly declared: number;
 }
 
 /**
- * Reserves memory for a body while it arrives. Nothing is reserved before a sender has sent more than a small body. Then the
- * announced size is reserved at once, so that large bodies take their turns instead of filling the memory halfway together. What
- * has not arrived in time is given back, and from then on the room grows with the bytes.
+ * Reserves memory for a body while it arrives. Nothing is reserved before the client has sent more than a
+ * small body. Then the announced size is reserved at once, so that large bodies take turns instead of all
+ * being incomplete when the memory is full. Bytes that have not arrived in time are released, and the
+ * reservation then grows with the bytes.
  */
 class BodyRoom {
   readonly #options: BodyRoomOptions;
@@ -145,7 +149,7 @@ class BodyRoom {
     );
   }
 
-  /** Keeps no more than what has arrived. */
+  /** Keeps only the memory of the bytes that have arrived. */
   shrink(): void {
     this.#cancelLapse();
     const unused = Math.max(0, this.#reserved - this.#arrived);
@@ -154,7 +158,7 @@ class BodyRoom {
   }
 }
 
-/** The body's bytes; whoever stops reading leaves the connection as it is, for the answer. */
+/** The body's bytes. An abandoned read leaves the connection open for the response. */
 async function* arriving(payload: Readable): AsyncGenerator<Buffer, void, void> {
   try {
     for await (const piece of payload.iterator({ destroyOnReturn: false })) yield piece as Buffer;
@@ -174,7 +178,7 @@ function parseJson(body: Buffer): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch {
-    // the cause would quote the body, and with it the text to speak
+    // The cause would quote the body with the text to synthesize.
     throw new Failure("malformed_json", "The body is not JSON in UTF-8; check quotes and commas.");
   }
 }

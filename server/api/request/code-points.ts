@@ -1,4 +1,4 @@
-/** The length of a text as all limits count it: a surrogate pair is one character. */
+/** The length of a text for all limits: a surrogate pair is one character. */
 export function countCodePoints(text: string): number {
   let count = text.length;
   for (let i = 0; i < text.length; i++) if (isHighSurrogate(text, i) && isLowSurrogate(text, i + 1)) count--;

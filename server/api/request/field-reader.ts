@@ -3,16 +3,16 @@ import { Value } from "typebox/value";
 import { Failure, type FieldError } from "../../contract/errors.ts";
 import { describe } from "./fields.ts";
 
-/** Reads fields one by one and gathers what is wrong with them. */
+/** Reads fields one by one and collects the errors. */
 export class FieldReader {
   readonly #body: Readonly<Record<string, unknown>>;
-  /** Fields that hold what is spoken, which no error repeats. */
+  /** Fields with text to synthesize, which no error may repeat. */
   readonly #spoken: readonly string[];
   readonly #errors: FieldError[] = [];
 
   /**
    * @param spoken names of fields whose values are never repeated.
-   * @throws Failure `invalid_request` when the body is no object.
+   * @throws Failure `invalid_request` if the body is not an object.
    */
   constructor(body: unknown, spoken: readonly string[]) {
     if (typeof body !== "object" || body === null || Array.isArray(body)) {
@@ -24,7 +24,7 @@ export class FieldReader {
     this.#spoken = spoken;
   }
 
-  /** The field's value, or undefined when it is absent, null or wrong. */
+  /** The field's value, or undefined if it is absent, null or invalid. */
   read<Type>(name: string, schema: TSchema): Type | undefined {
     const value = Object.hasOwn(this.#body, name) ? this.#body[name] : undefined;
     if (value === undefined || value === null) return undefined;
@@ -48,7 +48,7 @@ export class FieldReader {
     return this.#errors.some((error) => error.pointer === `/${name}`);
   }
 
-  /** @throws Failure `invalid_request` with everything that is wrong so far. */
+  /** @throws Failure `invalid_request` with all errors so far. */
   finish(): void {
     const [first] = this.#errors;
     if (!first) return;
@@ -58,14 +58,14 @@ export class FieldReader {
   }
 }
 
-/** What may be said of a value that holds what is spoken. */
+/** Description of a value with text to synthesize. */
 function kindOf(value: unknown): string {
   if (value === "") return "an empty text";
   if (typeof value === "string") return "this text";
   return typeof value === "object" ? formatValue(value) : `a ${typeof value}`;
 }
 
-/** A value as an error may repeat it: short, and never the text to speak. */
+/** A value in the form that an error may repeat: short, and never the text to synthesize. */
 export function formatValue(value: unknown): string {
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";

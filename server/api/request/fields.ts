@@ -3,11 +3,13 @@ import { modelIds } from "../../../config/contract/models.ts";
 import { audioFormats, eventFormats, type RateRule } from "./variants.ts";
 
 /**
- * The fields of a synthesis request (specification 2.1): the same schemas judge requests and describe the interface.
- * Those that depend on model, form or profile are functions.
+ * The fields of a speech request (specification 2.1). The same schemas validate requests and describe the
+ * API. Fields that depend on model, variant or profile are functions.
  */
 
-/** Limits of both `speedAlpha` and `inlineSpeedAlpha`; past them no engine speaks words. */
+/**
+ * Limits of both `speedAlpha` and `inlineSpeedAlpha`. Beyond them speech is not intelligible with any engine.
+ */
 export const slowest = 10;
 export const quickest = 0.1;
 
@@ -78,7 +80,7 @@ export function rateField(rule: RateRule): TSchema {
     : Type.Integer({ minimum: rule.from, maximum: rule.to });
 }
 
-/** What a schema allows, for people. */
+/** Describes the values that a schema allows. */
 export function describe(schema: TSchema): string {
   const facts: Partial<Record<string, unknown>> = { ...schema };
   if (Array.isArray(facts.enum)) return `one of ${facts.enum.join(", ")}`;

@@ -9,16 +9,16 @@ import type { AnswerForm, AudioFormat } from "./variants.ts";
 
 type CreateEncoder = (rate: number) => Encoder | Promise<Encoder>;
 
-/** How one audio format is written. */
+/** The encoding of one audio format. */
 export interface Format {
   /** A streaming encoder for samples at `rate` Hz. */
   readonly createEncoder: CreateEncoder;
-  /** What goes before the audio in an answer that is known as a whole, where that says more than the stream does. */
+  /** The header of a response with a known length, if it differs from the stream's. */
   readonly file?: {
     readonly createEncoder: CreateEncoder;
     readonly header: (rate: number, audio: Uint8Array, samples: number) => Uint8Array;
   };
-  /** The rate that the format is written at when `rate` Hz are asked for; the same, where this is absent. */
+  /** The rate of the encoder for a requested `rate` in Hz. Absent if it is the same. */
   readonly rateFor?: (rate: number) => number;
 }
 
@@ -37,7 +37,7 @@ export const formats: Readonly<Record<AudioFormat, Format>> = {
   pcm: { createEncoder: createPcmEncoder },
 };
 
-/** What an answer's audio is written with: a JSON answer's is a file. */
+/** The format of a response's audio. That of a JSON response is a file format. */
 export function encoderOf(format: AudioFormat, form: AnswerForm): CreateEncoder {
   const { createEncoder, file } = formats[format];
   return form === "json" && file ? file.createEncoder : createEncoder;

@@ -3,7 +3,7 @@ import { type KeyFacts, type KeyLimits, type Scope, scopes } from "../../store/k
 import type { KeyRotation } from "../../store/keys/key-manager.ts";
 import { FieldReader, formatValue } from "./field-reader.ts";
 
-/** The fields of a request for a key: the same schemas judge requests and describe the interface. */
+/** The fields of a request for a new key. The same schemas validate requests and describe the API. */
 export const keyFields = {
   name: Type.String({ minLength: 1, maxLength: 64, description: "Who or what uses the key." }),
   scopes: Type.Array(Type.Enum([...scopes]), {
@@ -31,15 +31,15 @@ export const rotationFields = {
 
 const usualOverlapHours = 24;
 const hourMs = 3_600_000;
-/** One line that a URL, a table and a log can hold. */
+/** One line that fits into a URL, a table and a log. */
 const plainName = /^[\p{L}\p{N}][\p{L}\p{N} ._@:+-]{0,63}$/u;
 
 /**
- * @param body as a caller sends it. @param now milliseconds since the epoch.
- * @param team whose keys the caller may make; undefined: anybody's. A team's own people and keys grant neither `admin` nor more
- * than the server's limits.
- * @param serverLimits of keys that have none of their own.
- * @throws Failure `invalid_request` naming every field that is wrong.
+ * @param body of the request. @param now milliseconds since the epoch.
+ * @param team whose keys the client may create; undefined means any team. A team's own users and keys may
+ * grant neither `admin` nor more than the server's limits.
+ * @param serverLimits of keys without limits of their own.
+ * @throws Failure `invalid_request` naming every invalid field.
  */
 export function readKeyFacts(
   body: unknown,
@@ -90,7 +90,7 @@ export function readRotation(body: unknown, now: number): KeyRotation {
   return { endOfOthers: now + hours * hourMs, ...(expiresAt !== undefined && { expiresAt }) };
 }
 
-/** A name of a key or a team. */
+/** Name of a key or of a team. */
 function readName(reader: FieldReader, field: string, value: string | undefined): string | undefined {
   if (value === undefined || plainName.test(value)) return value;
   reader.refuse(

@@ -1,12 +1,12 @@
 /**
- * The base language of a tag as ISO 639-1 where there is one, so that `en`, `eng` and `en-US` are the same; undefined
- * when the text is no language tag.
+ * The base language of a tag in ISO 639-1 if possible, so that `en`, `eng` and `en-US` are the same.
+ * Undefined if the text is not a language tag.
  */
 function baseLanguage(tag: string): string | undefined {
   try {
     return new Intl.Locale(tag).language;
   } catch {
-    return undefined; // Intl throws RangeError for exactly this case
+    return undefined; // Intl throws RangeError only in this case.
   }
 }
 

@@ -1,19 +1,19 @@
 export interface ApiLimits {
   readonly bodyBytes: number;
-  /** Of bodies and JSON answers that are held at once. */
+  /** Limit for all bodies and JSON responses that are held at once. */
   readonly heldBytes: number;
-  /** Longest wait for some of it. */
+  /** Longest wait for memory. */
   readonly heldWaitMs: number;
-  /** Of audio, in one JSON answer. */
+  /** Limit for the audio of one JSON response. */
   readonly jsonAudioBytes: number;
-  /** Hz, of a self-hosted arcana. */
+  /** Highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
   readonly headerBytes: number;
-  /** Longest time that a request may take to arrive. */
+  /** Longest time for a request to arrive. */
   readonly requestTimeoutMs: number;
-  /** Longest time that a reader may read nothing of what waits for it. */
+  /** Longest time for which a client may read nothing while data waits for it. */
   readonly stallMs: number;
-  /** Silence in an event stream before a comment tells that it lives. */
+  /** Silence in an event stream before a comment is sent to keep the connection. */
   readonly heartbeatMs: number;
 }
 

@@ -2,25 +2,26 @@ import { type Clock, systemClock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 
 /**
- * Bounds what all requests of this process hold in memory at once, as whole bodies and whole answers: whoever needs more
- * waits in line for a bounded time. Of those that hold something and need more, the last to come does not wait but gives up what
- * it holds, or all would wait for each other.
+ * Limits the memory of all requests of this process for whole bodies and whole responses. A request that
+ * needs more waits in a queue for a bounded time. To avoid a deadlock, the last of the requests that hold
+ * memory and need more does not wait but releases its memory.
  */
 export interface MemoryBudget {
-  /** What one request holds; nothing yet. */
+  /** The memory of one request, initially 0. */
   open(): MemoryReservation;
   heldBytes(): number;
 }
 
 export interface MemoryReservation {
   /**
-   * Holds so many more bytes, when others have freed enough.
-   * @throws Failure `overloaded` when that takes too long or the request is over already; it then holds nothing.
+   * Reserves this many additional bytes when others have released enough.
+   * @throws Failure `overloaded` if that takes too long or the request is already over; it then holds
+   * nothing.
    */
   take(bytes: number): Promise<void>;
-  /** Gives so much of it back, as it turned out not to be needed. */
+  /** Releases this many bytes that are not needed. */
   giveBack(bytes: number): void;
-  /** Gives everything back; may be called more than once. */
+  /** Releases everything. It may be called more than once. */
   free(): void;
 }
 
@@ -36,10 +37,10 @@ export function createMemoryBudget(
 ): MemoryBudget {
   let held = 0;
   const line: Waiting[] = [];
-  /** In the order of their coming. */
+  /** In the order of arrival. */
   const holders = new Set<MemoryReservation>();
 
-  /** In order, so that a large one is not passed for ever by small ones. */
+  /** Strictly in order, so that small requests do not overtake a large one indefinitely. */
   const serve = () => {
     for (let first = line[0]; first && held + first.bytes <= totalBytes; first = line[0]) {
       line.shift();
@@ -49,7 +50,7 @@ export function createMemoryBudget(
   const leave = (waiting: Waiting) => {
     const place = line.indexOf(waiting);
     if (place >= 0) line.splice(place, 1);
-    serve(); // whoever stood behind it may fit
+    serve(); // A request behind it may fit.
   };
 
   return {
@@ -101,14 +102,17 @@ interface Place {
   readonly bytes: number;
   /** Called when the bytes are granted. */
   readonly hold: () => void;
-  /** Called when the wait is given up. */
+  /** Called when the wait is abandoned. */
   readonly leave: (waiting: Waiting) => void;
   readonly waitMs: number;
   readonly clock: Clock;
   readonly abandoned: AbortSignal;
 }
 
-/** Resolves when the bytes are granted. @throws Failure `overloaded` after the wait, or when the request is abandoned. */
+/**
+ * Resolves when the bytes are granted. @throws Failure `overloaded` after the wait, or when the request is
+ * abandoned.
+ */
 function joinLine(line: Waiting[], { bytes, hold, leave, waitMs, clock, abandoned }: Place): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = (settle: () => void) => {

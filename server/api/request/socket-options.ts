@@ -1,16 +1,16 @@
 import { type Aliases, defaultAliases } from "./aliases.ts";
 
-/** What `clear` discards: with `abort` everything, with `buffer` only text that was not committed. */
+/** The scope of `clear`: `abort` discards everything, `buffer` only text that was not committed. */
 export const clearModes = ["abort", "buffer"] as const;
 export type ClearMode = (typeof clearModes)[number];
 
-/** What an administrator may choose for all sockets. */
+/** Settings of an administrator for all sockets. */
 export interface SocketOptions {
   readonly aliases: Aliases;
   readonly clearMode: ClearMode;
-  /** Sockets that one key may have open at this process. */
+  /** Sockets that one key may have open in this process. */
   readonly perKey: number;
-  /** Sockets that one key may open here in a second. */
+  /** Sockets that one key may open in this process per second. */
   readonly newPerSecond: number;
 }
 

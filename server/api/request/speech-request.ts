@@ -8,40 +8,40 @@ import { formats } from "./formats.ts";
 import { sameLanguage } from "./language.ts";
 import { type AudioFormat, rateRule, type Variant } from "./variants.ts";
 
-/** A request that may be spoken: every default resolved. */
+/** A valid speech request with every default resolved. */
 export interface SpeechRequest {
   readonly invocation: Invocation;
   readonly format: AudioFormat;
-  /** Hz of the answer. */
+  /** Sampling rate in Hz of the response. */
   readonly rate: number;
 }
 
-/** What a body is judged against. */
+/** The context of the validation. */
 export interface RequestRules {
-  /** Hz, of a self-hosted arcana. */
+  /** Highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
   readonly variant: Variant;
   readonly profile: Profile;
   readonly voices: readonly ListedVoice[];
-  /** Where the caller is; through the API unless given. */
+  /** Origin of the request; the API by default. */
   readonly place?: Place;
 }
 
-/** Texts may have other lengths at the dashboard (specification part 8). */
+/** The dashboard has other text limits (specification part 8). */
 export type Place = "api" | "dashboard";
 
-/** Far more than the words of the longest text that mist takes. */
+/** Far more words than the longest text of mist has. */
 const maxInlineValues = 500;
 
-/** As people write numbers; JavaScript would take `0x1` and nothing at all for one. */
+/** Decimal numbers only; JavaScript would also accept `0x1` and an empty text. */
 const decimal = /^\s*(\d+(\.\d*)?|\.\d+)\s*$/;
 
 /** arcana's defaults (specification 2.1). */
 export const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP: 1, maxTokens: 1200 };
 
 /**
- * Judges a body by the specification (parts 2.1 and 8). Unknown fields are ignored, `null` is absent, nothing is
- * clamped; every wrong field is named at once.
+ * Validates a body by the specification (parts 2.1 and 8). Unknown fields are ignored, `null` means absent,
+ * and values are never clamped. All invalid fields are reported at once.
  * @throws Failure `invalid_request` with JSON pointers.
  */
 export function readRequest(body: unknown, rules: RequestRules): SpeechRequest {
@@ -55,7 +55,7 @@ function readFields(reader: FieldReader, rules: RequestRules): SpeechRequest {
   const { variant } = rules;
   const format = readFormat(reader, variant);
   const modelId = reader.read<ModelId>("modelId", fields.modelId) ?? defaultModel(variant);
-  reader.finish(); // the rules of the other fields depend on these two
+  reader.finish(); // The rules of the other fields depend on these two.
   const voice = readVoice(reader, modelId, rules.voices);
   const rate = readRate(reader, modelId, format, rules);
   const invocation: Invocation = {
@@ -74,7 +74,7 @@ function defaultModel(variant: Variant): ModelId {
   return variant.form === "stream" ? variant.defaultModel : "mist";
 }
 
-/** `audioFormat` is ignored where `Accept` fixes the format. */
+/** `audioFormat` is ignored if `Accept` determines the format. */
 function readFormat(reader: FieldReader, variant: Variant): AudioFormat {
   if (variant.form === "stream") return variant.format;
   if (variant.form === "events") return reader.read<AudioFormat>("audioFormat", eventFormatField) ?? "mp3";
@@ -108,7 +108,7 @@ function readVoice(
   return voice;
 }
 
-/** Most often the model was left out, and its default is not the voice's. */
+/** Most often the model is absent, and the default model does not have the voice. */
 function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedVoice[]): string {
   const others = voices.find(({ id }) => id === speaker)?.models ?? [];
   const hint =
@@ -118,13 +118,13 @@ function noSuchVoice(speaker: string, modelId: ModelId, voices: readonly ListedV
   return `must be a voice of ${modelId}, as ${someVoices(modelId, voices)}; ${formatValue(speaker)} ${hint}`;
 }
 
-/** A few voices that a caller might have meant. */
+/** A few voices with similar names. */
 export function someVoices(modelId: ModelId, voices: readonly ListedVoice[]): string {
   const ids = voices.filter((voice) => voice.models.includes(modelId)).map((voice) => voice.id);
   return ids.slice(0, 3).join(", ");
 }
 
-/** @param name of the field, as the caller knows it. */
+/** @param name of the field, as the client knows it. */
 export function readText(reader: FieldReader, name: string, modelId: ModelId, place: Place = "api"): string {
   const text = reader.readRequired<string>(name, fields.text);
   if (text === undefined) return "";
@@ -166,7 +166,7 @@ function variantRate(variant: Variant, modelId: ModelId): number {
   return variant.form === "stream" ? variant.defaultRate(modelId) : models[modelId].defaultRate;
 }
 
-/** Below 1 is faster on mist and slower on arcana (specification 2.1). */
+/** A value below 1 is faster on mist and slower on arcana (specification 2.1). */
 function readStretch(reader: FieldReader, modelId: ModelId, profile: Profile): number {
   const alpha = reader.read<number>("speedAlpha", fields.speedAlpha) ?? 1;
   if (modelId !== "arcana") return alpha;
@@ -188,12 +188,12 @@ export const plainMarkup: Markup = {
   inlineStretch: [],
 };
 
-/** Fields of the mist models; arcana ignores them, since both lists share one body. */
+/** Fields of the mist models. arcana ignores them, because both share one body. */
 function readMarkup(reader: FieldReader, modelId: ModelId, { form }: Variant): Markup {
   if (modelId === "arcana") return plainMarkup;
   const read = (name: keyof typeof fields) => reader.read<boolean>(name, fields[name]);
   const reduceLatency = read("reduceLatency");
-  const saveOovs = form !== "events" && read("saveOovs"); // specification 4.1 does not list it
+  const saveOovs = form !== "events" && read("saveOovs"); // Specification 4.1 does not list it.
   return {
     noTextNormalization: read("noTextNormalization") ?? reduceLatency ?? false,
     pauseBetweenBrackets: read("pauseBetweenBrackets") ?? false,
@@ -221,7 +221,7 @@ function readInlineStretch(reader: FieldReader): readonly number[] {
   return values;
 }
 
-/** Fields of arcana; the mist models ignore them. */
+/** Fields of arcana. The mist models ignore them. */
 function readSampling(reader: FieldReader, modelId: ModelId): Invocation["sampling"] {
   if (modelId !== "arcana") return samplingDefaults;
   const read = (name: keyof typeof fields) => reader.read<number>(name, fields[name]);

@@ -3,16 +3,16 @@ import { opusRates } from "../../audio/opus.ts";
 import { Failure } from "../../contract/errors.ts";
 import { type MediaRange, matchTypes, parseAccept } from "./accept.ts";
 
-/** What the specification lets a caller name in `audioFormat` (parts 2.1 and 4). */
+/** Values of `audioFormat` in the specification (parts 2.1 and 4). */
 export const audioFormats = ["wav", "ogg", "mp3", "mulaw", "pcm"] as const;
 export type AudioFormat = (typeof audioFormats)[number];
-/** Those that an event stream carries (specification 4.1), the default first. */
+/** Formats of an event stream (specification 4.1), with the default first. */
 export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
 export type Variant =
-  /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` unless given. */
+  /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` by default. */
   | { readonly form: "json"; readonly formatRequired: boolean }
-  /** Server-sent events (specification 4.1); `audioFormat` is `mp3` unless given. */
+  /** Server-sent events (specification 4.1); `audioFormat` is `mp3` by default. */
   | { readonly form: "events" }
   | StreamVariant;
 
@@ -22,15 +22,15 @@ export interface StreamVariant {
   readonly format: AudioFormat;
   readonly defaultModel: ModelId;
   readonly defaultRate: (model: ModelId) => number;
-  /** Hz, where the media type itself fixes the rate. */
+  /** Sampling rate in Hz, if the media type determines it. */
   readonly fixedRate?: number;
 }
 
-/** The form in which speech goes out, as logs and metrics name it. */
+/** Name of the variant for logs and metrics. */
 export type AnswerForm = Variant["form"] | "socket";
 
 interface Offer {
-  /** The type answered with comes first, its aliases after it. */
+  /** The media type of the response first, then its aliases. */
   readonly types: readonly string[];
   readonly variant: (specificity: number) => Variant;
 }
@@ -43,7 +43,7 @@ function stream(types: readonly string[], variant: Partial<StreamVariant> & { fo
   return { types, variant: () => whole };
 }
 
-/** In the server's order of preference, which decides where `Accept` leaves it open. */
+/** In the server's order of preference, which decides if `Accept` does not. */
 const offers: readonly Offer[] = [
   {
     types: ["application/json"],
@@ -63,12 +63,12 @@ const offers: readonly Offer[] = [
 
 const jsonFallback: Variant = { form: "json", formatRequired: false };
 
-/** Every media type that an answer may have. */
+/** Every media type of a response. */
 export const offeredTypes: readonly string[] = offers.map((offer) => offer.types[0] as string);
 
 /**
- * Names the form of the answer.
- * @throws Failure `not_acceptable` when `Accept` leaves nothing that is offered.
+ * Selects the variant of the response.
+ * @throws Failure `not_acceptable` if `Accept` excludes every offered type.
  */
 export function chooseVariant(accept: string | undefined): Variant {
   const ranges = parseAccept(accept ?? "");
@@ -88,7 +88,7 @@ export function chooseVariant(accept: string | undefined): Variant {
   throw new Failure("not_acceptable", `Accept one of ${offeredTypes.join(", ")}.`);
 }
 
-/** A type that is not audio and that we do not know, as a browser's `text/html`. */
+/** An unknown type that is not audio, such as a browser's `text/html`. */
 function meansAnything({ type, quality }: MediaRange): boolean {
   return quality > 0 && !type.startsWith("audio/");
 }
@@ -97,14 +97,14 @@ function refusesJson(ranges: readonly MediaRange[]): boolean {
   return matchTypes(ranges, ["application/json"])?.quality === 0;
 }
 
-/** What `samplingRate` may be, in Hz (specification parts 2.1 and 8). */
+/** Allowed values of `samplingRate` in Hz (specification parts 2.1 and 8). */
 export type RateRule =
   | { readonly kind: "range"; readonly from: number; readonly to: number }
   | { readonly kind: "list"; readonly rates: readonly number[] };
 
 const cloudRates = [8000, 16_000, 22_050, 24_000, 44_100, 48_000, 96_000];
 
-/** @param highestRate Hz, for a self-hosted arcana, of which the specification says "any value". */
+/** @param highestRate Hz, for a self-hosted arcana, for which the specification allows "any value". */
 export function rateRule(
   model: ModelId,
   format: AudioFormat,

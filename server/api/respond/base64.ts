@@ -1,14 +1,14 @@
-/** Bytes turned into text at once; a multiple of three, so that the texts join. */
+/** Bytes that are encoded at once. A multiple of three, so that the texts can be joined. */
 const stepBytes = 3 * 16 * 1024;
 
-/** How long the base64 of so many bytes is. */
+/** Length of the base64 text of this many bytes. */
 export function base64Length(bytes: number): number {
   return 4 * Math.ceil(bytes / 3);
 }
 
-/** All parts as one base64 text, a little at a time. */
+/** Encodes all parts as one base64 text, piece by piece. */
 export function* base64Of(parts: Iterable<Uint8Array>): Generator<string, void, void> {
-  let rest: Buffer = Buffer.alloc(0); // fewer than three bytes
+  let rest: Buffer = Buffer.alloc(0); // Fewer than three bytes remain.
   for (const part of parts) {
     const missing = (3 - rest.length) % 3;
     const first = Buffer.concat([rest, part.subarray(0, missing)]);

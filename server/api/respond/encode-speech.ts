@@ -3,25 +3,28 @@ import { createRateConverter } from "../../audio/resample.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { SynthesisStream } from "../upstream/model-client.ts";
 
-/** What is told of speech on its way out. */
+/** Reports about the encoded audio. */
 export interface Listener {
-  /** So many samples, at the answer's rate, became so many bytes (none, where the encoder holds back) in so many milliseconds of work. */
+  /**
+   * The encoder converted this many samples, at the response's rate, to this many bytes (0 while it buffers)
+   * in this many milliseconds.
+   */
   onEncoded(samples: number, bytes: number, workMs: number): void;
-  /** Word times are seconds, which no change of rate moves. */
+  /** Word timestamps are seconds, which do not change with the sampling rate. */
   onWords?(words: readonly WordTimestamp[]): void;
 }
 
-/** Speech that has begun, and what it is written with. */
+/** Speech that has started, and its encoder. */
 export interface Speaking {
   readonly speech: SynthesisStream;
-  /** For this answer alone, at its rate. */
+  /** An encoder of this response, at its rate. */
   readonly encoder: Encoder;
 }
 
 /**
- * Speech as the bytes of its answer: resampled, encoded, pulled piece by piece.
- * @param rate Hz of the answer.
- * @throws Failure when the model fails on the way.
+ * Speech as the bytes of its response: resampled, encoded, and pulled piece by piece.
+ * @param rate Hz of the response.
+ * @throws Failure if the model fails on the way.
  */
 export async function* encodeSpeech(
   speaking: Speaking,

@@ -6,22 +6,25 @@ import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 
 export const eventStreamType = "text/event-stream";
 
-/** How a family of callers wants its events; each function gives the text of one or none. */
+/** Formats events for one family of clients. Each function returns the text of one event, or none. */
 export interface EventShape {
-  /** @param base64 decodable by itself; all of them, decoded and joined, are the file. */
+  /** @param base64 decodable on its own; all of them, decoded and joined, are the file. */
   chunk(base64: string): string;
   /** After the last chunk. */
   finished(words: readonly WordTimestamp[]): string;
-  /** Instead of `finished`, when the model failed on the way. */
+  /** Instead of `finished`, if the model failed on the way. */
   failed(failure: Failure): string;
 }
 
-/** A server-sent event of one line of JSON. */
+/** A server-sent event with one line of JSON. */
 export function eventText(name: string, data: unknown): string {
   return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
 }
 
-/** The events of specification 2.2 and 4.1, and `error` with a problem document where the specification is silent. */
+/**
+ * The events of specification 2.2 and 4.1, and `error` with a problem document, which the specification does
+ * not define.
+ */
 export function speechEvents(requestId: string): EventShape {
   return {
     chunk: (data) => eventText("chunk", { data }),
@@ -42,11 +45,11 @@ function columns(words: readonly WordTimestamp[]) {
 export interface EventsOptions {
   readonly shape: EventShape;
   readonly listener: Listener;
-  /** Told when the stream ends in a failure, which the status can no longer tell. */
+  /** Called when the stream fails, because the status was already sent. */
   readonly onFailure: (failure: Failure) => void;
 }
 
-/** Speech as events: chunks, at least one, and then either what finishes them or what failed. */
+/** Speech as events: at least one chunk, and then the final event or the error. */
 export async function* respondEvents(
   speaking: Speaking,
   { rate }: Pick<SpeechRequest, "rate">,
@@ -73,12 +76,12 @@ export async function* respondEvents(
   yield shape.finished(words);
 }
 
-/** A comment, which every reader of events skips. */
+/** A comment, which clients ignore. */
 const heartbeat = ":\n\n";
 
 /**
- * The same events, with a comment whenever nothing came for so long, so that no proxy takes the silence for the end.
- * None comes before the first event: until then the answer may still become an error.
+ * The same events, with a comment after each period of silence, so that no proxy closes the connection. There
+ * is no comment before the first event, because the response can still become an error until then.
  */
 export async function* withHeartbeats(
   events: AsyncIterable<string>,
@@ -96,7 +99,7 @@ export async function* withHeartbeats(
       ({ done, value } = await next);
     }
   } finally {
-    next.catch(() => undefined); // whoever hung up does not wait for it
+    next.catch(() => undefined); // A client that disconnected does not wait for it.
     await iterator.return?.();
   }
 }

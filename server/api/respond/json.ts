@@ -8,17 +8,17 @@ import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 import { bodyOf } from "./stream.ts";
 
 export interface JsonOptions {
-  /** Most bytes of audio. */
+  /** Highest number of bytes of audio. */
   readonly maxBytes: number;
-  /** Holds the audio until it is sent. */
+  /** Memory for the audio until it is sent. */
   readonly hold: Hold;
   readonly listener: Listener;
 }
 
-/** Makes room for so many bytes in all. @throws Failure `overloaded` when others hold too much. */
+/** Reserves this many bytes in total. @throws Failure `overloaded` if other requests hold too much. */
 export type Hold = (bytes: number) => Promise<void>;
 
-/** Room in steps; what is spoken once more has the room of what is thrown away. */
+/** Reserves memory in steps. A repeated synthesis uses the memory of the discarded one. */
 export function holdIn(memory: MemoryReservation): Hold {
   let room = 0;
   return async (bytes) => {
@@ -34,13 +34,13 @@ export interface JsonAnswer {
 
 const opening = '{"audioContent":"';
 const closing = '"}';
-/** Audio is counted in steps. */
+/** Steps of the reservation. */
 const stepBytes = 256 * 1024;
 
 /**
- * The answer `{"audioContent": base64}`, its audio a whole file (specification 4.2 and 4.3). The audio is held until all of it
- * is there; its text is not.
- * @throws Failure `audio_too_large` above `maxBytes` of audio, `overloaded` when others hold too much.
+ * The response `{"audioContent": base64}`, whose audio is a whole file (specification 4.2 and 4.3). The audio
+ * is held until it is complete; its base64 text is not.
+ * @throws Failure `audio_too_large` above `maxBytes` of audio, `overloaded` if other requests hold too much.
  */
 export async function respondJson(
   speaking: Speaking,

@@ -6,16 +6,16 @@ import { toOpenaiError } from "../openai/errors.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Problem documents of the route also hold `error`, which OpenAI's clients read. */
+    /** Problem documents of the route also contain `error`, for OpenAI's clients. */
     readonly openaiErrors?: boolean;
   }
 }
 
 const problemType = "application/problem+json";
-/** Seconds, where a failure that passes by itself does not say when. */
+/** Default of Retry-After in seconds, for temporary failures without a value of their own. */
 const defaultRetryAfter = 1;
 
-/** Fastify's own failures, by what they mean to a caller. */
+/** Fastify's own errors, by their meaning for a client. */
 const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
     "unsupported_media_type",
@@ -26,7 +26,7 @@ const frameworkCodes: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   FST_ERR_BAD_URL: ["not_found", "The path is not a valid URL path."],
 };
 
-/** Every failure as the caller sees it; one that nobody foresaw is `internal` and tells nothing of the inside. */
+/** The public form of every failure. An unexpected one is `internal` and reveals no details. */
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const known = frameworkCodes[(error as FastifyError | undefined)?.code ?? ""];
@@ -48,10 +48,10 @@ export function sendProblem(reply: FastifyReply, request: FastifyRequest, error:
   return reply
     .code(failure.status)
     .type(problemType)
-    .send(Buffer.from(JSON.stringify(problem))); // a string would gain a charset
+    .send(Buffer.from(JSON.stringify(problem))); // Fastify would add a charset to a string.
 }
 
-/** Headers of an answer that tells of a failure, in whatever form. */
+/** Headers of an error response in any format. */
 export function problemHeaders(failure: Failure): Record<string, string> {
   const headers: Record<string, string> = { "cache-control": "no-store" };
   const retryAfter = failure.retryAfterSeconds ?? (failure.status === 503 ? defaultRetryAfter : undefined);
@@ -60,7 +60,9 @@ export function problemHeaders(failure: Failure): Record<string, string> {
   return headers;
 }
 
-/** Answers 404, or 405 with `Allow` where the path takes another method; a body is not read first. */
+/**
+ * Responds with 404, or with 405 and `Allow` if the path supports another method. A body is not read first.
+ */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
   app.addHook("onRoute", ({ url, method }) => {
@@ -84,8 +86,8 @@ const clientErrors: Readonly<Record<string, readonly [ErrorCode, string]>> = {
 };
 
 /**
- * Answers bytes that are not valid HTTP on the bare socket, unless an answer is under way.
- * @param refuse told of the failure; gives the request's id.
+ * Responds to invalid HTTP on the bare socket, unless a response is in progress.
+ * @param refuse called with the failure; returns the request's ID.
  */
 export function answerClientError(
   error: NodeJS.ErrnoException,

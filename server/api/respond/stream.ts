@@ -2,15 +2,17 @@ import { Readable } from "node:stream";
 import type { SpeechRequest } from "../request/speech-request.ts";
 import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 
-/** Bytes encoded ahead of the socket: about a second, so a slow listener slows the engine. */
+/** Bytes that are encoded ahead of the socket: about a second, so that a slow client slows the engine. */
 const aheadBytes = 32 * 1024;
 
-/** Bytes as an answer's body: pulled, and when their source fails it is destroyed, and the socket with it. */
+/**
+ * Bytes as a response's body. They are pulled; if their source fails, the body and its socket are destroyed.
+ */
 export function bodyOf(bytes: AsyncIterable<Uint8Array | string>): Readable {
   return Readable.from(bytes, { objectMode: false, highWaterMark: aheadBytes });
 }
 
-/** The answer as a stream of audio bytes. */
+/** The response as a stream of audio bytes. */
 export function respondStream(
   speaking: Speaking,
   { rate }: Pick<SpeechRequest, "rate">,

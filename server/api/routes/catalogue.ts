@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { models } from "../../../config/contract/models.ts";
 import type { ApiContext } from "../services/api-context.ts";
 
-/** `GET /v1/voices` and `GET /v1/models`: what a caller may name. Public, as they say nothing of this deployment's users. */
+/** `GET /v1/voices` and `GET /v1/models`. They are public, because they reveal nothing about users. */
 export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiContext): void {
   app.get("/v1/voices", async () => ({
     voices: voices.all().map(({ id, models: speakable, language, gender, license, mountedEngine }) => ({

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { mayServe } from "../../../config/contract/license.ts";
 import type { ApiContext } from "../services/api-context.ts";
 
-/** Health, probes and metrics (specification 2.3 and 4.6); none needs a key. */
+/** Health, probes and metrics (specification 2.3 and 4.6). None requires a key. */
 export function addHealthRoutes(app: FastifyInstance, parts: ApiContext): void {
   app.get("/health", async (_request, reply) => {
     const { healthy, body } = health(parts);
@@ -25,7 +25,7 @@ export function addHealthRoutes(app: FastifyInstance, parts: ApiContext): void {
   });
 }
 
-/** 200 while any model can serve, grace included; the fields tell the rest. */
+/** 200 while any model can serve, including the grace period. The fields have the details. */
 function health({ license, prober, now }: ApiContext) {
   const verdict = license.verdict();
   const configured = prober.configured();
@@ -45,6 +45,6 @@ function health({ license, prober, now }: ApiContext) {
 function whyNotReady({ directory, lifecycle, hasKeys }: ApiContext): string | undefined {
   if (lifecycle.isLeaving()) return "draining";
   if (!directory.table()) return "the routing table was not read yet";
-  // others may have read them before the database went, and speak on
+  // Other processes may have read the keys before the database became unavailable, and still serve.
   return hasKeys() ? undefined : "the database with the API keys was not read yet";
 }

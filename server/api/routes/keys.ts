@@ -10,8 +10,8 @@ import { readKeyFacts, readRotation } from "../request/key-request.ts";
 import type { ApiContext } from "../services/api-context.ts";
 
 /**
- * `/v1/keys`: keys of the database, for keys with the scope `admin`. One that belongs to a team sees and changes that team's alone.
- * Without a database there are no such paths.
+ * `/v1/keys`: API keys of the database, for keys with the scope `admin`. A key of a team sees and changes
+ * only that team's keys. Without a database these paths do not exist.
  */
 export function addKeyRoutes(app: FastifyInstance, parts: ApiContext): void {
   const { keyBook, keys, keyLimits, quotas, lifecycle, now } = parts;

@@ -6,10 +6,10 @@ import { sleep } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { ApiContext } from "../services/api-context.ts";
 
-/** How soon a change is told. */
+/** Longest delay of a reported change. */
 const lookMs = 200;
 
-/** What the operator scales pools by; for it alone. */
+/** The load of the pools, by which the operator scales them. Only the operator may read it. */
 export function addLoadRoute(app: FastifyInstance, parts: ApiContext): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (!isInternal(request.headers.authorization, parts.internalToken())) {
@@ -23,7 +23,7 @@ export function addLoadRoute(app: FastifyInstance, parts: ApiContext): void {
   });
 }
 
-/** Takes as long for a near miss as for a wild one. */
+/** Compares in constant time. */
 function isInternal(header: string | undefined, token: string | undefined): boolean {
   const given = /^Bearer +(\S+) *$/i.exec(header ?? "")?.[1];
   if (given === undefined || token === undefined || token === "") return false;
@@ -34,7 +34,7 @@ function digest(token: string): Buffer {
   return createHash("sha256").update(token).digest();
 }
 
-/** Ends when the server leaves, so that it holds no drain up, and with the reader. */
+/** Ends when the server drains, so that it does not delay the drain, and when the client disconnects. */
 async function* tellLoad({
   load,
   licenseAnswer,

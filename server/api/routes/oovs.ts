@@ -6,7 +6,9 @@ import { requireScope } from "../access/authenticate.ts";
 import { wordLimits } from "../oovs/limits.ts";
 import type { ApiContext } from "../services/api-context.ts";
 
-/** `GET /v1/oovs`: words that `saveOovs` kept, of the caller's team or else of the key. */
+/**
+ * `GET /v1/oovs`: out-of-vocabulary words that `saveOovs` recorded, of the client's team or else of the key.
+ */
 export function addOovsRoute(app: FastifyInstance, { keys, now, oovs }: ApiContext): void {
   app.get("/v1/oovs", { onRequest: requireScope(keys, "oov:read", now) }, async (request, reply) => {
     const words = await list(oovs, ownerOf(request), readFilter(request.query));

@@ -6,7 +6,7 @@ import { type EventShape, eventText } from "../respond/events.ts";
 import type { ApiContext } from "../services/api-context.ts";
 import { profileOf, sendEvents, sendStream, startSynthesisFor, synthesisHooks } from "./synthesis-routes.ts";
 
-/** `POST /v1/audio/speech`: OpenAI's shape, so that its clients need only another base URL. */
+/** `POST /v1/audio/speech` in OpenAI's shape, so that its clients need only another base URL. */
 export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiContext): void {
   app.route({
     method: "POST",
@@ -26,7 +26,7 @@ async function speak(parts: ApiContext, request: FastifyRequest, reply: FastifyR
 }
 
 /**
- * OpenAI's events carry their name in the data. `usage` counts characters, as nothing here has tokens; its clients
+ * OpenAI's events have their name in the data. `usage` counts characters instead of tokens; its clients
  * require the three numbers.
  */
 function openaiEvents(text: string): EventShape {

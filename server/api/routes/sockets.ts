@@ -26,28 +26,28 @@ import { modelOfConnection } from "../sockets/v1/context-settings.ts";
 import { ContextSocket } from "../sockets/v1/context-socket.ts";
 import { profileOf } from "./synthesis-routes.ts";
 
-/** Bytes of one message from a client. */
+/** Highest number of bytes in one message of a client. */
 const longestMessage = 16 * 1024;
 const longestV1Message = 128 * 1024;
 
-/** A connection whose client asked for a WebSocket. */
+/** A connection whose client requested a WebSocket. */
 interface Upgrade {
   readonly socket: Socket;
-  /** What the client sent behind its request. */
+  /** Bytes that the client sent after its request. */
   readonly head: Buffer;
   readonly endpoint: SocketEndpoint;
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** Headers of the answer to an upgrade, by its request. */
+/** Headers of the response to an upgrade, by its request. */
 type AnswerHeaders = WeakMap<IncomingMessage, Readonly<Record<string, string>>>;
 
-/** Every other upgrade, as to HTTP/2, is answered as if it had not been asked for. */
+/** Every other upgrade, for example to HTTP/2, is handled like a request without one. */
 export function isSocketUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
-/** `/ws`, `/ws2` and `/ws3` under any prefix. Upgrades take the same hooks as other requests. */
+/** `/ws`, `/ws2` and `/ws3` under any prefix. Upgrades run the same hooks as other requests. */
 export function addSocketRoutes(app: FastifyInstance, parts: ApiContext): void {
   const upgrades = new WeakMap<IncomingMessage, Upgrade>();
   const answerHeaders: AnswerHeaders = new WeakMap();
@@ -90,7 +90,7 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    perMessageDeflate: false, // audio in base64 hardly shrinks, and waits for it
+    perMessageDeflate: false, // Compressing base64 audio saves little, and delays it.
     maxPayload,
     handleProtocols: (offered) => selectSubprotocol(offered) ?? false,
   });
@@ -101,7 +101,7 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
   return server;
 }
 
-/** New sockets would have to end at once. */
+/** New sockets would have to end immediately. */
 function refuseWhileLeaving(lifecycle: Lifecycle) {
   return async (): Promise<void> => {
     if (!lifecycle.isLeaving()) return;
@@ -112,8 +112,8 @@ function refuseWhileLeaving(lifecycle: Lifecycle) {
 }
 
 /**
- * Hands an upgrade to the route of its endpoint. Some clients send it as POST, with the older scheme `Api-Key`, or under a prefix that their
- * user chose; routes and hooks then see it as all others.
+ * Passes an upgrade to the route of its endpoint. Some clients send it as POST, with the older scheme
+ * `Api-Key`, or under a prefix that their user selected. Routes and hooks see it in the usual form.
  */
 function routeUpgrade(
   app: FastifyInstance,
@@ -135,7 +135,7 @@ function routeUpgrade(
     if (authorization) request.headers.authorization = authorization.replace(/^Api-Key /i, "Bearer ");
   }
   const response = new ServerResponse(request);
-  response.shouldKeepAlive = false; // the parser is gone from this connection
+  response.shouldKeepAlive = false; // The HTTP parser is detached from this connection.
   response.assignSocket(socket);
   response.once("finish", () => socket.destroySoon());
   app.routing(request, response);
@@ -162,7 +162,7 @@ interface Serving {
   readonly serve: (webSocket: WebSocket, leave: () => void) => OpenSocket;
 }
 
-/** @throws Failure where the socket is refused. */
+/** @throws Failure if the socket is rejected. */
 function accept(
   acceptance: Acceptance,
   request: FastifyRequest,
@@ -246,7 +246,7 @@ function rulesOf(parts: ApiContext): SocketRules {
   };
 }
 
-/** As `ws` judges it, but before the socket counts for its key. */
+/** The same validation as in `ws`, but before the socket counts for its key. */
 function checkHandshake({ headers }: FastifyRequest): void {
   const isValid =
     /^[+/0-9A-Za-z]{22}==$/.test(headers["sec-websocket-key"] ?? "") &&

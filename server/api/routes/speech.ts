@@ -32,7 +32,7 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
   void reply.header("vary", "Accept");
 }
 
-/** Answers a request whose key, or whoever stands for one, is known. */
+/** Responds to an authenticated request. */
 export async function answerSpeechRequest(
   parts: ApiContext,
   request: FastifyRequest,
@@ -61,7 +61,10 @@ export async function answerSpeechRequest(
   }
 }
 
-/** No byte of it is out before all of it is there, so a model that dies on the way is replaced by another replica, once. */
+/**
+ * No byte is sent before the audio is complete, so if a model fails on the way, another replica repeats the
+ * synthesis, once.
+ */
 async function wholeAnswer(
   parts: ApiContext,
   exchange: HttpExchange,

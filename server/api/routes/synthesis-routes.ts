@@ -16,7 +16,7 @@ import { bodyOf, respondStream } from "../respond/stream.ts";
 import type { ApiContext } from "../services/api-context.ts";
 import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../services/synthesis.ts";
 
-/** What every route that speaks has in hand. */
+/** The common parts of every speech route. */
 export interface HttpExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -24,7 +24,7 @@ export interface HttpExchange {
   readonly form: Variant["form"];
 }
 
-/** Hooks of every route that speaks: a key that may, within its rate. */
+/** Hooks of every speech route: authentication and the rate limit. */
 export function synthesisHooks({ keys, lifecycle, quotas, now }: ApiContext) {
   return [refuseWhileDraining(lifecycle), requireScope(keys, "tts:write", now), limitRate(quotas)];
 }
@@ -34,8 +34,8 @@ export function profileOf({ directory }: ApiContext): Profile {
 }
 
 /**
- * Admits the request and has it spoken; resolves once the first audio is there, and its headers are set.
- * @throws Failure before the first byte, which may still become a problem document.
+ * Admits the request and starts its synthesis. Resolves once the first audio exists, and its headers are set.
+ * @throws Failure before the first byte, which can still become a problem document.
  */
 export async function startSynthesisFor(parts: ApiContext, exchange: HttpExchange): Promise<Speaking> {
   exchange.request.spoken = spokenBy(parts, exchange);
@@ -45,9 +45,9 @@ export async function startSynthesisFor(parts: ApiContext, exchange: HttpExchang
 }
 
 /**
- * Has another replica speak all of it, for an answer of which no byte is out yet.
- * @param failure of the first one.
- * @throws Failure of that one where no other takes the request.
+ * Repeats the synthesis on another replica, for a response of which no byte was sent.
+ * @param failure of the first replica.
+ * @throws the same Failure if no other replica accepts the request.
  */
 export async function retrySynthesis(
   parts: ApiContext,
@@ -90,7 +90,7 @@ function outletOf(reply: FastifyReply): Outlet {
   };
 }
 
-/** Aborts once the answer is over, whether it was sent or the caller hung up. */
+/** Aborts when the response is over, either sent or abandoned by the client. */
 function whenClosed(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   const close = () => controller.abort(new Failure("request_timeout", "The caller hung up."));
@@ -111,12 +111,12 @@ function setFirstAudioHeaders({ reply, wanted }: HttpExchange, { speech }: Speak
   });
 }
 
-/** Counts what is sent. */
+/** Counts the sent bytes. */
 export function responseTarget({ spoken }: FastifyRequest): Listener {
   return { onEncoded: (samples, bytes, workMs) => spoken?.encoded(samples, bytes, workMs) };
 }
 
-/** The answer as a stream of audio; a failure on the way aborts it. */
+/** The response as a stream of audio. A failure on the way aborts it. */
 export function sendStream(
   { request, reply, wanted }: HttpExchange,
   speaking: Speaking,
@@ -126,7 +126,7 @@ export function sendStream(
   return withoutProxyBuffering(reply).type(mediaType).send(recordStreamFailure(request, body));
 }
 
-/** The answer as server-sent events of a caller's shape; a failure on the way is an event of its own. */
+/** The response as server-sent events. A failure on the way is an event. */
 export function sendEvents(
   parts: ApiContext,
   { request, reply, wanted }: HttpExchange,
@@ -144,17 +144,17 @@ export function sendEvents(
   return withoutProxyBuffering(reply).type(eventStreamType).send(recordStreamFailure(request, body));
 }
 
-/** nginx would gather an answer before it passes it on. */
+/** nginx would buffer the response. */
 function withoutProxyBuffering(reply: FastifyReply): FastifyReply {
   return reply.header("x-accel-buffering", "no");
 }
 
-/** What fails a stream is told to logs and metrics, as its status cannot tell it. */
+/** Reports the failure of a stream to logs and metrics, because its status was already sent. */
 function recordStreamFailure(request: FastifyRequest, body: Readable): Readable {
   request.spoken?.follow(body);
   return body.once("error", (error) => {
     if (error instanceof Failure) request.failure = error;
-    // in HTTP/1.0 a body ends with the connection: this one must not look as if it did
+    // In HTTP/1.0 the end of the connection ends a body, and this one must not look complete.
     if (request.raw.httpVersion === "1.0") request.raw.socket.resetAndDestroy();
   });
 }

@@ -24,32 +24,32 @@ import type { Prober } from "../upstream/prober.ts";
 import type { ReplicaDirectory } from "../upstream/replicas.ts";
 import type { VoiceDirectory } from "../upstream/voice-directory.ts";
 
-/** All that the routes need, made elsewhere. */
+/** Everything that the routes need, injected by the start-up. */
 export interface ApiContext {
   readonly log: FastifyBaseLogger;
   readonly limits: ApiLimits;
-  /** Addresses and networks of proxies whose `X-Forwarded-For` is believed. */
+  /** Addresses and networks of proxies whose `X-Forwarded-For` is trusted. */
   readonly trustedProxies: readonly string[];
   readonly voices: VoiceDirectory;
   readonly keys: KeyStore;
-  /** Of keys that have none of their own. */
+  /** Limits of keys without limits of their own. */
   readonly keyLimits: KeyLimits;
-  /** Whether there are keys to let callers in by; false where they are in a database alone that was never read. */
+  /** Whether API keys are available. False if they are in a database only that was never read. */
   readonly hasKeys: () => boolean;
-  /** Undefined without a database: keys are changed elsewhere. */
+  /** Undefined without a database: keys are managed elsewhere. */
   readonly keyBook: ((user: KeyTableUser) => KeyManager) | undefined;
   /** Undefined without a database. */
   readonly usage: UsageRecorder | undefined;
-  /** How teams say words; undefined without a database. */
+  /** The teams' lexicons. Undefined without a database. */
   readonly lexicon: CachedLexicon | undefined;
   readonly quotas: Quotas;
   readonly oovs: OovStore;
   readonly oovRecorder: OovRecorder;
   readonly models: ModelClient;
   readonly load: LoadTracker;
-  /** What the license's issuer last said, as it was signed. */
+  /** The issuer's last response, as signed. */
   readonly licenseAnswer: () => string | undefined;
-  /** What the operator shows to read the load; undefined while there is none. */
+  /** The token with which the operator reads the load. Undefined while there is none. */
   readonly internalToken: () => string | undefined;
   readonly directory: ReplicaDirectory;
   readonly prober: Prober;

@@ -12,22 +12,22 @@ import type { Speaking } from "../respond/encode-speech.ts";
 import type { CallContext } from "../upstream/model-client.ts";
 import type { ApiContext } from "./api-context.ts";
 
-/** One text to be spoken, whichever way it came in. */
+/** One text to synthesize, from any route. */
 export interface SynthesisOrder {
   readonly wanted: SpeechRequest;
   readonly form: AnswerForm;
   readonly requestId: string;
   readonly apiKey: ApiKey | undefined;
   readonly span: Span;
-  /** Aborts once the answer is over, or nobody listens any more. Until then it holds its places. */
+  /** Aborts when the response is over, or the client is gone. Until then the order holds its slots. */
   readonly signal: AbortSignal;
   /** Encodes the speech; one of its own unless given. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
 /**
- * Admits the order and has it spoken; resolves once the first audio is there.
- * @throws Failure where it is not admitted, or fails before its first audio.
+ * Admits the order and starts its synthesis. Resolves once the first audio exists.
+ * @throws Failure if it is not admitted, or fails before its first audio.
  */
 export async function startSynthesis(parts: ApiContext, order: SynthesisOrder): Promise<Speaking> {
   const model = order.wanted.invocation.modelId;
@@ -44,8 +44,8 @@ export async function startSynthesis(parts: ApiContext, order: SynthesisOrder): 
 }
 
 /**
- * Has another replica speak an order that was admitted before.
- * @throws Failure of the first replica where no other takes it.
+ * Repeats an admitted order on another replica.
+ * @throws Failure of the first replica if no other one accepts it.
  */
 export function repeatSynthesis(
   parts: ApiContext,
@@ -78,12 +78,12 @@ async function begin(
     const [speech, encoder] = await Promise.all([begun, prepared]);
     return { speech, encoder };
   } catch (error) {
-    (await prepared).close?.(); // encoders are lent: refusals must not use them up
+    (await prepared).close?.(); // Encoders are a limited resource, which rejected requests must not use up.
     throw error;
   }
 }
 
-/** As the caller's team says its words; arcana reads text alone. */
+/** Applies the team's lexicon. arcana accepts only text. */
 function withLexicon({ lexicon }: ApiContext, { apiKey, wanted }: SynthesisOrder): Invocation {
   const { modelId, lang, text } = wanted.invocation;
   if (!apiKey || models[modelId].tier !== "mist") return wanted.invocation;
@@ -100,9 +100,9 @@ function noteOovs(
   if (apiKey) oovRecorder.note(apiKey, lang, words, text);
 }
 
-/** Some encoders take milliseconds to make, which pass while the model makes its first audio. */
+/** Some encoders take milliseconds to create, which pass while the model makes its first audio. */
 async function prepareEncoder({ wanted, form, createEncoder }: SynthesisOrder): Promise<Encoder> {
-  await nextTurn(); // the invocation leaves first
+  await nextTurn(); // The invocation is sent first.
   if (createEncoder) return createEncoder();
   return encoderOf(wanted.format, form)(wanted.rate);
 }

@@ -3,9 +3,9 @@ import type { SocketEndpoint } from "./endpoint.ts";
 import { type ClientMessage, jsonEvents, readJsonFrame, readTextFrame } from "./messages.ts";
 import type { ContextId } from "./text-session.ts";
 
-/** What goes over a socket in each of the older protocols. Undefined where the protocol has no such message. */
+/** The messages of each of the older protocols. Undefined if the protocol has no such message. */
 export interface Dialect {
-  /** A comma ends a segment too. */
+  /** A comma also ends a segment. */
   readonly cutsAtCommas: boolean;
   read(frame: string): ClientMessage;
   chunk(audio: Uint8Array, contextId: ContextId): string | Uint8Array;

@@ -1,4 +1,7 @@
-/** Which protocol a socket speaks, by the path and the subprotocols of its upgrade (specification of the sockets, section 2). */
+/**
+ * Selects the protocol of a socket by the path and the subprotocols of its upgrade (specification of the
+ * sockets, section 2).
+ */
 
 export type SocketProtocol = "json" | "binary" | "v1";
 
@@ -14,10 +17,10 @@ export interface SocketEndpoint {
 const v1Subprotocols = ["rime.v1.binary", "rime.v1.json"] as const;
 export type V1Subprotocol = (typeof v1Subprotocols)[number];
 
-/** A query with one of these belongs to the older protocol of `/ws`, where v1 has none. */
+/** A query with one of these belongs to the older protocol of `/ws`; v1 has none of them. */
 const legacyParameters = ["speaker", "modelId", "audioFormat"];
 
-/** @returns undefined where no socket is served at the path, whatever its prefix. */
+/** @returns undefined if no socket is served at the path, with any prefix. */
 export function resolveEndpoint(
   path: string,
   subprotocols: readonly string[],
@@ -43,7 +46,7 @@ export function selectSubprotocol(offered: Iterable<string>): V1Subprotocol | un
   return undefined;
 }
 
-/** The names in a header `Sec-WebSocket-Protocol`. */
+/** Names in the header `Sec-WebSocket-Protocol`. */
 export function readSubprotocols(header: string | undefined): string[] {
   return (header ?? "")
     .split(",")

@@ -1,7 +1,7 @@
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { ArrivedText, ContextId, TextMarkup } from "./text-session.ts";
 
-/** What a client of a JSON or text socket sends. */
+/** Messages of a client of a JSON or text socket. */
 export type ClientMessage =
   | ({ readonly kind: "text" } & Required<ArrivedText>)
   | { readonly kind: "operation"; readonly operation: Operation }
@@ -10,14 +10,17 @@ export type ClientMessage =
 const operations = ["flush", "clear", "eos"] as const;
 export type Operation = (typeof operations)[number];
 
-/** Operations as the binary socket has them, and as very old clients send them on `/ws2`. */
+/** Operations of the binary socket, and of very old clients on `/ws2`. */
 const tokens: ReadonlyMap<string, Operation> = new Map([
   ["<FLUSH>", "flush"],
   ["<CLEAR>", "clear"],
   ["<EOS>", "eos"],
 ]);
 
-/** Reads a frame of `/ws`: a frame that is exactly one of the tokens is an operation, every other is text. */
+/**
+ * Parses a frame of `/ws`: a frame that is exactly one of the tokens is an operation, every other frame is
+ * text.
+ */
 export function readTextFrame(frame: string): ClientMessage {
   const operation = tokens.get(frame.trim());
   return operation
@@ -25,7 +28,7 @@ export function readTextFrame(frame: string): ClientMessage {
     : { kind: "text", text: frame, contextId: null, markup: {} };
 }
 
-/** Reads a frame of `/ws2` and `/ws3`. Unknown fields are ignored, and `null` is absent. */
+/** Parses a frame of `/ws2` and `/ws3`. Unknown fields are ignored, and `null` means absent. */
 export function readJsonFrame(frame: string): ClientMessage {
   const operation = tokens.get(frame.trim());
   if (operation) return { kind: "operation", operation };
@@ -47,7 +50,7 @@ function readOperation(operation: unknown): ClientMessage {
     : { kind: "malformed", problem: `operation must be one of ${operations.join(", ")}.` };
 }
 
-/** Two options that a client may set for one text; the others hold for the whole socket. */
+/** Two options that a client may set for one text. The others apply to the whole socket. */
 function readMarkup({ phonemizeBetweenBrackets, inlineSpeedAlpha }: JsonObject): TextMarkup {
   return {
     ...(typeof phonemizeBetweenBrackets === "boolean" && { phonemizeBetweenBrackets }),
@@ -72,7 +75,10 @@ function isAbsent(value: unknown): value is null | undefined {
   return value === undefined || value === null;
 }
 
-/** The events of a JSON socket. No other type may ever be sent: clients take an unknown type for a broken connection. */
+/**
+ * Events of a JSON socket. Other types must never be sent, because clients treat an unknown type as a broken
+ * connection.
+ */
 export const jsonEvents = {
   chunk: (audio: Uint8Array, contextId: ContextId) =>
     JSON.stringify({ type: "chunk", data: base64(audio), contextId }),
@@ -89,7 +95,7 @@ export const jsonEvents = {
   /** @param withFlag adds `done: true`, which clients of `/ws2` read. */
   done: (contextId: ContextId, withFlag: boolean) =>
     JSON.stringify({ type: "done", ...(withFlag && { done: true }), contextId }),
-  /** @param contextId undefined where the error belongs to no context. */
+  /** @param contextId undefined if the error belongs to no context. */
   error: (message: string, contextId: ContextId | undefined) =>
     JSON.stringify({ type: "error", message, ...(contextId !== undefined && { contextId }) }),
 };

@@ -1,4 +1,4 @@
-/** Reads the query of an upgrade as clients write it, which is not always as they should. */
+/** Parses the query of an upgrade, including common errors of clients. */
 
 /** Clients write an absent value in these ways. */
 const absentValues = new Set(["", "null", "None", "undefined"]);
@@ -11,8 +11,8 @@ const truths: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 /**
- * The parameters by name. Of a name that is given twice the first value counts. A value that is not URL-encoded is kept as it is: some
- * clients send brackets, commas and spaces raw, and a bad percent-escape is no reason to fail.
+ * The parameters by name. The first value of a repeated name counts. A value that is not URL-encoded is kept
+ * unchanged: some clients send brackets, commas and spaces raw, and a bad percent-escape is not an error.
  */
 export function readParameters(query: string): ReadonlyMap<string, string> {
   const parameters = new Map<string, string>();
@@ -33,12 +33,12 @@ function decode(text: string): string {
   }
 }
 
-/** The number that a parameter holds; a value that is none is returned as it is, so that validation names it. */
+/** The number of a parameter. Any other value is returned unchanged, so that the validation reports it. */
 export function numberOrText(text: string | undefined): number | string | undefined {
   return text !== undefined && decimal.test(text.trim()) ? Number(text) : text;
 }
 
-/** The same for a switch; Python clients write `True`. */
+/** The same for a boolean; Python clients write `True`. */
 export function booleanOrText(text: string | undefined): boolean | string | undefined {
   return text === undefined ? undefined : (truths.get(text.trim().toLowerCase()) ?? text);
 }

@@ -2,10 +2,13 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Failure } from "../../contract/errors.ts";
 import { problemHeaders, toFailure } from "../respond/problems.ts";
 
-/** Seconds after which a client that was over a limit may come again, where the limit does not say. */
+/** Default of Retry-After in seconds for a client over a limit. */
 const defaultRetryAfter = 1;
 
-/** A refused upgrade is a short plain text: clients of these protocols show or match it, and read no problem document. */
+/**
+ * A rejected upgrade is a short plain text: clients of these protocols show or match it, and read no problem
+ * document.
+ */
 export function sendPlainError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toFailure(error);
   request.failure = failure;

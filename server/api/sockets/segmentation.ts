@@ -1,7 +1,7 @@
 import { sentenceEnds } from "../../text/planning/sentence-ends.ts";
 import { countCodePoints } from "../request/code-points.ts";
 
-/** When text that arrives over a socket is spoken, as the query parameter `segment` chooses it. */
+/** When text that arrives over a socket is synthesized: values of the query parameter `segment`. */
 export const segmentModes = ["bySentence", "immediate", "never"] as const;
 export type SegmentMode = (typeof segmentModes)[number];
 
@@ -9,13 +9,13 @@ export interface SegmentationOptions {
   readonly mode: SegmentMode;
   /** Language of the voice, ISO 639-3. */
   readonly language: string;
-  /** A comma ends a segment too, as on the binary socket. */
+  /** A comma also ends a segment, as on the binary socket. */
   readonly commas: boolean;
-  /** Most characters of one synthesis. */
+  /** Highest number of characters of one synthesis. */
   readonly longestText: number;
 }
 
-/** The part of a text that may be spoken now, and the part that waits for more text. */
+/** The part of a text that can be synthesized now, and the part that waits for more text. */
 export interface Split {
   readonly ready: string;
   readonly rest: string;
@@ -36,8 +36,8 @@ export function splitReady(text: string, { mode, ...options }: SegmentationOptio
 }
 
 /**
- * Divides text into parts that one synthesis each may speak: as few as possible, and only between sentences. A single sentence above the
- * limit stays whole. Blank text has no parts.
+ * Divides text into as few parts as possible for one synthesis each, only between sentences. A single
+ * sentence above the limit stays whole. Blank text has no parts.
  */
 export function divide(text: string, { language, longestText }: SegmentationOptions): string[] {
   const whole = text.trim();

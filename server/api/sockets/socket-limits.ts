@@ -1,7 +1,7 @@
 import type { Clock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
 
-/** Bounds the sockets of each key: open at once, and opened in a second. */
+/** Limits the sockets of each key: the number of open ones, and of new ones per second. */
 export interface SocketLimits {
   /**
    * Counts one socket until the returned function is called.
@@ -18,7 +18,7 @@ export interface SocketLimitOptions {
 
 interface KeyUse {
   open: number;
-  /** New sockets that the key may open now: a bucket that refills over a second. */
+  /** New sockets that the key may open now: a token bucket that refills within a second. */
   allowance: number;
   refilledAtMs: number;
 }

@@ -8,14 +8,14 @@ import { booleanOrText, numberOrText } from "./parameters.ts";
 import { type SegmentMode, segmentModes } from "./segmentation.ts";
 import type { Synthesis, TextMarkup } from "./text-session.ts";
 
-/** What holds for one socket as long as it is open. */
+/** Settings of one socket while it is open. */
 export interface SocketSettings {
   readonly segment: SegmentMode;
-  /** Where word times count from: the start of each synthesis, or of everything spoken since the last `done`. */
+  /** Origin of word timestamps: the start of each synthesis, or of all audio since the last `done`. */
   readonly timestampBase: "synthesis" | "stream";
   /** How many times as long as usual the speech is; part of what `speech` asks for. */
   readonly timeScale: number;
-  /** Voice, model, format and rate; its text is a placeholder. */
+  /** Voice, model, format and rate. Its text is a placeholder. */
   readonly speech: SpeechRequest;
   readonly parameters: ReadonlyMap<string, string>;
   readonly rules: SocketRules;
@@ -24,7 +24,7 @@ export interface SocketSettings {
 export interface SocketRules {
   readonly voices: readonly ListedVoice[];
   readonly profile: Profile;
-  /** Hz, of a self-hosted arcana. */
+  /** Highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
   readonly aliases: Aliases;
 }
@@ -43,8 +43,9 @@ const formatNames: Readonly<Record<AudioFormat, readonly string[]>> = {
 };
 
 /**
- * Judges the query of an upgrade by the rules of an HTTP request, after the names and values that clients write are translated.
- * @throws Failure `invalid_request` with a sentence about the first wrong parameter.
+ * Validates the query of an upgrade by the rules of an HTTP request, after translating the names and values
+ * of clients.
+ * @throws Failure `invalid_request` with a sentence about the first invalid parameter.
  */
 export function readSettings(parameters: ReadonlyMap<string, string>, rules: SocketRules): SocketSettings {
   return {
@@ -112,13 +113,13 @@ function readBody(
   };
 }
 
-/** The direction of `speedAlpha` follows the model that the client named, whichever model speaks. */
+/** The direction of `speedAlpha` follows the model that the client named, whichever model is used. */
 function readSpeed(alpha: number | string | undefined, requested: string, modelId: ModelId) {
   const isTurned = isHigherFaster(requested) !== isHigherFaster(modelId);
   return typeof alpha === "number" && alpha !== 0 && isTurned ? 1 / alpha : alpha;
 }
 
-/** Below 1 is faster; out of range it is clamped, and `mistv2` does not have it. */
+/** A value below 1 is faster. Values out of range are clamped, and `mistv2` does not support it. */
 function readTimeScale(parameters: ReadonlyMap<string, string>, requested: string): number {
   const factor = numberOrText(parameters.get("timeScaleFactor"));
   if (typeof factor === "string") throw invalid("timeScaleFactor", "must be a number");
@@ -136,7 +137,7 @@ function readFormat(name: string | undefined): AudioFormat {
   throw invalid("audioFormat", `must be one of ${Object.keys(formatNames).join(", ")}`);
 }
 
-/** Most characters of one synthesis; arcana takes any length. */
+/** Highest number of characters of one synthesis. arcana accepts any length. */
 export function longestTextOf({ speech }: SocketSettings): number {
   const isBounded = models[speech.invocation.modelId].maxTextLength !== undefined;
   return isBounded ? longestMistText : Number.POSITIVE_INFINITY;
@@ -144,7 +145,7 @@ export function longestTextOf({ speech }: SocketSettings): number {
 
 /**
  * The request for one synthesis.
- * @throws Failure `invalid_request` where the markup of its text is wrong.
+ * @throws Failure `invalid_request` if the markup of its text is invalid.
  */
 export function speechRequestFor(settings: SocketSettings, { text, markup }: Synthesis): SpeechRequest {
   const speech = isEmpty(markup)
@@ -165,14 +166,14 @@ function withMarkup({ parameters }: SocketSettings, markup: TextMarkup): Readonl
   return new Map([...parameters, ...own]);
 }
 
-/** `<200.0>` is how some clients write 200 milliseconds. */
+/** Some clients write 200 milliseconds as `<200.0>`. */
 function withWholePauses(text: string): string {
   return text.replace(/<(\d+\.\d*)>/g, (_, duration: string) => `<${Math.round(Number(duration))}>`);
 }
 
 /**
- * One value for each word in square brackets. On a socket the values hold for texts that nobody has written yet, so that there may be more
- * or fewer of them than brackets: values that are missing leave the speed as it is.
+ * One value for each word in square brackets. On a socket the values apply to future texts, so their number
+ * may differ from the number of brackets. Missing values leave the speed unchanged.
  */
 function pairWithBrackets(text: string, values: readonly number[]): readonly number[] {
   if (values.length === 0) return values;

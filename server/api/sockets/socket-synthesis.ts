@@ -12,12 +12,12 @@ import { toFailure } from "../respond/problems.ts";
 import type { ApiContext } from "../services/api-context.ts";
 import { startSynthesis } from "../services/synthesis.ts";
 
-/** The socket that a synthesis is spoken on, as limits, logs and metrics know it. */
+/** The socket of a synthesis, for limits, logs and metrics. */
 export interface SocketCaller {
   readonly requestId: string;
   readonly endpoint: string;
   readonly apiKey: ApiKey | undefined;
-  /** The span of one synthesis, in the trace that the client began. */
+  /** The span of one synthesis, in the client's trace. */
   beginSpan(requestId: string): Span;
   /** Bytes on the connection. */
   readonly connection: Omit<Outlet, "elapsedMs">;
@@ -25,20 +25,20 @@ export interface SocketCaller {
 
 /** One text to be spoken on a socket. */
 export interface SocketOrder {
-  /** Of this synthesis among those of its caller's request. */
+  /** Index of this synthesis among those of the same request. */
   readonly number: number;
   readonly wanted: SpeechRequest;
   /** Encodes the speech; one of its own unless given. */
   readonly createEncoder?: () => Promise<Encoder>;
 }
 
-/** Bytes of audio in one message; a multiple of two, so that it holds whole samples, and of three, as base64 likes it. */
+/** Bytes of audio in one message: a multiple of two for whole samples, and of three for base64. */
 const longestChunk = 48 * 1024;
 
-/** One for all, since the default reason of an abort takes a stack trace each time. */
-const overOrUnwanted = new Error("the synthesis is over, or nobody listens any more");
+/** One error for all, because the default reason of an abort captures a stack trace each time. */
+const overOrUnwanted = new Error("the synthesis is over, or its client is gone");
 
-/** One text spoken on a socket: admitted, counted and logged as an HTTP request of its own. */
+/** One text synthesized on a socket. It is admitted, counted and logged like an HTTP request of its own. */
 export class SocketSynthesis {
   readonly #parts: ApiContext;
   readonly #caller: SocketCaller;
@@ -48,7 +48,7 @@ export class SocketSynthesis {
   readonly #spoken: SynthesisRecord;
   readonly #span: Span;
   readonly #words: WordTimestamp[] = [];
-  /** At the rate of the answer, as the encoder took them and as they were sent. */
+  /** Samples at the response's rate that the encoder has accepted, and that were sent. */
   #encodedSamples = 0;
   #sentSamples = 0;
   #isStopped = false;
@@ -86,21 +86,21 @@ export class SocketSynthesis {
     return this.#encodedSamples / this.#order.wanted.rate;
   }
 
-  /** The words that the client can have heard whole. */
+  /** Words that the client can have played completely. */
   get words(): readonly WordTimestamp[] {
     return this.#isStopped ? this.#words.filter(({ end }) => end <= this.audioSeconds) : this.#words;
   }
 
-  /** Frees the engine. Nothing is sent any more. */
+  /** Frees the engine. Nothing more is sent. */
   stop(): void {
     this.#isStopped = true;
     this.#controller.abort(overOrUnwanted);
   }
 
   /**
-   * Speaks to the end, or until it is stopped.
-   * @param send resolves once the client has room for more.
-   * @throws Failure where the synthesis fails; never after it was stopped.
+   * Synthesizes to the end, or until it is stopped.
+   * @param send resolves when the client can receive more.
+   * @throws Failure if the synthesis fails; never after it was stopped.
    */
   async run(send: (audio: Uint8Array) => Promise<void>): Promise<void> {
     let error: unknown;
@@ -111,7 +111,7 @@ export class SocketSynthesis {
     }
     const failure = error === undefined || this.#isStopped ? undefined : toFailure(error);
     this.#report(failure);
-    this.#controller.abort(overOrUnwanted); // gives its places back
+    this.#controller.abort(overOrUnwanted); // Releases its slots.
     if (failure) throw failure;
   }
 
@@ -136,7 +136,7 @@ export class SocketSynthesis {
       onWords: (words) => this.#words.push(...words),
     });
     for await (const piece of pieces) {
-      // a header without audio is not worth a chunk
+      // A header without audio needs no chunk.
       const audio = this.#encodedSamples > 0 ? piece : new Uint8Array();
       for (let at = 0; at < audio.length && !this.#isStopped; at += longestChunk) {
         await send(audio.subarray(at, at + longestChunk));

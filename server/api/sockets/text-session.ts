@@ -2,10 +2,10 @@ import { countCodePoints } from "../request/code-points.ts";
 import type { ClearMode } from "../request/socket-options.ts";
 import { divide, type SegmentationOptions, splitReady } from "./segmentation.ts";
 
-/** A client's name for what it speaks; null before it gave one. */
+/** A client's name of its current text; null before it gave one. */
 export type ContextId = string | null;
 
-/** How the brackets of one text are read, where that differs from the rest of the socket. */
+/** Interpretation of the brackets in one text, if it differs from the socket's settings. */
 export interface TextMarkup {
   readonly phonemizeBetweenBrackets?: boolean;
   readonly inlineSpeedAlpha?: string;
@@ -19,20 +19,20 @@ export interface Synthesis {
   readonly markup: TextMarkup;
 }
 
-/** An action for the connection; actions are carried out in the order in which they were returned. */
+/** An action for the connection. Actions are executed in the order in which they were returned. */
 export type SessionAction =
   | { readonly kind: "speak"; readonly synthesis: Synthesis }
-  /** Stops the running synthesis: nothing of it is sent any more. */
+  /** Stops the running synthesis. Nothing more of it is sent. */
   | { readonly kind: "stop" }
   | { readonly kind: "done"; readonly contextId: ContextId }
   | { readonly kind: "close"; readonly reason: CloseReason };
 
-/** `ended`: the client sent `eos`. `draining`: the server shuts down. `tooLong`: the text is above a limit. */
+/** `ended`: the client sent `eos`. `draining`: the server shuts down. `tooLong`: the text exceeds a limit. */
 export type CloseReason = "ended" | "draining" | "tooLong";
 
 export interface SessionOptions extends SegmentationOptions {
   readonly clearMode: ClearMode;
-  /** Most characters that wait, committed or not. */
+  /** Highest number of waiting characters, committed or not. */
   readonly longestBacklog: number;
 }
 
@@ -46,14 +46,14 @@ export interface ArrivedText {
 /** Everything that ends in one `done`: the texts of one context up to a flush. */
 interface Turn {
   readonly contextId: ContextId;
-  /** No more text can join; `done` follows its last audio. */
+  /** No more text can be added. `done` follows its last audio. */
   isClosed: boolean;
   /** Syntheses that are queued or running. */
   unfinished: number;
   hasSpoken: boolean;
 }
 
-/** Neighbouring texts of one turn that may be spoken together. */
+/** Adjacent texts of one turn that may be synthesized together. */
 interface BufferedText {
   readonly turn: Turn;
   readonly markup: TextMarkup;
@@ -66,8 +66,9 @@ interface CommittedText {
 }
 
 /**
- * The state of one socket that text streams into: text is buffered, committed to a queue and spoken, one synthesis at a time. Each method
- * takes one event and returns the actions that follow from it. There is no network and no clock in here.
+ * The state of one socket with streamed text: text is buffered, committed to a queue and synthesized, one
+ * synthesis at a time. Each method handles one event and returns the resulting actions. It uses no network
+ * and no clock.
  */
 export class TextSession {
   readonly #options: SessionOptions;
@@ -79,7 +80,7 @@ export class TextSession {
   #syntheses = 0;
   /** The client sent `eos`. */
   #isEnding = false;
-  /** Whether a `done` was sent since then: the last event before the close is always one. */
+  /** Whether a `done` was sent since then, because the last event before the close is always one. */
   #hasEndedWithDone = false;
   #isDraining = false;
   #isClosed = false;
@@ -88,12 +89,12 @@ export class TextSession {
     this.#options = options;
   }
 
-  /** Nothing is spoken, waits, or is owed to the client. */
+  /** Nothing is being synthesized, waiting, or still to be sent. */
   get isIdle(): boolean {
     return this.#turns.length === 0;
   }
 
-  /** Text arrived. A new context id closes the turn before it. */
+  /** Text arrived. A new context ID ends the previous turn. */
   text({ text, contextId, markup = {} }: ArrivedText): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     const isNewContext = contextId !== null && contextId !== this.#contextId;
@@ -106,7 +107,7 @@ export class TextSession {
     return isFull ? this.#close("tooLong", actions) : actions;
   }
 
-  /** Everything that was buffered is spoken, and its turn ends. */
+  /** Everything in the buffer is synthesized, and its turn ends. */
   flush(): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     this.#commitBuffer();
@@ -114,13 +115,13 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** Discards what is not spoken yet; with `abort` also what is being spoken. */
+  /** Discards text that is not synthesized yet; with `abort` also the running synthesis. */
   clear(): SessionAction[] {
     if (this.#isClosed || this.isIdle) return [];
     return this.#options.clearMode === "abort" ? this.#abort() : this.#clearBuffer();
   }
 
-  /** The client sends no more text; the socket closes once everything is spoken. */
+  /** The client sends no more text. The socket closes after everything is synthesized. */
   eos(): SessionAction[] {
     if (this.#isClosed || this.#isEnding) return [];
     this.#commitBuffer();
@@ -129,21 +130,21 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** The client sent nothing for long: a turn that still waits for its flush ends without one. */
+  /** The client was silent for long: a turn that still waits for its flush ends without one. */
   silence(): SessionAction[] {
     const turn = this.#openTurnNow();
     if (this.#isClosed || !turn || !this.#endsBySilence(turn)) return [];
     return this.flush();
   }
 
-  /** The server shuts down: the socket closes as soon as nothing is owed to the client. */
+  /** The server shuts down: the socket closes as soon as the client has received everything. */
   drain(): SessionAction[] {
     if (this.#isClosed) return [];
     this.#isDraining = true;
     return this.#advance();
   }
 
-  /** The synthesis was spoken to its end. Reports about one that was stopped are ignored. */
+  /** The synthesis is complete. Reports about a stopped one are ignored. */
   finished(number: number): SessionAction[] {
     const running = this.#takeRunning(number);
     if (!running) return [];
@@ -151,7 +152,7 @@ export class TextSession {
     return this.#advance();
   }
 
-  /** The synthesis failed, and the client was sent an error, which stands for the `done` of its turn. */
+  /** The synthesis failed, and the client was sent an error, which replaces the `done` of its turn. */
   failed(number: number): SessionAction[] {
     const running = this.#takeRunning(number);
     if (!running) return [];
@@ -190,13 +191,16 @@ export class TextSession {
     else if (turn && !isBlank) this.#buffer.push({ turn, markup, text });
   }
 
-  /** Characters that wait; a turn without text counts as one, so that empty turns are bounded too. */
+  /** Waiting characters. A turn without text counts as one, so that empty turns are bounded too. */
   #backlog(): number {
     const queued = this.#queue.map(({ synthesis }) => synthesis);
     return [...queued, ...this.#buffer].reduce((sum, { text }) => sum + text.length, this.#turns.length);
   }
 
-  /** Silence ends a turn that has a name. While the server drains it ends every turn, so that the socket can close. */
+  /**
+   * Silence ends a turn with a name. While the server drains it ends every turn, so that the socket can
+   * close.
+   */
   #endsBySilence(turn: Turn): boolean {
     if (this.#isDraining) return true;
     const waitsForFlush = this.#options.mode === "never" && this.#buffer.length > 0;
@@ -216,12 +220,12 @@ export class TextSession {
     }
   }
 
-  /** While nothing is spoken or queued, commits as much of the buffer as the mode allows. */
+  /** While no synthesis runs or waits, commits as much of the buffer as the mode allows. */
   #commitReady(): void {
     while (!this.#running && this.#queue.length === 0) {
       const [first, second] = this.#buffer;
       if (!first) return;
-      // text that nothing can join any more does not wait for the end of its sentence
+      // Text that cannot continue does not wait for the end of its sentence.
       const isComplete = (second !== undefined || first.turn.isClosed) && this.#options.mode !== "never";
       const { ready, rest } = isComplete
         ? { ready: first.text, rest: "" }
@@ -250,7 +254,7 @@ export class TextSession {
     return this.#isDraining ? this.#close("draining", actions) : actions;
   }
 
-  /** Without a context id, `done` follows as soon as everything that arrived is spoken. */
+  /** Without a context ID, `done` follows as soon as all received text is synthesized. */
   #closeAnonymousTurn(): void {
     const turn = this.#openTurnNow();
     const isSpoken = turn?.hasSpoken && turn.unfinished === 0 && this.#buffer.length === 0;
@@ -292,14 +296,14 @@ export class TextSession {
     return [...actions, ...this.#advance()];
   }
 
-  /** As the original service does: a turn of which nothing was committed is forgotten with its text. */
+  /** A turn without committed text is forgotten together with its text, as in the original service. */
   #clearBuffer(): SessionAction[] {
     this.#buffer.length = 0;
     this.#removeTurns((turn) => turn.hasSpoken);
     return this.#advance();
   }
 
-  /** Removes a turn with everything of it that waits. */
+  /** Removes a turn with all of its waiting text. */
   #drop(turn: Turn): void {
     const keep = <Waiting extends { readonly turn: Turn }>(list: Waiting[]) =>
       list.splice(0, list.length, ...list.filter((waiting) => waiting.turn !== turn));

@@ -12,7 +12,7 @@ import { type SocketCaller, SocketSynthesis } from "./socket-synthesis.ts";
 import { SocketWriter } from "./socket-writer.ts";
 import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
 
-/** Reasons are sent as they stand here: at most 123 bytes, and never the client's text. */
+/** Reasons are sent unchanged: at most 123 bytes, and never the client's text. */
 const closings: Readonly<Record<CloseReason, readonly [code: number, reason: string]>> = {
   ended: [1000, ""],
   draining: [1001, "going away"],
@@ -22,7 +22,7 @@ const overloaded = [1013, "503: try again later"] as const;
 const broken = 1011;
 
 const longestBacklog = 10_000;
-/** A context that its client forgot to flush ends after this much silence. */
+/** A context that its client did not flush ends after this much silence. */
 const silenceMs = 30_000;
 
 export interface TextSocketOptions {
@@ -34,7 +34,7 @@ export interface TextSocketOptions {
   readonly clearMode: ClearMode;
 }
 
-/** A socket of `/ws`, `/ws2` or `/ws3`: it carries out what the session decides. */
+/** A socket of `/ws`, `/ws2` or `/ws3`, which executes the session's actions. */
 export class TextSocket implements OpenSocket {
   readonly #options: TextSocketOptions;
   readonly #session: TextSession;
@@ -42,7 +42,7 @@ export class TextSocket implements OpenSocket {
   readonly #writer: SocketWriter;
   #running: { readonly synthesis: Synthesis; readonly speech: SocketSynthesis } | undefined;
   #cancelSilence: () => void = () => undefined;
-  /** Of the synthesis that ended last, from the last `done` on. */
+  /** End of the last synthesis, relative to the last `done`. */
   #streamSeconds = 0;
   #isClosed = false;
 
@@ -140,7 +140,9 @@ export class TextSocket implements OpenSocket {
     }
   }
 
-  /** Words that were heard whole keep their times; the client needs them to know what was said. */
+  /**
+   * Words that were played completely keep their times, because the client needs them to know what was said.
+   */
   #stop(): void {
     const running = this.#running;
     this.#running = undefined;
@@ -149,7 +151,7 @@ export class TextSocket implements OpenSocket {
     if (running.speech.words.length > 0) this.#sendTimestamps(running.speech, running.synthesis);
   }
 
-  /** @returns once there is room for more. */
+  /** @returns when the client can receive more. */
   async #send(frame: string | Uint8Array | undefined): Promise<void> {
     if (frame !== undefined) await this.#writer.send(frame, this.#options.settings.speech.rate);
   }
@@ -159,7 +161,7 @@ export class TextSocket implements OpenSocket {
     this.#options.socket.close(code, reason);
   }
 
-  /** A client that is gone has cancelled what was spoken for it. */
+  /** A client that is gone has cancelled its synthesis. */
   #end(): void {
     this.#isClosed = true;
     this.#cancelSilence();

@@ -1,4 +1,4 @@
-/** What another tier answered, as text; undefined where it is longer than any honest answer. */
+/** Another tier's response as text. Undefined if it is longer than any valid response. */
 export async function readBounded(
   body: AsyncIterable<Buffer>,
   limitBytes: number,

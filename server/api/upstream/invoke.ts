@@ -5,7 +5,7 @@ import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../../contrac
 import { readBounded } from "./bounded-body.ts";
 import { type LoadReport, readLoadReport } from "./load-report.ts";
 
-/** An error body of a model tier is a small problem document. */
+/** Limit of a model tier's error body, which is a small problem document. */
 const maxProblemBytes = 64 * 1024;
 
 /** One request to one replica. */
@@ -13,23 +13,23 @@ export interface ReplicaCall {
   readonly agent: Dispatcher;
   /** Base URL of the replica. */
   readonly url: string;
-  /** The internal token, where there is one. */
+  /** The internal token, if there is one. */
   readonly secret: string | undefined;
   readonly requestId: string;
-  /** The id of the caller's key. */
+  /** ID of the client's key. */
   readonly caller: string;
   readonly signal: AbortSignal;
-  /** Whether the replica may let the request wait for a place; else it refuses at once where it has none. */
+  /** Whether the replica may queue the request. Otherwise it rejects the request if it has no free slot. */
   readonly mayQueue: boolean;
-  /** Told the replica's load, with every answer that tells it. */
+  /** Called with the replica's load, for every response that contains it. */
   readonly onLoad: (report: LoadReport) => void;
-  /** Go on with the request's trace. */
+  /** Headers that continue the request's trace. */
   readonly traceHeaders: Readonly<Record<string, string>>;
 }
 
 /**
- * Has a replica speak; resolves with the frames' bytes once it has begun to answer.
- * @throws Failure as the model tier told it, or what the connection throws.
+ * Sends an invocation to a replica. Resolves with the frames' bytes when the response has started.
+ * @throws Failure of the model tier, or the connection's error.
  */
 export async function invoke(
   { agent, url, secret, requestId, caller, signal, mayQueue, onLoad, traceHeaders }: ReplicaCall,
@@ -57,7 +57,7 @@ export async function invoke(
   return answer.body;
 }
 
-/** A model tier's refusal, as its own problem document tells it. */
+/** The failure of a model tier, from its problem document. */
 async function readProblem({ statusCode, body, headers }: Dispatcher.ResponseData): Promise<Failure> {
   const problem = parseProblem(await readBounded(body, maxProblemBytes));
   const code = problem.code;
@@ -81,6 +81,6 @@ function parseProblem(text: string | undefined): Partial<Record<"code" | "detail
   try {
     return JSON.parse(text ?? "") ?? {};
   } catch {
-    return {}; // not our problem document; the status alone is told
+    return {}; // Not a problem document of the server; only the status is used.
   }
 }

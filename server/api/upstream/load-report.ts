@@ -1,16 +1,16 @@
-/** What a replica says of its load with each answer. */
+/** The load of a replica, from the header of each response. */
 export interface LoadReport {
-  /** Requests that it speaks or that wait there. */
+  /** Requests that are in progress or queued. */
   readonly streams: number;
-  /** Requests that it speaks at once. */
+  /** Requests that it synthesizes at once. */
   readonly capacity: number;
 }
 
 const longestReport = 1024;
 
 /**
- * Reads an Open Request Cost Aggregation report in the text form of its header (`TEXT name=value, …`). Undefined where it does
- * not say what is needed, as of an older replica.
+ * Parses an Open Request Cost Aggregation report in the text form of its header (`TEXT name=value, …`).
+ * Undefined if required values are missing, as from an older replica.
  */
 export function readLoadReport(header: string | string[] | undefined): LoadReport | undefined {
   if (typeof header !== "string" || header.length > longestReport || !header.startsWith("TEXT "))

@@ -2,21 +2,21 @@ import type { ApiLoad, PoolLoad } from "../../../config/contract/load.ts";
 import { modelIds } from "../../../config/contract/models.ts";
 import type { Replica, ReplicaDirectory } from "./replicas.ts";
 
-/** The work that callers ask of each pool by way of this process: what pools are scaled by. */
+/** The demand for each pool by way of this process, by which pools are scaled. */
 export interface LoadTracker {
-  /** A request was sent to a replica; until the returned function is called. */
+  /** Counts a request in progress at a replica until the returned function is called. */
   occupy(replica: Replica): () => void;
-  /** A request is held until the pool has a replica; until the returned function is called. */
+  /** Counts a held request of the pool until the returned function is called. */
   hold(pool: string): () => void;
-  /** @param latencyMs from the request to the model to its first audio, queueing included. */
+  /** @param latencyMs from the request to the model to its first audio, including the queue. */
   firstAudio(pool: string, latencyMs: number): void;
   read(): ApiLoad;
 }
 
-/** Latencies older than this say nothing about now. */
+/** Older latencies do not count. */
 const recentMs = 30_000;
 const mostLatencies = 256;
-/** Share of requests that the latency told of holds for. */
+/** The quantile of the reported latency. */
 const quantile = 0.9;
 
 interface Heard {
@@ -24,7 +24,7 @@ interface Heard {
   readonly latencyMs: number;
 }
 
-/** @param now milliseconds, never going back. */
+/** @param now milliseconds of a monotonic clock. */
 export function createLoadTracker(
   directory: Pick<ReplicaDirectory, "table">,
   now: () => number,
@@ -76,7 +76,7 @@ export function createLoadTracker(
   };
 }
 
-/** How many there are of each name; names without any are forgotten. */
+/** Number of requests by name. Names without requests are removed. */
 class Counts {
   readonly #counts = new Map<string, number>();
 

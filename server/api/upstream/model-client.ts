@@ -11,27 +11,27 @@ import type { Replica, ReplicaSelector } from "./replicas.ts";
 import type { RequestHold } from "./request-hold.ts";
 import { awaitFirstAudio, type StartedSpeech } from "./speech-frames.ts";
 
-/** Speech on its way from a model tier: pulled, never pushed. */
+/** Speech from a model tier, which is pulled, never pushed. */
 export interface SynthesisStream extends StartedSpeech {
-  /** Base URL of the replica that speaks. */
+  /** Base URL of the replica. */
   readonly replica: string;
-  /** Stops the model and frees its replica; may be called at any time and more than once. */
+  /** Stops the synthesis and frees its replica. It may be called at any time and more than once. */
   close(): void;
 }
 
 export interface CallContext {
   readonly requestId: string;
-  /** The id of the caller's key: model tiers serve callers in turn. */
+  /** ID of the client's key, because model tiers serve keys in turn. */
   readonly caller: string;
-  /** Aborts when the caller hangs up. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** Of the request; each replica that is asked is a part of it. */
+  /** Span of the request. Each call of a replica is a part of it. */
   readonly span: Span;
-  /** Told words of the text that no dictionary has. */
+  /** Called with out-of-vocabulary words of the text. */
   readonly onOovs?: (words: readonly string[]) => void;
-  /** Where this was spoken before, and how it failed after its first audio: that replica is not asked again. */
+  /** The replica that failed after its first audio, and its failure. It is not tried again. */
   readonly after?: { readonly replica: string; readonly failure: Failure };
-  /** Told of each replica that is asked, and how the one before failed, if there was one. */
+  /** Called for each replica that is tried, with the failure of the one before. */
   readonly onAttempt: (failed: ErrorCode | undefined) => void;
 }
 
@@ -39,33 +39,35 @@ export interface ModelClientOptions {
   readonly chooser: ReplicaSelector;
   readonly load: Pick<LoadTracker, "occupy" | "firstAudio">;
   readonly waitingRoom: RequestHold;
-  /** Told of each stream that a replica was asked for, once it is over. */
+  /** Called for each finished stream of a replica. */
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
-  /** Base URLs of the replicas that do not have a voice. */
+  /** Base URLs of the replicas without a voice. */
   readonly replicasWithout: (voiceId: string) => ReadonlySet<string>;
-  /** The internal token as it is now; undefined while there is none. */
+  /** The current internal token. Undefined while there is none. */
   readonly token: () => string | undefined;
   /** Longest wait for the first audio. */
   readonly firstAudioTimeoutMs: number;
-  /** Longest silence of a model between two pieces of its stream. */
+  /** Longest pause of a model between two pieces of its stream. */
   readonly stallTimeoutMs: number;
   readonly clock: Clock;
 }
 
 export interface ModelClient {
   /**
-   * Speaks, once the first audio is there. Failures before it are tried on another replica.
-   * @throws Failure as the caller shall see it.
+   * Starts a synthesis. Resolves with the first audio. Failures before it are retried on another replica.
+   * @throws Failure for the client.
    */
   speak(invocation: Invocation, context: CallContext): Promise<SynthesisStream>;
   close(): Promise<void>;
 }
 
-/** Replicas asked for one request. */
+/** Replicas that are tried for one request. */
 const maxAttempts = 3;
-/** Replicas that may break over one request: a text that crashes engines would take down one after the other. */
+/**
+ * Replicas that may fail for one request, because a text that crashes engines would stop one after the other.
+ */
 const mostBroken = 2;
-/** Replicas that may say that they are full before the request waits at one. */
+/** Replicas that may report that they are full before the request waits at one. */
 const mostFull = 8;
 
 export function createModelClient(options: ModelClientOptions): ModelClient {
@@ -115,17 +117,17 @@ async function speakSomewhere(
 
 interface FoundReplica {
   readonly replica: Replica;
-  /** Nobody else may have room: the request waits there for its turn. */
+  /** No other replica has a free slot, so the request waits there. */
   readonly mayQueue: boolean;
 }
 
-/** For a replica that can speak one invocation and was not tried. */
+/** Base URLs of replicas that can serve the invocation and were not tried. */
 class Search {
   readonly #caller: Caller;
   readonly #modelId: Invocation["modelId"];
   readonly #tried: Set<string>;
   readonly #without: ReadonlySet<string>;
-  /** Replicas that had no place for this request. */
+  /** Replicas that had no free slot for this request. */
   readonly #full = new Set<string>();
   #failure: Failure | undefined;
   #broken = 0;
@@ -143,17 +145,17 @@ class Search {
     if (after?.failure.code === "model_failed") this.#broken++;
   }
 
-  /** Of the replica that was asked last. */
+  /** Failure of the last tried replica. */
   get failure(): Failure | undefined {
     return this.#failure;
   }
 
-  /** Whether another replica may do better, and may be asked. */
+  /** Whether another replica may succeed, and may be tried. */
   get mayGoOn(): boolean {
     return this.#broken < mostBroken && (!this.#failure || isWorthAnotherReplica(this.#failure));
   }
 
-  /** Waits for one where the model sleeps and is woken; undefined when none is left. */
+  /** Waits for a replica if the pool is being started. Undefined if none is left. */
   async next(signal: AbortSignal): Promise<FoundReplica | undefined> {
     if (this.#tried.size >= maxAttempts) return undefined;
     const found = this.#again ?? this.#find();
@@ -165,7 +167,10 @@ class Search {
     return came ? this.#find() : undefined;
   }
 
-  /** A replica failed before its first audio. A stale connection says nothing of it: it is asked once more. */
+  /**
+   * A replica failed before its first audio. A stale connection is not the replica's failure, so it is tried
+   * once more.
+   */
   failed(found: FoundReplica, error: unknown, signal: AbortSignal) {
     const { replica, mayQueue } = found;
     const failure = asFailure(error, signal);
@@ -181,12 +186,12 @@ class Search {
     return { failure, isStale };
   }
 
-  /** One that may have a place, else one to wait at. */
+  /** A replica that may have a free slot, else one to wait at. */
   #find(): FoundReplica | undefined {
     return this.#withRoom() ?? this.#toQueueAt();
   }
 
-  /** One that may have a place, where there is another to ask if it has none. */
+  /** A replica that may have a free slot, while another one is left to try. */
   #withRoom(): FoundReplica | undefined {
     if (this.#full.size >= mostFull) return undefined;
     const replica = this.#choose(this.#full);
@@ -205,7 +210,7 @@ class Search {
   }
 }
 
-/** The replica that was asked is stopping: another may be started in its place. */
+/** The tried replica is stopping, and another one may be starting in its place. */
 function mayBeGone({ code }: Failure): boolean {
   return code === "draining" || code === "model_unreachable";
 }
@@ -218,13 +223,16 @@ function unreachable({ modelId }: Invocation): Failure {
   );
 }
 
-/** A kept-alive connection that the other side closed as we wrote: says nothing about the replica, so ask it once more. */
+/**
+ * The other side closed a kept-alive connection during the write. This is not the replica's failure, so it is
+ * tried once more.
+ */
 function isStaleConnection(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
 }
 
-/** What another replica may do better; an invalid request stays invalid. */
+/** Failures that another replica may not have. An invalid request stays invalid. */
 export function isWorthAnotherReplica({ code }: Failure): boolean {
   return ["model_failed", "model_unreachable", "saturated", "draining"].includes(code);
 }
@@ -254,8 +262,11 @@ function isTimeout(error: unknown, code: unknown): boolean {
   );
 }
 
-/** One for all: the default reason of an abort takes the stack's trace each time, and every stream ends with one. */
-const overOrUnwanted = new Error("the stream is over, or nobody listens any more");
+/**
+ * One error for all, because the default reason of an abort captures the stack each time, and every stream
+ * ends with one.
+ */
+const overOrUnwanted = new Error("the stream is over, or its client is gone");
 
 async function speakOn(
   caller: Caller,

@@ -3,17 +3,17 @@ import type { Clock } from "../../../lib/clock.ts";
 import { type ErrorCode, Failure } from "../../contract/errors.ts";
 import type { Replica } from "./replicas.ts";
 
-/** What became of one stream that a replica was asked for; a request may have asked several. */
+/** The outcome of one stream of a replica. A request may have several. */
 export interface PoolStreamFacts {
   readonly pool: string;
   readonly revision: string;
   readonly outcome: PoolOutcome;
   readonly firstAudioSeconds: number | undefined;
-  /** Seconds of work for a second of sound, as the model tier tells it. */
+  /** Seconds of work for each second of audio, as the model tier reports it. */
   readonly realTimeFactor: number | undefined;
 }
 
-/** Failures of the replica itself; whatever else it answers is about the request, or about how busy it is. */
+/** Failures of the replica itself. Other error codes are about the request, or about the replica's load. */
 const faults = new Set<ErrorCode>(["model_failed", "model_unreachable", "deadline_exceeded", "internal"]);
 
 interface PoolStreamOptions {
@@ -21,7 +21,7 @@ interface PoolStreamOptions {
   readonly onPoolStream: (facts: PoolStreamFacts) => void;
 }
 
-/** Follows one stream and tells once how it ended. */
+/** Follows one stream and reports its end once. */
 export class PoolStream {
   readonly #replica: Replica;
   readonly #signal: AbortSignal;
@@ -31,7 +31,7 @@ export class PoolStream {
   #firstAudioSeconds: number | undefined;
   #told = false;
 
-  /** @param signal aborts when the caller hangs up: what fails then is nobody's fault. */
+  /** @param signal aborts when the client disconnects; a failure after it has no cause in the replica. */
   constructor(replica: Replica, signal: AbortSignal, { clock, onPoolStream }: PoolStreamOptions) {
     this.#clock = clock;
     this.#startedAtMs = clock.monotonicMs();
@@ -40,14 +40,14 @@ export class PoolStream {
     this.#tell = onPoolStream;
   }
 
-  /** @returns milliseconds since the replica was asked. */
+  /** @returns milliseconds since the replica was called. */
   firstAudio(): number {
     const ms = this.#clock.monotonicMs() - this.#startedAtMs;
     this.#firstAudioSeconds = ms / 1000;
     return ms;
   }
 
-  /** @param audioMs of sound that took the model `workMs` to make. */
+  /** @param audioMs of audio that took the model `workMs` to make. */
   ended(audioMs: number, workMs: number | undefined): void {
     this.#end("ok", audioMs > 0 && workMs !== undefined ? workMs / audioMs : undefined);
   }
@@ -57,7 +57,7 @@ export class PoolStream {
     else this.#end(!(error instanceof Failure) || faults.has(error.code) ? "error" : "refused");
   }
 
-  /** Nobody listens any more, or nothing can be told of the replica by this. */
+  /** The client is gone, or the failure is not the replica's. */
   left(): void {
     this.#end("gone");
   }

@@ -4,9 +4,12 @@ import type { Route } from "../../../config/contract/routing.ts";
 import { type Clock, every } from "../../../lib/clock.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** Asks every replica's `/ready` once an interval; `/health` reports what they said. */
+/** Calls every replica's `/ready` periodically. `/health` reports the results. */
 export interface Prober {
-  /** Whether this model has a replica that said it is ready within the last interval, or a pool meant to be idle. */
+  /**
+   * Whether this model has a replica that was ready within the last interval, or a pool that is idle by
+   * intention.
+   */
   isReachable(modelId: ModelId): boolean;
   /** Models of the routing table. */
   configured(): readonly ModelId[];
@@ -17,7 +20,9 @@ export interface ProberOptions {
   readonly directory: ReplicaDirectory;
   readonly intervalMs: number;
   readonly timeoutMs: number;
-  /** How long a pool that wakes counts as reachable before its first replica is there: callers are held meanwhile. */
+  /**
+   * How long a starting pool counts as reachable before its first replica is ready, while requests are held.
+   */
   readonly wakingMs: number;
   readonly clock: Clock;
 }
@@ -41,7 +46,7 @@ export function createProber(options: ProberOptions): Prober {
     for (const url of urls) void probe(url);
   };
   const idle = new Set<string>();
-  /** By pool that was meant to have no replica before. */
+  /** By pool that was idle by intention before. */
   const wokeAt = new Map<string, number>();
   const noteIdle = () => {
     for (const route of modelIds.flatMap(routes)) {
@@ -75,7 +80,7 @@ export function createProber(options: ProberOptions): Prober {
   };
 }
 
-/** Not answering is an answer here: the replica is not ready. */
+/** A replica that does not respond is not ready. */
 async function isReady(agent: Agent, origin: string): Promise<boolean> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/ready", method: "GET" });

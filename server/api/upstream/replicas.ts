@@ -2,11 +2,11 @@ import type { ModelId } from "../../../config/contract/models.ts";
 import type { Route, RoutingTable } from "../../../config/contract/routing.ts";
 import type { LoadReport } from "./load-report.ts";
 
-/** What the API tier knows of the world behind it, however it learns it. */
+/** The API tier's view of pools and replicas, from any source. */
 export interface ReplicaDirectory {
   /** Undefined until it was read for the first time. */
   table(): RoutingTable | undefined;
-  /** Base URLs of the replicas of a route that take requests now, as `http://10.0.0.7:8080`. */
+  /** Base URLs of the route's replicas that accept requests now, for example `http://10.0.0.7:8080`. */
   replicas(route: Route): readonly string[];
   onChange(listener: () => void): void;
   close(): void;
@@ -15,40 +15,40 @@ export interface ReplicaDirectory {
 export interface Replica {
   readonly url: string;
   readonly pool: string;
-  /** Of the pool, where it is a canary. */
+  /** Label of the pool, if it is a canary. */
   readonly revision?: string | undefined;
 }
 
 export interface ReplicaSelector {
   /**
-   * The replica with the fewest streams, as far as is known, in a pool drawn by weight; one that failed a moment ago only when
-   * no other is left. Undefined when none is left.
-   * @param tried base URLs that are out of the question.
+   * Selects the replica with the fewest known streams, in a pool selected by weight. A replica that failed
+   * recently is used only if no other is left. Undefined if none is left.
+   * @param tried base URLs to exclude.
    */
   choose(modelId: ModelId, tried: ReadonlySet<string>): Replica | undefined;
-  /** Counts one stream on the replica until the returned function is called. */
+  /** Counts one stream of the replica until the returned function is called. */
   occupy(replica: Replica): () => void;
-  /** The replica told its load, other API processes' streams included. */
+  /** Records the load that the replica reported, including other API processes' streams. */
   reported(replica: Replica, report: LoadReport): void;
-  /** The replica failed a request by its own fault. */
+  /** Records that the replica failed a request. */
   failed(replica: Replica): void;
 }
 
-/** What a report says of now fades within this time; our own streams since then are added to it. */
+/** A report loses its weight over this time. This process's streams since then are added to it. */
 const reportMs = 1_000;
-/** A replica that fails at once always has the fewest streams: it is asked last for this time. */
+/** A replica that fails immediately always has the fewest streams, so it is used last for this time. */
 const penaltyMs = 5_000;
 
 interface Heard {
   readonly atMs: number;
   readonly streams: number;
-  /** Our own streams on the replica when it reported. */
+  /** This process's streams on the replica at the time of its report. */
   readonly own: number;
 }
 
 /**
  * @param random 0 to below 1.
- * @param now milliseconds, never going back.
+ * @param now milliseconds of a monotonic clock.
  */
 export function createReplicaSelector(
   directory: ReplicaDirectory,
@@ -59,7 +59,7 @@ export function createReplicaSelector(
   const reports = new Map<string, Heard>();
   const failures = new Map<string, number>();
   const streamsOn = (url: string) => streams.get(url) ?? 0;
-  /** The larger of what we know ourselves and what the replica told. */
+  /** The larger of this process's own count and the reported load. */
   const loadOf = (url: string): number => {
     const own = streamsOn(url);
     const heard = reports.get(url);
@@ -67,7 +67,7 @@ export function createReplicaSelector(
     return Math.max(own, heard.streams + own - heard.own);
   };
   const hasFailed = (url: string) => now() - (failures.get(url) ?? Number.NEGATIVE_INFINITY) < penaltyMs;
-  /** Replicas come and go; what is old says nothing any more. */
+  /** Replicas come and go, so old entries are removed. */
   const forgetOld = () => {
     for (const [url, { atMs }] of reports) if (now() - atMs > reportMs) reports.delete(url);
     for (const [url, atMs] of failures) if (now() - atMs >= penaltyMs) failures.delete(url);

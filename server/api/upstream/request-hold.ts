@@ -5,32 +5,32 @@ import { Failure } from "../../contract/errors.ts";
 import type { LoadTracker } from "./load-tracker.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** Where requests wait for the first replica of a pool that slept at zero. */
+/** Holds requests for the first replica of a pool that is scaled to zero. */
 export interface RequestHold {
   /**
-   * Resolves when `isThere` says so, at once where there is nothing to wait for.
-   * @param deadlineMs by the monotonic clock, see {@link deadline}.
-   * @returns false when no pool of the model wakes: waiting would be in vain.
-   * @throws Failure `model_starting` when too many wait already, or the deadline passes.
+   * Resolves when `isThere` returns true, or at once if it already does.
+   * @param deadlineMs of the monotonic clock, see {@link deadline}.
+   * @returns false if no pool of the model can start.
+   * @throws Failure `model_starting` if too many requests wait already, or the deadline passes.
    */
   wait(
     modelId: ModelId,
     isThere: () => boolean,
     until: { deadlineMs: number; signal: AbortSignal },
   ): Promise<boolean>;
-  /** For a request that begins to wait now. */
+  /** The deadline of a request that starts to wait now. */
   deadline(): number;
 }
 
 export interface HoldLimits {
-  /** Requests that wait at once in this process. */
+  /** Requests that may wait in this process. */
   readonly places: number;
   readonly longestMs: number;
 }
 
 export const defaultHoldLimits: HoldLimits = { places: 256, longestMs: 60_000 };
 
-/** Whoever was sent away may come back in this time. */
+/** Retry-After of a rejected request. */
 const retryAfterSeconds = 5;
 
 export function createRequestHold(
@@ -64,12 +64,12 @@ export function createRequestHold(
   };
 }
 
-/** Of several that sleep, the first of the spec is woken. */
+/** If several pools are scaled to zero, the first one of the spec starts. */
 function wakingRoute(routes: readonly Route[]): Route | undefined {
   return routes.find(({ wakes, weight }) => wakes && weight > 0);
 }
 
-/** False when the time is up. @throws the signal's reason when the caller hangs up. */
+/** False when the time is up. @throws the signal's reason when the client disconnects. */
 function untilThere(
   waiting: Set<() => void>,
   isThere: () => boolean,

@@ -5,7 +5,10 @@ import { watchFile } from "../../../lib/watched-file.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 import { parseRoutingTable } from "./routing-table.ts";
 
-/** The routing table as a file, outside Kubernetes: a route's service is its one replica. Changes are seen in a second. */
+/**
+ * The routing table as a file, outside Kubernetes: a route's service is its only replica. Changes apply
+ * within a second.
+ */
 export function createFileDirectory(path: string, log: Log, clock: Clock): ReplicaDirectory {
   const file = watchFile<RoutingTable>({
     path,

@@ -1,7 +1,7 @@
 import { type ModelId, modelIds, profiles } from "../../../config/contract/models.ts";
 import type { Route, RoutingTable } from "../../../config/contract/routing.ts";
 
-/** @throws Error naming what is wrong, for whoever wrote the table. */
+/** @throws Error with the defect, for the author of the table. */
 export function parseRoutingTable(text: string): RoutingTable {
   const table = JSON.parse(text) as Partial<RoutingTable> | null;
   if (table?.version !== 1) {

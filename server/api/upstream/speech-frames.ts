@@ -2,27 +2,28 @@ import { Failure } from "../../contract/errors.ts";
 import { decodeFrames, type WireFrame } from "../../contract/wire.ts";
 import type { PoolStream } from "./pool-stream.ts";
 
-/** What speech is made of on its way through this tier. */
+/** The parts of speech on its way through this tier. */
 export type SpeechFrame = Extract<WireFrame, { kind: "audio" | "words" }>;
 
 type SpokenFrame = Exclude<WireFrame, { kind: "oovs" }>;
 
 export interface StartedSpeech {
-  /** Hz of the audio as the engine made it. */
+  /** Sampling rate in Hz of the engine's audio. */
   readonly rate: number;
   readonly engine: string;
   /**
-   * Audio and word times in order, beginning with the first audio, which has arrived already. Ends when the speech is complete.
-   * @throws Failure when the model fails or its stream is cut.
+   * Audio and word timestamps in order, starting with the first audio, which has already arrived. Ends when
+   * the speech is complete.
+   * @throws Failure if the model fails or its stream is cut.
    */
   readonly frames: AsyncIterable<SpeechFrame>;
 }
 
 /**
  * Reads a model tier's stream up to its first audio.
- * @param stream told how it ends.
- * @param onOovs told words of the text that no dictionary has.
- * @throws Failure when the model fails before it.
+ * @param stream notified of its end.
+ * @param onOovs called with out-of-vocabulary words of the text.
+ * @throws Failure if the model fails before it.
  */
 export async function awaitFirstAudio(
   body: AsyncIterable<Uint8Array>,
@@ -49,7 +50,7 @@ export async function awaitFirstAudio(
 
 type OnOovs = (words: readonly string[]) => void;
 
-/** Words go beside the speech. */
+/** Out-of-vocabulary words are not part of the speech. */
 async function* withoutOovs(
   wire: AsyncIterable<WireFrame>,
   onOovs: OnOovs | undefined,
@@ -60,7 +61,7 @@ async function* withoutOovs(
   }
 }
 
-/** There was nothing to say. */
+/** The text has no words. */
 async function* endedEarly(
   before: readonly SpeechFrame[],
   stream: PoolStream,
@@ -107,7 +108,7 @@ async function* whole(
   }
 }
 
-/** The same frames; what the socket throws becomes a failure that a caller understands. */
+/** The same frames. An error of the socket becomes a failure for the client. */
 async function* mapSocketErrors(wire: AsyncIterable<SpokenFrame>): AsyncGenerator<SpokenFrame, void, void> {
   try {
     yield* wire;

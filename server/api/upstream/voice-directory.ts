@@ -7,25 +7,25 @@ import { type Clock, every } from "../../../lib/clock.ts";
 import { readBounded } from "./bounded-body.ts";
 import type { ReplicaDirectory } from "./replicas.ts";
 
-/** The voices that callers may name: the server's own, and those that model tiers tell of. */
+/** The voices that clients may use: the server's own, and those that model tiers report. */
 export interface VoiceDirectory {
-  /** Natural voices first, then the server's own, then others that are mounted. */
+  /** Natural voices first, then the server's own, then other mounted voices. */
   all(): readonly DirectoryVoice[];
-  /** The mounted models that speak a model's voices somewhere, and how. */
+  /** The mounted models that serve a model's voices, with their variants. */
   engines(model: ModelId): readonly MountedEngine[];
-  /** Base URLs of the replicas that cannot speak this voice; none where it is the server's own. */
+  /** Base URLs of the replicas without this voice. Empty for the server's own voices. */
   replicasWithout(voiceId: string): ReadonlySet<string>;
   close(): Promise<void>;
 }
 
 export interface DirectoryVoice extends ListedVoice {
-  /** The engine of a mounted model that speaks it; undefined where the server's own engines do. */
+  /** The engine of the mounted model with this voice. Undefined for the server's own engines. */
   readonly mountedEngine?: string | undefined;
 }
 
 export interface MountedEngine {
   readonly engine: string;
-  /** Which of its ways it speaks in, where it has several. */
+  /** Variant of the engine, if it has several. */
   readonly variant?: string | undefined;
 }
 
@@ -37,7 +37,7 @@ export interface VoiceDirectoryOptions {
   readonly clock: Clock;
 }
 
-/** The part of a model tier's `GET /voices` that concerns callers. */
+/** The part of a model tier's `GET /voices` that clients need. */
 const listSchema = Type.Object({
   voices: Type.Array(
     Type.Object({
@@ -66,10 +66,12 @@ type Told = Static<typeof listSchema>;
 const list = Compile(listSchema);
 const maxListBytes = 4 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
-/** Engines whose voices are listed first, as they are the best that there are. */
+/** Engines whose voices are listed first, because they have the best quality. */
 const naturalEngines = ["kokoro"];
 
-/** Asks every replica once an interval. One that does not answer keeps what it said last, as long as it is there. */
+/**
+ * Calls every replica periodically. A replica that does not respond keeps its last voices while it exists.
+ */
 export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirectory {
   const { own, directory, intervalMs, timeoutMs, clock } = options;
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
@@ -119,7 +121,7 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   };
 }
 
-/** A built-in voice that a mounted one speaks for keeps its id and its place. */
+/** A built-in voice that a mounted one replaces keeps its ID and its position. */
 function joinedVoices(own: readonly ListedVoice[], told: Told["voices"]): DirectoryVoice[] {
   const ownIds = new Set(own.map(({ id }) => id));
   const replacements = new Map(told.flatMap((voice) => (voice.replaces ?? []).map((id) => [id, voice])));
@@ -141,7 +143,7 @@ function replicasOf(directory: ReplicaDirectory): Set<string> {
   return new Set(routes.flatMap((route) => directory.replicas(route)));
 }
 
-/** Not answering, or not so, says nothing new: a tier of an older version has no such list. */
+/** A missing or invalid response changes nothing: a tier of an older version has no such list. */
 async function readList(agent: Agent, origin: string): Promise<Told | undefined> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/voices", method: "GET" });

@@ -88,7 +88,7 @@ export function mergeDefaults(
 /** The host of a request may begin with the name of a model. */
 const hostModel = /^(\w+)\./;
 
-/** What a connection says about the model, in the order in which it counts: its path, its query, its host. */
+/** Sources of the model in order of priority: the connection's path, its query and its host. */
 export function modelOfConnection(
   pathModel: string | undefined,
   queryModel: string | undefined,

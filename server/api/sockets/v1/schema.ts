@@ -182,9 +182,9 @@ function schemaOf<Shape extends Message>(typeName: Shape["$typeName"]): GenMessa
   return found as unknown as GenMessage<Shape>;
 }
 
-/** What a client sends. */
+/** Messages of a client. */
 export const requestSchema = schemaOf<RequestEnvelope>("rime.WebSocketRequest");
-/** What the server sends. */
+/** Messages of the server. */
 export const responseSchema = schemaOf<ResponseEnvelope>("rime.WebSocketResponse");
 
 export type RequestEnvelope = Message<"rime.WebSocketRequest"> & {

@@ -1,22 +1,22 @@
 import { readFileSync } from "node:fs";
 import { Agent, type Dispatcher } from "undici";
 
-/** Where the API server is, and who we are to it. */
+/** Address of the API server, and the credentials for it. */
 export interface ClusterAccess {
-  /** As `https://10.96.0.1:443`. */
+  /** For example `https://10.96.0.1:443`. */
   readonly url: string;
-  /** PEM of its certificate authority; undefined for plain HTTP. */
+  /** PEM certificate of its authority. Undefined for plain HTTP. */
   readonly ca: string | undefined;
-  /** The pod's token now; Kubernetes renews its file. */
+  /** The pod's current token. Kubernetes renews its file. */
   readonly token: () => string | undefined;
 }
 
-/** Where Kubernetes puts a pod's credentials. */
+/** Folder in which Kubernetes mounts a pod's credentials. */
 export const serviceAccountDir = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /**
  * The access that Kubernetes gives every pod.
- * @throws Error when this is no pod.
+ * @throws Error outside a pod.
  */
 export function podAccess(host: string | undefined, port: string | undefined, dir: string): ClusterAccess {
   if (!host) throw new Error("KUBERNETES_SERVICE_HOST is not set: this process runs in no Kubernetes pod");
@@ -28,12 +28,12 @@ export function podAccess(host: string | undefined, port: string | undefined, di
   };
 }
 
-/** Connections of its own per watch, so that a stuck one can be dropped. */
+/** Each watch has its own connections, so that a stuck one can be closed. */
 export function createClusterAgent({ ca }: ClusterAccess): Agent {
   return new Agent({
     connect: { timeout: 5000, ...(ca !== undefined && { ca }) },
     headersTimeout: 15_000,
-    bodyTimeout: 0, // a watch is silent for minutes; its own timer notices when it is dead
+    bodyTimeout: 0, // A watch is silent for minutes. Its own timer detects a dead one.
   });
 }
 
@@ -52,7 +52,7 @@ export class ApiServerError extends Error {
   }
 }
 
-/** @throws ApiServerError when the answer is not 200. */
+/** @throws ApiServerError if the status is not 200. */
 export async function requireOk({ statusCode, body }: Dispatcher.ResponseData, path: string): Promise<void> {
   if (statusCode === 200) return;
   const text = await body.text();

@@ -16,7 +16,7 @@ interface ConfigMap extends KubernetesItem {
 export interface ClusterDirectoryOptions {
   readonly access: ClusterAccess;
   readonly namespace: string;
-  /** The ConfigMap that holds the routing table. */
+  /** The ConfigMap with the routing table. */
   readonly configMap: string;
   readonly log: Log;
   readonly random: () => number;
@@ -24,7 +24,10 @@ export interface ClusterDirectoryOptions {
   readonly timing?: Partial<FollowTiming>;
 }
 
-/** The routing table and its services' endpoints, watched through the API server; changes arrive at once. */
+/**
+ * The routing table and the endpoints of its services, watched through the API server. Changes apply
+ * immediately.
+ */
 export function createClusterDirectory(options: ClusterDirectoryOptions): ReplicaDirectory {
   return new ClusterDirectory(options);
 }
@@ -75,7 +78,7 @@ class ClusterDirectory implements ReplicaDirectory {
     return follow<Kind>({ access, query, log, random, clock, onItems, ...(timing && { timing }) });
   }
 
-  /** A table that is gone or wrong leaves the last good one. */
+  /** If the table is deleted or invalid, the last valid one applies. */
   #takeTable(items: readonly ConfigMap[]): void {
     const text = items[0]?.data?.[routingKey];
     const { log, configMap } = this.#options;
@@ -96,7 +99,7 @@ class ClusterDirectory implements ReplicaDirectory {
     this.#tell();
   }
 
-  /** Watches the endpoints of just the services that the table names. */
+  /** Watches the endpoints of the services in the table. */
   #followServices(table: RoutingTable): void {
     const routes = modelIds.flatMap((id) => table.models[id] ?? []);
     const services = [...new Set(routes.map(serviceName))].sort().join(",");

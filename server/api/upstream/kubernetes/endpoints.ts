@@ -1,6 +1,6 @@
 import type { KubernetesItem } from "./follow.ts";
 
-/** As much of `discovery.k8s.io/v1` EndpointSlice as choosing a replica needs. */
+/** The fields of `discovery.k8s.io/v1` EndpointSlice that are needed to select a replica. */
 export interface EndpointSlice extends KubernetesItem {
   readonly metadata: KubernetesItem["metadata"] & { readonly labels?: Readonly<Record<string, string>> };
   readonly endpoints?: readonly Endpoint[] | null;
@@ -19,8 +19,8 @@ interface Endpoint {
 export const serviceNameLabel = "kubernetes.io/service-name";
 
 /**
- * Base URLs of a service's replicas that may take a new request: the ready ones; where none is, those that terminate
- * but still serve, as kube-proxy has it.
+ * Base URLs of a service's replicas that may receive a new request: the ready ones, or if there are none,
+ * those that terminate but still serve, as kube-proxy does.
  */
 export function replicaUrls(slices: readonly EndpointSlice[]): readonly string[] {
   const all = slices.flatMap((slice) => {
@@ -34,7 +34,7 @@ export function replicaUrls(slices: readonly EndpointSlice[]): readonly string[]
   ];
 }
 
-/** An unknown condition counts as ready, as the field's documentation asks. */
+/** An unknown condition counts as ready, as the field's documentation requires. */
 function isReady({ conditions }: Endpoint): boolean {
   return conditions?.ready !== false && conditions?.terminating !== true;
 }

@@ -9,13 +9,13 @@ import {
   requireOk,
 } from "./connection.ts";
 
-/** As much of a Kubernetes object as following it needs. */
+/** The fields of a Kubernetes object that following it needs. */
 export interface KubernetesItem {
   readonly metadata: { readonly name: string; readonly resourceVersion?: string };
 }
 
 export interface ObjectQuery {
-  /** As `/api/v1/namespaces/speech/configmaps`. */
+  /** For example `/api/v1/namespaces/speech/configmaps`. */
   readonly path: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
@@ -25,9 +25,12 @@ export interface FollowOptions<Kind extends KubernetesItem> {
   readonly access: ClusterAccess;
   readonly query: ObjectQuery;
   readonly log: Log;
-  /** Told the whole state after every change; never told less because the API server is away. */
+  /**
+   * Called with the whole state after every change. An unavailable API server never removes objects from the
+   * state.
+   */
   readonly onItems: (items: readonly Kind[]) => void;
-  /** 0 to below 1. */
+  /** From 0 to below 1. */
   readonly random: () => number;
   readonly clock: Clock;
   readonly timing?: Partial<FollowTiming>;
@@ -36,21 +39,21 @@ export interface FollowOptions<Kind extends KubernetesItem> {
 export interface FollowTiming {
   readonly firstBackoffMs: number;
   readonly longestBackoffMs: number;
-  /** The API server ends a watch after this long. */
+  /** The API server ends a watch after this time. */
   readonly watchSeconds: number;
 }
 
 const usualTiming: FollowTiming = { firstBackoffMs: 250, longestBackoffMs: 10_000, watchSeconds: 240 };
-/** How much longer than agreed a watch may live before it is taken for dead. */
+/** Additional time after which a watch counts as dead. */
 const watchSlackMs = 10_000;
 const pageSize = 500;
-/** One watch event; the largest object that the API server keeps is 1.5 MB. */
+/** Limit of one watch event. The largest object in the API server has 1.5 MB. */
 const maxLineBytes = 8 * 1024 * 1024;
 
 /**
- * Follows objects by list and watch until stopped. Whatever goes wrong (an expired version, a broken connection, an
- * error status) ends in another list after a jittered, growing wait; the last state holds meanwhile.
- * @returns a function that stops following.
+ * Follows objects by list and watch until stopped. Every error (an expired version, a broken connection, an
+ * error status) causes another list after a growing wait with jitter. The last state applies in the meantime.
+ * @returns a function that stops it.
  */
 export function follow<Kind extends KubernetesItem>(options: FollowOptions<Kind>): () => void {
   const stop = new AbortController();
@@ -74,7 +77,7 @@ class Follower<Kind extends KubernetesItem> {
     this.#backoffMs = this.#timing.firstBackoffMs;
   }
 
-  /** Never throws: what goes wrong is logged and tried again. */
+  /** Never throws: errors are logged and the operation is retried. */
   async run(): Promise<void> {
     while (!this.#signal.aborted) {
       try {
