@@ -16,6 +16,7 @@ const stepMs = 100;
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "svc-tts-tokens-"));
+  // the API server's clock is the machine's, and operators compare theirs with it
   house = await OperatorHouse.open({ clock: new FakeClock(Date.now()) });
   await house.restart({ tokenOverlapMs: overlapMs });
   await house.ready();

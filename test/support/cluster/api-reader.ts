@@ -1,7 +1,10 @@
 /** Reads objects of the cluster over HTTP, by the names that kubectl takes: a poll costs a request, not a process. */
 import { spawn } from "node:child_process";
 
-/** An object of the cluster, as far as tests look into it. */
+/**
+ * An object of the cluster, as far as tests look into it. `any`, because tests read fields of some twenty kinds, whose types the
+ * API server checks and no client here has; a wrong name makes the assertion that reads it fail.
+ */
 export interface KubeObject {
   apiVersion: string;
   kind: string;

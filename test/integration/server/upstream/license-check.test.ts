@@ -42,7 +42,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   asked = [];
-  clock = new FakeClock(Date.now());
+  clock = new FakeClock(Date.now()); // the issuer signs by the machine's clock
   answer = sayGood;
   server = createServer(certificate, async (request: IncomingMessage, response) => {
     let body = "";
