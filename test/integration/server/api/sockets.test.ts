@@ -399,7 +399,7 @@ describe("limits of a key", () => {
 describe("a server that drains", () => {
   it("finishes what is spoken, closes idle sockets with 1001 and refuses new ones (11.15)", async () => {
     const route = [{ pool: "p", service: model.url, weight: 100, idle: false }];
-    const draining = await startTestApi({ mist: route }, { drainSeconds: 300 });
+    const draining = await startTestApi({ mist: route });
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
     model.script = async (call) => {
       await call.head(8000);

@@ -52,11 +52,7 @@ async function startOver(
   environment: ApiEnvironment = {},
 ): Promise<TestApi> {
   const routes = routeTo(...models.map(({ url }) => url));
-  const api = await startTestApi(
-    { mist: routes, mistv2: routes, arcana: routes },
-    { drainSeconds: 600, ...settings }, // longer than any of these takes to end by itself
-    environment,
-  );
+  const api = await startTestApi({ mist: routes, mistv2: routes, arcana: routes }, settings, environment);
   open.push(api);
   return api;
 }
