@@ -7,10 +7,10 @@ import { costOf, type PageCost, startBrowser, type TestBrowser } from "../suppor
 import { Visitor } from "../support/server/visitor.ts";
 import { startWholeServer, type WholeServer } from "../support/server/whole-server.ts";
 
-/** What a page may cost. Times are told and not held: they are the machine's as much as the page's. */
+/** Limits of a page. Times are printed without a limit, because they depend on the machine as much as on the page. */
 const budget = { bytes: 100_000, script: 40_000, requests: 10, elements: 1_500, layoutShift: 0.1 } as const;
 const bundleBytes = 150_000;
-/** What a team of some size has. */
+/** Data of a team of medium size. */
 const [madeKeys, savedWords] = [20, 50];
 
 let folder: string;

@@ -17,7 +17,7 @@ const password = "four plain words here";
 const spoken =
   "Hello there, my good old friend; it has been such a long time since we met last in that town by the sea.";
 const written = spoken.split(" ").map((word) => word.replace(/[,;.]$/, ""));
-/** Where pictures of the pages go, for people to look at. */
+/** Folder of screenshots, which a person can look at. */
 const pictures = process.env.PICTURES;
 
 let folder: string;
@@ -164,7 +164,7 @@ describe.each([
     await eventually("curl is refused", async () => (await curl()).status === "401");
   });
 
-  it("hears the playground speak, sees its words lit, and is told what is too long", async () => {
+  it("hears the playground speak, sees its words lit, and reads which text is too long", async () => {
     await page.getByRole("link", { name: "Playground" }).click();
     await page.getByLabel("Model").selectOption("mist");
     await page.getByLabel("Voice").selectOption("alan");
@@ -196,7 +196,7 @@ describe.each([
     expect(await page.getByLabel("Text", { exact: true }).inputValue()).toBe(spoken);
   });
 
-  it("is told by the playground why speech broke off, and of a server out of reach", async () => {
+  it("reads in the playground why speech was interrupted, and that a server is not reachable", async () => {
     const speech = "**/dashboard/playground/speech";
     const alert = page.getByRole("alert");
     const body = `event: error\ndata: ${JSON.stringify({ detail: "The model went away." })}\n\n`;
@@ -284,7 +284,7 @@ describe.each([
     await lookAt("usage");
   });
 
-  it("adds somebody, who sees no more than the team's keys", async () => {
+  it("adds a user, who sees only the team's keys", async () => {
     await page.getByRole("link", { name: "People" }).click();
     await page.getByLabel("Name", { exact: true }).fill("bob");
     await page.getByLabel("Team", { exact: true }).fill("blue");

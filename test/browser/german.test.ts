@@ -34,7 +34,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** All that stands on a page in its own language: what is seen, and what is told to those who see it not. */
+/** All texts of a page in its own language, including those for screen readers. */
 const readPage = `[
   ...(function* () {
     const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
@@ -50,7 +50,7 @@ const readPage = `[
 interface Spoken {
   /** Whole texts. */
   readonly exact: ReadonlySet<string>;
-  /** What stands between the places of others. */
+  /** Fixed parts of texts with values. */
   readonly parts: readonly string[];
 }
 

@@ -1,5 +1,5 @@
 /**
- * The rules of the house that types and lint cannot hold. Each finding says why its rule is there and what to do
+ * The project's rules that types and lint cannot check. Each finding says why its rule exists and what to do
  * instead. A rule that proves wrong is changed here, in a commit of its own that says why.
  */
 import type { Import, Source } from "./source.ts";
@@ -10,7 +10,7 @@ export interface Finding {
   readonly message: string;
 }
 
-/** What is wrong, or undefined where nothing is. */
+/** The message of a violation, or undefined. */
 type Verdict = string | undefined;
 
 /** @param sources every TypeScript file of the tree; cycles show only in the whole. */
@@ -42,7 +42,7 @@ function apply<T>(
 const isIn = (path: string, room: string) => path === room || path.startsWith(`${room}/`);
 const isInAny = (path: string, rooms: readonly string[]) => rooms.some((room) => isIn(path, room));
 
-/** What each part of the product may import of ours, besides itself. Tests may import everything. */
+/** The folders that each part of the product may import besides itself. Tests may import everything. */
 const mayImport = {
   lib: [],
   config: [],
@@ -118,7 +118,7 @@ function isPureImport({ kind, target, names }: Import): boolean {
   return names.length > 0 && names.every((name) => pureNode[target]?.includes(name) === true);
 }
 
-/** What the platform hands out that answers differently every time, or reaches outside. */
+/** Functions of the platform whose result differs each time, or that reach outside the process. */
 const impure = [
   "Date()",
   "Date.now",
@@ -213,7 +213,7 @@ function registryHost(_path: string, line: string): Verdict {
   const host = hosts.find((name) => line.includes(name));
   return (
     host &&
-    `names the package registry ${host}: whoever builds this may have another one. Leave it to the client's own configuration.`
+    `names the package registry ${host}: another machine may use another one. Leave it to the client's own configuration.`
   );
 }
 

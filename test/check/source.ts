@@ -16,14 +16,14 @@ export interface Import {
 
 /** A place where a name is called, or a member of a name is read: `process.env`, `Date.now`, `it.each`. */
 export interface Use {
-  /** As written, at most two names; `new Date()` and `Date()` without arguments are `Date()`. */
+  /** At most two names, as in the source; `new Date()` and `Date()` without arguments are `Date()`. */
   readonly path: string;
   /** The file neither imports nor declares the first name anywhere: it is the platform's. */
   readonly ambient: boolean;
   readonly line: number;
 }
 
-/** What the rules need to know about a file. */
+/** The facts about a file that the rules use. */
 export interface Source {
   /** From the repository's root, with forward slashes. */
   readonly path: string;

@@ -4,7 +4,7 @@ import { type Call, calleeName, descendants, type Node, nameOf, numberOf, type S
 const clocks = ["performance.now", "Date.now", "process.hrtime", "process.hrtime.bigint"];
 const orders = /\.(toBeLessThan|toBeGreaterThan|toBeCloseTo|toBeLessThanOrEqual|toBeGreaterThanOrEqual)$/;
 
-/** What the names of a file stand for. */
+/** The meaning of a file's names. */
 interface Names {
   /** Functions that return the time, and variables that hold it. */
   readonly times: Set<string>;

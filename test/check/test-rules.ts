@@ -1,6 +1,6 @@
 /**
  * Rules for the tests under test/unit, test/integration and test/e2e, judged on their syntax trees. They keep tests
- * independent of the machine's speed and of each other. Each finding says why its rule is there and what to do instead.
+ * independent of the machine's speed and of each other. Each finding says why its rule exists and what to do instead.
  */
 import type { Finding } from "./rules.ts";
 import { findStopwatches } from "./stopwatch.ts";
@@ -17,7 +17,7 @@ import {
   textOf,
 } from "./syntax.ts";
 
-/** What is wrong with each node, if anything. */
+/** Returns the nodes that violate the rule, with messages. */
 type TestRule = (syntax: Syntax) => readonly { readonly at: Node; readonly message: string }[];
 
 /** @param files every TypeScript file of the tree; a shared namespace shows only in the whole. */

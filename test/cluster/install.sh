@@ -56,7 +56,7 @@ load_images() {
   phase "images imported"
 }
 
-# A key pair that signs licenses for trying things; trusted only where the chart is told to.
+# A key pair that signs development licenses. Only a chart whose values enable it trusts the key.
 make_license_key() {
   [ -s "$DEVELOPMENT/private.jwk" ] && [ -s "$DEVELOPMENT/jwks.json" ] && return
   (umask 077 && mkdir -p "$DEVELOPMENT")

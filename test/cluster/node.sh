@@ -21,7 +21,7 @@ await() {
 }
 
 # outlive COMMAND...: the command in place of this shell, in a session of its own, without the locks and pipes that the shell
-# inherited: whoever waits for those would wait for the end of the cluster
+# inherited: a program that waits for those would wait for the end of the cluster
 outlive() {
   local file
   for file in "/proc/$BASHPID/fd"/*; do

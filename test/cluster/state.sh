@@ -78,7 +78,7 @@ kube() { "$TOOLS/kubectl" --kubeconfig "$KUBECONFIG_FILE" "$@"; }
 # cluster_processes: every process that lives in the cluster's namespaces, or was started to make or enter them
 cluster_processes() { { members; starters; } | cut -d/ -f3 | sort -un; }
 
-# A namespace's number goes to somebody else's after its end, and after a reboot: only who sees our folders is ours.
+# Linux reuses a namespace's number after its end and after a reboot, so only a process that sees this cluster's folders belongs to it.
 members() {
   local file
   [ -s "$RUN/namespace" ] || return 0

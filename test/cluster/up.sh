@@ -145,7 +145,7 @@ main() {
   STARTED=()
   [[ $GPUS =~ ^[0-9]+$ ]] || fail "SVC_TTS_GPUS must be a number of devices, not '$GPUS'" "for example SVC_TTS_GPUS=4"
   need_linux_root
-  # before the programs are built: nobody waits eight minutes to hear that a port range is taken
+  # Checked before the programs are built, so that an occupied port range is reported without a wait of eight minutes.
   [ -e "$STATE/boot" ] || preflight
   if [ "${1:-}" = --check ]; then return; fi
   TOOLS=$("$CLUSTER_DIR/tools.sh")

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
-/** What one suite came to. */
+/** The result of one suite. */
 export interface Outcome {
   readonly suite: string;
   readonly passed: number;
@@ -12,7 +12,7 @@ export interface Outcome {
   readonly cpuMs: number | undefined;
 }
 
-/** What we use of vitest's JSON report. */
+/** The fields of vitest's JSON report that are used here. */
 export interface VitestReport {
   readonly numPassedTests: number;
   readonly numFailedTests: number;

@@ -1,4 +1,4 @@
-/** What `make test` runs: the suites, what they need to be built, and how long each may take. */
+/** The suites of `make test`, the builds that they need, and their time limits. */
 
 /** Built or started in the background from the first minute, in this order. */
 export const preparations = {

@@ -13,7 +13,7 @@ afterAll(() => server.stop());
 
 /**
  * Most wrong words per word: plain, and as 8 kHz mulaw. Of the engine's speakers as they were recorded: a recognizer hears 29 to 41 % of
- * the words of Flite's slt wrong over a telephone, whoever encodes it.
+ * the words of Flite's slt wrong over a telephone, with any encoder.
  */
 const gates: Readonly<Record<FliteVoice["voice"], readonly [plain: number, telephone: number]>> = {
   awb: [0.15, 0.25],
@@ -21,7 +21,7 @@ const gates: Readonly<Record<FliteVoice["voice"], readonly [plain: number, telep
   slt: [0.15, 0.45],
   kal16: [0.15, 0.35],
 };
-/** Of arcana's, which are other people made of them: a quarter of the words, and over a telephone a tenth to three twentieths more than theirs. */
+/** Limits of arcana's voices, which are modified copies: a quarter of the words, and over a telephone a tenth to three twentieths more than the originals. */
 const arcanaGates: typeof gates = {
   awb: [0.25, 0.4],
   rms: [0.25, 0.35],

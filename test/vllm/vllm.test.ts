@@ -144,7 +144,7 @@ describe("arcana on a real vLLM", () => {
   });
 });
 
-/** What vLLM writes at temperature 0 when it is asked without us. */
+/** The output of vLLM itself at temperature 0. */
 async function written(text: string): Promise<number[]> {
   const { tokenize, manifest } = (await readModelFolder(model.path)) as {
     tokenize: Tokenize;
@@ -253,7 +253,7 @@ describe("a vLLM that runs elsewhere", () => {
       const later = await tokensWritten(1000);
       const ourMs = (ours()?.atMs ?? Number.NaN) - leftAt;
       console.log(
-        `vLLM was told after ${ourMs.toFixed(1)} ms; tokens written from 0.2 s to 1.2 s after the end: ${later - soon}`,
+        `vLLM was notified after ${ourMs.toFixed(1)} ms; tokens written from 0.2 s to 1.2 s after the end: ${later - soon}`,
       );
       expect(later).toBe(soon);
     }
@@ -366,7 +366,7 @@ function withOffspring(pid: number): number[] {
 }
 
 describe("a vLLM that is killed under load", () => {
-  test("is back by itself, and meanwhile nobody waits for nothing", async () => {
+  test("recovers by itself, and requests fail quickly in the meantime", async () => {
     const isReady = async () => (await fetch(`${tier.url}/ready`)).ok;
     const sampling = { ...greedy, repetitionPenalty: 1, maxTokens: 3500 };
     const streams = Array.from({ length: 4 }, () => invoke(tier.url, { ...arcana, sampling }));
