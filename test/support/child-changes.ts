@@ -12,7 +12,7 @@ export interface PatchOperation {
 }
 
 export interface ChildChange {
-  /** As `/spec/ports/0/port changed`. */
+  /** A description such as `/spec/ports/0/port changed`. */
   readonly name: string;
   /** Patches that do the same with other values; the API server may refuse some of them for their value. */
   readonly alternatives: readonly (readonly PatchOperation[])[];
@@ -25,7 +25,7 @@ export interface ChildAddition extends ChildChange {
 
 type Place = readonly (string | number)[];
 
-/** What tells whose an object is: the operator does not touch an object that it does not own. */
+/** Fields that identify an object's owner: the operator does not change an object that it does not own. */
 const isOwnership = (path: string) =>
   path.startsWith("/metadata/ownerReferences") && !path.endsWith("/blockOwnerDeletion");
 
@@ -55,7 +55,7 @@ function partOf(fields: Fields, live: unknown): unknown {
   );
 }
 
-/** Undefined for an item of somebody else. */
+/** Undefined for an item of another field owner. */
 function partOfItem(fields: Fields, keys: readonly string[], item: unknown): unknown {
   const key = keys.find((one) =>
     one.startsWith("k:") && isMap(item)
@@ -152,7 +152,7 @@ function otherValues(value: unknown): unknown[] {
   return [`${value}x`, ...words.filter((word) => word !== value)];
 }
 
-/** What the other items of the list have there: names of volumes are known to the API server, others are refused. */
+/** The values of the list's other items: the API server accepts only names of existing volumes. */
 function valuesBeside(part: JsonObject, place: Place): unknown[] {
   const [index, field] = place.slice(-2);
   if (typeof index !== "number" || typeof field !== "string") return [];

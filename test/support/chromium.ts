@@ -11,7 +11,7 @@ export interface TestBrowser {
   stop(): Promise<void>;
 }
 
-/** Chromium as Debian has it, with a profile of its own that nobody used before. @param locale that it asks pages for. */
+/** Debian's Chromium with a new profile. @param locale in which it requests pages. */
 export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   const executablePath = programs.find((path) => existsSync(path));
   if (executablePath === undefined) throw new Error("Chromium is not there: sudo apt-get install chromium");
@@ -40,7 +40,9 @@ export async function startBrowser(locale = "en-US"): Promise<TestBrowser> {
   };
 }
 
-/** What axe finds wrong with the page as it is now, by its rules for WCAG 2.2 A and AA and its best practices. */
+/**
+ * Violations that axe finds on the current page, by its rules for WCAG 2.2 A and AA and its best practices.
+ */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<{ violations: readonly Violation[] }>("axe.run()");
@@ -55,7 +57,7 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** What a page costs who opens it, with nothing of it in the browser before. */
+/** The cost of a page for a browser with an empty cache. */
 export interface PageCost {
   /** Bytes on the wire, headers included, by kind of file. */
   readonly transferred: Readonly<Record<string, number>>;
@@ -64,7 +66,7 @@ export interface PageCost {
   readonly elements: number;
   /** Milliseconds to the first contentful paint. */
   readonly firstPaintMs: number;
-  /** Cumulative Layout Shift: the sum of shifts that nobody asked for. */
+  /** Cumulative Layout Shift: the sum of unexpected shifts. */
   readonly layoutShift: number;
   /** Total Blocking Time, milliseconds: what long tasks take beyond 50 each. */
   readonly blockedMs: number;
@@ -98,7 +100,7 @@ export async function costOf(
   await page.goto(url, { waitUntil: "networkidle" });
   await settle(page);
   await page.waitForFunction("cost.firstPaintMs !== undefined");
-  // what has been drawn is told of with the frame after it
+  // The browser reports drawn content with the next frame.
   await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
   const told = await page.evaluate<Pick<PageCost, "firstPaintMs" | "layoutShift" | "blockedMs">>("cost");
   const elements = await page.evaluate<number>('document.querySelectorAll("*").length');

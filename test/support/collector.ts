@@ -20,7 +20,7 @@ export function collectorProgram(): Promise<string> {
   return program;
 }
 
-/** Where the pod's fixed addresses are on this machine. */
+/** Addresses on this machine for the pod's fixed addresses. */
 interface CollectorPorts {
   readonly grpc: number;
   readonly http: number;
@@ -62,7 +62,10 @@ export class CollectorPod implements AsyncDisposable {
     return pod;
   }
 
-  /** As the kubelet does: the files are links into a folder, and another folder takes its place at once. */
+  /**
+   * Replaces the files as the kubelet does: they are links into a folder, and another folder replaces it at
+   * once.
+   */
   async mount(name: string, entries: Record<string, string>): Promise<void> {
     const into = join(this.folder, name);
     const data = `..${Date.now()}`;
@@ -117,7 +120,7 @@ export class CollectorPod implements AsyncDisposable {
     );
   }
 
-  /** As Kubernetes stops it; resolves with its exit code. */
+  /** Stops it as Kubernetes does. Resolves with its exit code. */
   async stop(): Promise<number | null> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null) return child?.exitCode ?? null;

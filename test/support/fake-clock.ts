@@ -151,7 +151,10 @@ export async function settle(): Promise<void> {
   await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** As `eventually`, and moves the clock on by `stepMs` before each look: whatever polls or flushes by it does so at once. */
+/**
+ * Like `eventually`, but moves the clock by `stepMs` before each check, so that polling code runs
+ * immediately.
+ */
 export function eventuallyOn<T>(
   clock: TestClock,
   what: string,

@@ -25,9 +25,9 @@ export async function pauseOfPeer(delayMs: number, signal?: AbortSignal): Promis
 }
 
 interface Hangup {
-  /** What was asked last on the connection. */
+  /** The last request on the connection. */
   readonly path: string;
-  /** Of `performance.now`. */
+  /** Time of `performance.now`. */
   readonly atMs: number;
 }
 

@@ -1,4 +1,4 @@
-/** What the kernel tells of processes (proc(5)). */
+/** Facts about processes from the kernel (proc(5)). */
 import { readdirSync, readFileSync } from "node:fs";
 
 /** Clock ticks in a second, on every Linux that Node runs on. */
@@ -37,7 +37,7 @@ export function processorSeconds(pid: number): number {
 /** Resident memory in bytes. */
 export function residentBytes(pid: number): number {
   const match = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  if (!match) throw new Error(`no resident memory is told of process ${pid}`);
+  if (!match) throw new Error(`the kernel reports no resident memory of process ${pid}`);
   return Number(match[1]) * 1024;
 }
 

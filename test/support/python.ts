@@ -22,7 +22,7 @@ export async function pythonWith(packages: readonly string[]): Promise<string> {
   return python;
 }
 
-/** One at a time. A half-made environment has no file `installed`; it is made anew. */
+/** Only one at a time. An incomplete environment has no file `installed`, and is recreated. */
 const installation = `
 [ -e "$home/installed" ] && exit
 rm -rf "$home"

@@ -15,7 +15,9 @@ function runSeed(): string {
   return seed;
 }
 
-/** Of `count` turns, the one of this run: consecutive numbers as seeds give each turn once in `count` runs. */
+/**
+ * Selects one of `count` turns for this run: with consecutive seeds each turn occurs once in `count` runs.
+ */
 export function turnOf(count: number): number {
   const seed = runSeed();
   return Number(/^\d+$/.test(seed) ? BigInt(seed) % BigInt(count) : BigInt(digest(seed) % count));

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** What FFmpeg hears: mono samples, at the rate that the bytes themselves tell. */
+/** Decodes audio with FFmpeg into mono samples, at the rate that the bytes contain. */
 export interface Heard {
   readonly samples: Int16Array;
   /** Hz. */
@@ -132,7 +132,7 @@ export function wavFile(samples: Int16Array, rate: number): Buffer {
   return Buffer.concat([head, Buffer.from(samples.buffer, samples.byteOffset, samples.byteLength)]);
 }
 
-/** What `wavFile` and the server write: 44 bytes of header, then mono 16-bit samples. */
+/** The format of `wavFile` and of the server: 44 bytes of header, then mono 16-bit samples. */
 export function readWav(file: Buffer): { samples: Int16Array; rate: number } {
   const samples = new Uint8Array(file.subarray(44));
   return { samples: new Int16Array(samples.buffer, 0, samples.length >> 1), rate: file.readUInt32LE(24) };

@@ -13,7 +13,7 @@ const run = promisify(execFile);
 const packages = ["pocketsphinx==5.1.1", "jiwer==4.0.0"];
 const program = fileURLToPath(new URL("recognize.py", import.meta.url));
 const recognizeLimitMs = 600_000;
-/** What the recognizer's model knows, Hz. */
+/** Sampling rate in Hz of the recognizer's model. */
 const modelRate = 16_000;
 /** A recognizer needs a moment of room around the speech, as a microphone would give it. */
 const roomSeconds = 0.25;
@@ -32,7 +32,7 @@ export interface Recognized {
   readonly heard: readonly string[];
 }
 
-/** What a speech recognizer hears, against what they should say. */
+/** Compares the words that a speech recognizer finds with the expected ones. */
 export async function recognize(spoken: readonly Spoken[]): Promise<Recognized> {
   const [recognized] = await recognizeEach([spoken]);
   if (!recognized) throw new Error("the recognizer answered nothing");

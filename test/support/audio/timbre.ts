@@ -14,7 +14,7 @@ const program = fileURLToPath(new URL("timbre.py", import.meta.url));
 const measuredRate = 16_000;
 const measureLimitMs = 120_000;
 
-/** What a voice sounds like. */
+/** Acoustic properties of a voice. */
 export interface Timbre {
   /** Median. */
   readonly pitchHz: number;
@@ -52,7 +52,10 @@ function atRate(samples: Int16Array, rate: number): Int16Array {
   return Int16Array.from([...converter.push(samples), ...converter.finish()]);
 }
 
-/** What one speaker varies by at the most from text to text, about: semitones, a share of the tract's length, cepstral units. */
+/**
+ * The approximate variation of one speaker from text to text: semitones, a share of the tract's length,
+ * cepstral units.
+ */
 const usual = { semitones: 1, tract: 0.12, cepstrum: 3.5 };
 
 /**

@@ -97,7 +97,7 @@ export async function readObjects(kinds: string, namespace: string, selector = "
   return (await Promise.all(lists)).flat();
 }
 
-/** What a JSON Patch would make of the object; undefined where the API server refuses it. Nothing is written. */
+/** The result of a JSON Patch in a dry run. Undefined if the API server rejects it. */
 export async function tryPatch(
   kind: string,
   namespace: string,
@@ -114,7 +114,7 @@ export async function tryPatch(
   return (await bodyOf(answer)) as KubeObject;
 }
 
-/** Calls for every object of a kind that is there and for each of its later states, until it is stopped. */
+/** Calls back for every existing object of a kind and for each of its later states, until it is stopped. */
 export async function watchObjects(
   kind: string,
   namespace: string,
@@ -150,7 +150,7 @@ async function readLines(body: AsyncIterable<Uint8Array>, onLine: (line: string)
   }
 }
 
-/** What `kubectl get --raw` prints. */
+/** The output of `kubectl get --raw`. */
 export async function readText(path: string): Promise<string> {
   const answer = await fetch(`${apiUrl()}${path}`);
   const text = await answer.text();
@@ -185,7 +185,7 @@ async function discover(): Promise<Resource[]> {
   return (await Promise.all(found)).flat();
 }
 
-/** Of the version that the API server prefers, which comes first. */
+/** The version that the API server prefers, which is the first one. */
 function resourcesOf(root: string, { metadata, versions: [preferred] }: DiscoveredGroup): Resource[] {
   const { version = "", resources = [] } = preferred ?? {};
   const group = metadata.name ?? "";

@@ -20,7 +20,7 @@ export interface ClusterRequest {
 export interface ClusterResponse {
   readonly status: number;
   readonly body: unknown;
-  /** Of the header `warning`. */
+  /** Content of the header `warning`. */
   readonly warning: string | undefined;
 }
 

@@ -20,7 +20,10 @@ const READY_WITHIN_MS = 240_000;
 const STOP_WITHIN_MS = 30_000;
 const DIRECTORY_PREFIX = "svc-tts-control-plane-";
 
-/** What another process needs to reach the API server; plain data, so that a suite can hand it to its tests. */
+/**
+ * Everything that another process needs to reach the API server, as plain data that a suite can pass to its
+ * tests.
+ */
 export interface ControlPlaneAddress {
   /** `https://127.0.0.1:PORT` */
   readonly server: string;
@@ -55,7 +58,7 @@ export interface ControlPlaneOptions {
   readonly kwok?: boolean;
   /** Addresses of the pods that KWOK plays. Nothing answers there unless they are the loopback's (127.64.0.0/12), where a test may. */
   readonly podCidr?: string;
-  /** An audit policy (audit.k8s.io/v1): what it asks for is told in `audit.log`, a JSON line each. */
+  /** An audit policy (audit.k8s.io/v1). Its entries are written to `audit.log`, one JSON object per line. */
   readonly auditPolicy?: object;
 }
 

@@ -19,7 +19,7 @@ declare module "vitest" {
   }
 }
 
-/** What tests must know of the cluster that they run on. */
+/** Facts about the cluster for the tests. */
 export interface ClusterFacts {
   readonly serverImage: string;
   readonly operatorImage: string;
@@ -33,7 +33,7 @@ export interface ClusterFacts {
 
 const localKubeconfig = join(cache, "cluster", "kubeconfig");
 
-/** Of several projects in one run the first sets the cluster up, for all of them. */
+/** If a run has several projects, the first one sets up the cluster for all of them. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const isSetUp = process.env[apiVariable] !== undefined;
   const tearDown = isSetUp ? async () => undefined : await setUpCluster();
@@ -72,7 +72,7 @@ function toolsFolder(): string {
   return execFileSync(join(scripts, "tools.sh"), { encoding: "utf8" }).trim();
 }
 
-/** What images.sh wrote: `NAME=value` lines. */
+/** The output of images.sh: lines of `NAME=value`. */
 function readImages(): Record<string, string> {
   const lines = readFileSync(join(cache, "images", "current.env"), "utf8").split("\n");
   return Object.fromEntries(

@@ -16,14 +16,14 @@ export interface MetricQuery {
 }
 
 export interface HpaController extends AsyncDisposable {
-  /** What the controller asked for. */
+  /** Requests of the controller. */
   readonly queries: readonly MetricQuery[];
 }
 
 /**
  * Runs the controller once a second. It reaches the API server by a proxy, where the adapter answers for the metrics API in place of an
  * aggregated server.
- * @param value of the metric now; undefined is 404, as where nobody serves it.
+ * @param value of the metric now; undefined is 404, as from a cluster without the metric.
  */
 export async function startHpaController(
   address: ControlPlaneAddress,
@@ -72,7 +72,7 @@ function metricQuery({ path, query }: ProxiedRequest): MetricQuery | undefined {
   return { namespace, name, selector: query.get("labelSelector") ?? "" };
 }
 
-/** As "external.metrics.k8s.io/v1beta1" has it. */
+/** An object of external.metrics.k8s.io/v1beta1. */
 function answer({ name }: MetricQuery, value: number | undefined): Fault {
   if (value === undefined) return { kind: "answer", status: 404, body: { kind: "Status", code: 404 } };
   const item = {

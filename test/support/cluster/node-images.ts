@@ -9,12 +9,12 @@ import { promisify } from "node:util";
 
 const execute = promisify(execFile);
 const cache = process.env.SVC_TTS_CACHE ?? join(homedir(), ".cache", "svc-tts");
-/** Of the first node of the local cluster. */
+/** The socket of the local cluster's first node. */
 const containerdSocket = join(cache, "cluster/run/containerd.sock");
 
 export interface HandmadeImage {
   readonly name: string;
-  /** What stands in this folder is the layer, from the root of the image. */
+  /** The content of this folder is the layer, from the root of the image. */
   readonly layer: string;
   /** docker-archive of the image that the layer is put on. */
   readonly base?: string;

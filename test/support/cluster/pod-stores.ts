@@ -12,7 +12,7 @@ import { giveNodeImage } from "./node-images.ts";
 import type { Kubectl } from "./real-cluster.ts";
 
 export interface PodPostgres {
-  /** As `spec.api.keys.postgres` names it: over TLS, with a password and an authority in Secrets. */
+  /** The value of `spec.api.keys.postgres`: over TLS, with a password and an authority in Secrets. */
   readonly keys: object;
   /** Makes it, empty; done when it answers. */
   start(): Promise<void>;
@@ -23,7 +23,7 @@ export interface PodPostgres {
   /** It takes connections still, and answers nothing, until it goes on. */
   hang(): Promise<void>;
   goOn(): Promise<void>;
-  /** What its namespace does not take along, as much of it as there is. */
+  /** Deletes existing objects that the deletion of the namespace leaves. */
   remove(): Promise<void>;
 }
 
@@ -227,7 +227,10 @@ const run = promisify(execFile);
 /** Whom its containers run as. */
 const programUser = 65532;
 
-/** Of programs that this machine has, as Debian's packages brought them: themselves, the libraries that they load and what they read. */
+/**
+ * An image of programs from this machine's Debian packages: the programs, their libraries and their data
+ * files.
+ */
 interface ProgramImage {
   readonly name: string;
   /** With what they load. */

@@ -94,7 +94,7 @@ export function condition(object: KubeObject | undefined, type: string): Conditi
   return (object?.status?.conditions as Condition[] | undefined)?.find((c) => c.type === type);
 }
 
-/** What was set with `--set` and `--values`. */
+/** Values from `--set` and `--values`. */
 export type Values = { readonly [name: string]: unknown };
 
 const releaseName = "tts-operator";

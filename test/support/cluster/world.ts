@@ -14,7 +14,7 @@ import { condition, Kubectl, type KubeObject } from "./real-cluster.ts";
 export const licenseSecret = "tts-license";
 const keysSecret = "tts-keys";
 
-/** What the load in the client pod saw, of all its requests. */
+/** Results of all requests of the load generator in the client pod. */
 export interface LoadReport {
   /** Answers of status 200 whose body came to its end. */
   readonly ok: number;
@@ -152,7 +152,9 @@ export class World {
     return this.kubectl.get("ttsd", name);
   }
 
-  /** Waits until a condition of the current generation is as wanted; on the way there others may be told. */
+  /**
+   * Waits until a condition of the current generation has the expected status. Other states may occur before.
+   */
   async condition(name: string, type: string, status: "True" | "False", message: RegExp = /./) {
     return eventually(
       `${type}=${status} of ${name}`,

@@ -13,7 +13,7 @@ async function absent(): Promise<void> {
   reportStartFailure("The library cannot be loaded. Install it: apt-get install the-library");
 }
 
-/** An engine whose audio is the number that it was started with: once, or without end where it is told `on`. */
+/** An engine whose audio is the number that it was started with: once, or without end for the text `on`. */
 async function telling(number: string): Promise<void> {
   const { serveJobs } = await import("../../../server/engine/runtime/serve-jobs.ts");
   const piece = new Int16Array(800).fill(Number(number));
@@ -22,7 +22,10 @@ async function telling(number: string): Promise<void> {
   });
 }
 
-/** As `telling`, but the first processes that are started in this folder end when an utterance comes, without reading it. */
+/**
+ * Like `telling`, but the first processes that are started in this folder end when an utterance arrives,
+ * without reading it.
+ */
 async function tellingAfter(argument: string): Promise<void> {
   const { folder, deaths } = JSON.parse(argument) as { folder: string; deaths: number | null };
   if (deaths !== null && startedIn(folder) > deaths) return telling("1");

@@ -8,13 +8,13 @@ import { FrameReader } from "../../../server/engine/vllm/codec/frame-reader.ts";
 import type { TokensManifest } from "../../../server/engine/vllm/model/manifest.ts";
 import { byteTokenizer, llamaConfig, llamaWeights, special, tinyCodec, tinyDecoder } from "./tiny-model.ts";
 
-/** What a test says otherwise than the tiny model's manifest does. */
+/** Fields of a test that replace those of the tiny model's manifest. */
 export type ManifestChange = Partial<Record<keyof TokensManifest | string, unknown>>;
 
 /** A folder with a language model, its codec and its manifest, as an administrator mounts one; 1 MB. */
 export class TinyModelFolder {
   readonly path: string;
-  /** Of its files. */
+  /** Digests of its files. */
   readonly sha256: Readonly<Record<string, string>>;
 
   constructor(change: ManifestChange = {}) {

@@ -26,7 +26,7 @@ export interface Verdict {
   readonly message: string;
 }
 
-/** What the program makes of each object, in their order. */
+/** The program's result for each object, in their order. */
 export async function verdictsOf(
   program: "kstatus" | "argohealth",
   args: readonly string[],
@@ -87,7 +87,7 @@ interface Crd {
   };
 }
 
-/** What kubeconform's `-schema-location` takes. */
+/** The value of kubeconform's `-schema-location`. */
 export function schemaLocation(folder: string): string {
   return `${folder}/{{.ResourceKind}}{{.KindSuffix}}.json`;
 }
@@ -125,7 +125,7 @@ async function writeKubernetes(folder: string, swagger: string): Promise<void> {
   }
 }
 
-/** As kubeconform asks for it: only the first part of a group. */
+/** kubeconform's convention: only the first part of a group. */
 function fileName(group: string, version: string, kind: string): string {
   return `${kind.toLowerCase()}${group === "" ? "" : `-${group.split(".")[0]}`}-${version}.json`;
 }

@@ -110,7 +110,7 @@ function selects({ metadata, spec }: LivePolicy, direction: Direction, pod: Omit
   );
 }
 
-/** What a policy allows, as the first part of a rule. */
+/** The connections that a policy allows, as the first part of a rule. */
 function matches({ metadata, spec }: LivePolicy, direction: Direction, cluster: PolicyCluster): string[] {
   const { peer, peers, rules } = directions[direction];
   return (spec[rules] ?? []).flatMap((rule) => {

@@ -11,7 +11,7 @@ export class ApiPod implements AsyncDisposable {
   readonly #server: ReturnType<typeof createServer>;
   readonly #readers: Set<(line: string) => void>;
   #load: ApiLoad;
-  /** What callers of the route showed. */
+  /** Credentials that clients of the route sent. */
   readonly tokens: string[];
 
   private constructor(
@@ -60,7 +60,7 @@ export class ApiPod implements AsyncDisposable {
     for (const tell of this.#readers) tell(this.#line());
   }
 
-  /** What it heard of the license's issuer. */
+  /** Records a response of the license's issuer, which the pod then reports. */
   hear(licenseAnswer: string): void {
     this.#load = { ...this.#load, licenseAnswer };
     for (const tell of this.#readers) tell(this.#line());

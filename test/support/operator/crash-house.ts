@@ -14,7 +14,7 @@ import { OperatorHouse } from "./operator-house.ts";
 const step = Number(process.env.CRASH_STEP ?? 11);
 const overlapMs = 100;
 
-/** What operators make, change and delete while they die. */
+/** Objects that operators create, change and delete while they crash. */
 export const crashSpec = {
   networkPolicy: { enabled: true },
   api: { replicas: 2, route: { hostnames: ["tts.example.com"], ingress: {} } },
@@ -85,7 +85,7 @@ export class CrashHouse {
     await this.#house?.[Symbol.asyncDispose]();
   }
 
-  /** One operator's life; every call is tried once, and none leaves a dead one, whoever lives after it. */
+  /** The lifetime of one operator. Every call is tried once, and none outlives its operator. */
   async life(): Promise<void> {
     this.#lives += 1;
     const life = `operator-${this.#lives}`;
@@ -171,7 +171,10 @@ export class CrashHouse {
     );
   }
 
-  /** The end that an uninterrupted run comes to: what is there once nothing more is written or collected. */
+  /**
+   * The final state of an uninterrupted run: the objects that exist after the last write and the last garbage
+   * collection.
+   */
   async #theEnd(): Promise<Record<string, unknown>> {
     await this.house.until(() => this.isSettled(), "Ready");
     await this.house.until(() => this.#isCollected(), "what the garbage collector takes");

@@ -1,6 +1,6 @@
 /**
  * Stands between a client and a real API server and misbehaves on request: on a free port of 127.0.0.1, in plain HTTP towards
- * the client; towards the server as the cluster's administrator, or as whoever the given bearer token is.
+ * the client; towards the server as the cluster's administrator, or as the account of the given bearer token.
  */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -18,7 +18,7 @@ export type ProxiedRequest = {
   client?: string;
 };
 
-/** What happens to one request instead of the plain way through. */
+/** A fault that replaces the normal handling of one request. */
 export type Fault =
   | { kind: "answer"; status: number; headers?: Record<string, string>; body?: unknown }
   /** The socket is cut; before the server has seen the request, or after it has carried it out. */

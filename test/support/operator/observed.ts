@@ -16,7 +16,7 @@ import type {
 import type { ServerImage } from "../../../operator/facts/settings.ts";
 import { planRollout } from "../../../operator/rollout/plan.ts";
 
-/** What a pass may see, as values; defaults are filled in as the API server does. */
+/** The input of a reconcile, as values. Defaults are filled in as by the API server. */
 
 type Json = { [name: string]: unknown };
 export const now = Date.parse("2026-01-01T00:00:00Z");
@@ -59,7 +59,7 @@ export function pod(status: Pod["status"] & object, name = "demo-mist-1"): Pod {
   return { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "ns" }, status };
 }
 
-/** What the operator's own command line gives, with no license key that it trusts. */
+/** The defaults of the operator's command line, without trusted license keys. */
 export const serverSettings = {
   server: { image: "server:1", pullPolicy: undefined },
   licenseKeys: { keys: [] },

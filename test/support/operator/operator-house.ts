@@ -41,9 +41,9 @@ interface StartOptions {
   readonly client?: ClusterClient;
   readonly elected?: boolean;
   readonly tokenOverlapMs?: number;
-  /** What every API pod says at `/metrics`. */
+  /** The content of `/metrics` of every API pod. */
   readonly metrics?: () => string;
-  /** Of the operator's own clock, before the API server's. */
+  /** How far the operator's own clock is ahead of the API server's. */
   readonly clockAheadMs?: number;
   /** Which release of the chart it is of. */
   readonly release?: string;
@@ -154,7 +154,10 @@ export class OperatorHouse implements AsyncDisposable {
     await this.startOperator(options);
   }
 
-  /** As if their processes had died: nobody waits for them, and their connections are closed. */
+  /**
+   * Simulates the death of their processes: the test does not wait for them, and their connections are
+   * closed.
+   */
   abandonOperators(): void {
     for (const { operator, client } of this.#running.splice(0)) {
       client.close();
@@ -256,7 +259,7 @@ export class OperatorHouse implements AsyncDisposable {
     await this.admin.replace({ ...live, metadata: { ...live.metadata, annotations } });
   }
 
-  /** As the Deployment controller would, once all pods run. */
+  /** Writes the status of the Deployment controller when all pods run. */
   async serve(...names: string[]): Promise<void> {
     for (const name of names) {
       const live = await eventually(`Deployment ${name}`, () => this.workload(name));
@@ -406,7 +409,7 @@ export class OperatorHouse implements AsyncDisposable {
     return haveSeenAll && this.#passes() === before;
   }
 
-  /** Of what the API server has now. */
+  /** The current objects of the API server. */
   async #versionsOf({ kind, selection }: WatchState): Promise<string> {
     try {
       const found = await this.admin.list(kind, { ...selection, metadataOnly: true });
@@ -418,7 +421,7 @@ export class OperatorHouse implements AsyncDisposable {
     }
   }
 
-  /** What an operator writes that starts anew where nothing is left to do. */
+  /** Writes of an operator that starts again when no work is left. */
   async writesOfRestart(): Promise<number> {
     await this.idle();
     const before = this.proxy.count("write");
@@ -481,7 +484,7 @@ function summaryOf({ watches, loads, ...activity }: Activity): object {
   return { ...activity, watches: watches.map(idOf), loads: [...loads.keys()] };
 }
 
-/** What the Deployment controller says once every pod of the current template is ready. */
+/** The status that the Deployment controller writes when every pod of the current template is ready. */
 function served({ metadata, spec }: Deployment): Json {
   const replicas = spec?.replicas ?? 0;
   return {

@@ -1,5 +1,5 @@
 /**
- * What a vLLM does over its real sockets, whose failures a test can choose: `serve FOLDER --port N …`. It writes codes slot by slot at a pace, and
+ * Simulates vLLM over real sockets, with failures that a test selects: `serve FOLDER --port N …`. It writes codes slot by slot at a pace, and
  * `POST /script` with a JSON of `Script` changes what it does next.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -19,7 +19,7 @@ export interface Script {
     | "no speech"
     | "out of memory"
     | "die";
-  /** Of the next completions alone; of all when undefined. Proofs of one token count for nothing. */
+  /** Applies to this number of completions, or to all if undefined. Proofs of one token are not counted. */
   readonly times?: number;
   readonly tokensPerSecond?: number;
   /** Says that it is at its end after so many, though it might write more. */
@@ -33,7 +33,7 @@ interface Ask {
   readonly prompt: readonly number[];
 }
 
-/** What it was asked so far, and how many completions it writes now. */
+/** Requests so far, and the number of completions in progress. */
 export interface Asked {
   readonly running: number;
   /** Callers that did not wait for the end. */
@@ -122,7 +122,7 @@ async function speak(most: number, does: Script["does"], response: ServerRespons
   }
 }
 
-/** As vLLM does it: the engine's process dies, streams are told of it, and the server ends. */
+/** Ends like vLLM: the engine's process dies, streams receive an error, and the server ends. */
 function runOut(response: ServerResponse): void {
   console.log("ERROR 11-22 01:00:00 [core.py:1] torch.OutOfMemoryError: CUDA out of memory.");
   const error = { message: "EngineCore encountered an issue.", code: 500 };

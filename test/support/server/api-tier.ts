@@ -191,7 +191,7 @@ export function rawSpeech({ key }: { readonly key: string }, body: object, accep
 }
 
 export interface RawAnswer {
-  /** As the socket gave them, read by read. */
+  /** The data of the socket, read by read. */
   readonly reads: readonly Buffer[];
   readonly text: string;
 }

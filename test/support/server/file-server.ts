@@ -16,7 +16,7 @@ export class FileServer implements AsyncDisposable {
   beforeCut: (sentBytes: number) => Promise<void> = () => Promise.resolve();
   /** Whether it knows parts (RFC 9110, 14). */
   ranges = true;
-  /** What tells versions of a file apart; a server without any still knows parts. */
+  /** Validator of a file's version. A server without one still supports ranges. */
   validator: "etag" | "none" = "etag";
   /** Whether it asks If-Range; one that does not sends the rest of whatever it has now. */
   ifRange = true;

@@ -7,7 +7,7 @@ export interface Issuer {
   readonly keys: JSONWebKeySet;
   /** A license that is good for an hour, changed by `claims`. */
   issue(claims?: Partial<LicenseClaims>): Promise<string>;
-  /** What the issuer says now of a license: that it is good, changed by `claims`. */
+  /** Makes the issuer's response for a license: that it is good, with the changes of `claims`. */
   answer(claims?: { jti?: string; status?: string; iat?: number; reason?: string }): Promise<string>;
 }
 

@@ -50,7 +50,7 @@ export function modelMetrics(): TierMetrics {
   );
 }
 
-/** Resource attributes that a Prometheus may be told to keep as labels. */
+/** Resource attributes that a Prometheus can be configured to keep as labels. */
 const promoted = ["k8s_namespace_name", "k8s_pod_name", "svc_pool"];
 const unitSuffixes: Readonly<Record<string, string>> = {
   ms: "_milliseconds",
@@ -71,7 +71,7 @@ export function sentSeries(): Map<string, readonly string[]> {
   );
 }
 
-/** What the operator tells of its work and its resources, as its command puts it together. */
+/** The operator's metrics about its work and its resources, composed as in its command. */
 export function operatorMetrics(
   operator?: Pick<Operator, "leading" | "deployments" | "failingWatches">,
   nowMs = 0,

@@ -9,17 +9,17 @@ export interface TestAccount {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** A real OpenID Connect provider on a port of this machine, at which whoever is `somebody` signs in by being there. */
+/** A real OpenID Connect provider on a port of this machine, which signs the current account in without a password. */
 export interface TestProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Who sits before the browser. */
+  /** The account of the person at the browser. */
   somebody: TestAccount;
   /** Codes are made that have expired already. */
   codesAreOld: boolean;
   /**
-   * What a browser does there.
+   * Follows the provider's redirects like a browser.
    * @param url of the authorization request. @returns where it is sent back to.
    */
   visit(url: URL): Promise<URL>;
@@ -40,7 +40,7 @@ export async function startTestProvider(redirectUris: readonly string[]): Promis
     issuer,
     clientId,
     clientSecret,
-    somebody: { subject: "nobody", claims: {} },
+    somebody: { subject: "unknown", claims: {} },
     codesAreOld: false,
     visit: (url) => followWithin(issuer, url),
     async close() {

@@ -24,16 +24,16 @@ export interface ReceivedMetric {
   readonly name: string;
   readonly unit: string;
   readonly kind: "gauge" | "sum" | "histogram";
-  /** Of sums. */
+  /** Fields of sums. */
   readonly isMonotonic: boolean;
   readonly points: readonly ReceivedPoint[];
 }
 
 export interface ReceivedPoint {
   readonly attributes: Readonly<Record<string, string | number | boolean>>;
-  /** Of gauges and sums. */
+  /** Fields of gauges and sums. */
   readonly value?: number;
-  /** Of histograms. */
+  /** Fields of histograms. */
   readonly count?: number;
   readonly sum?: number;
   readonly bounds?: readonly number[];
@@ -46,14 +46,14 @@ export interface OtlpReceiver {
   status: number;
   /** Posts that were answered another status than 200. */
   readonly refused: number;
-  /** Of JSON posts. */
+  /** Spans of JSON posts. */
   spans(): ReceivedSpan[];
-  /** Of JSON posts, in the order of their arrival. */
+  /** Metrics of JSON posts, in the order of their arrival. */
   metrics(): ReceivedMetric[];
   close(): Promise<void>;
 }
 
-/** What takes traces and metrics over HTTP, as a collector does. */
+/** Receives traces and metrics over HTTP, like a collector. */
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
   const posts: OtlpReceiver["posts"] = [];
   let refused = 0;
@@ -94,7 +94,7 @@ export interface SilentCollector extends AsyncDisposable {
   readonly url: string;
   /** Connections that were made so far. */
   tries(): number;
-  /** Of these, open now. */
+  /** Number of connections that are open now. */
   open(): number;
 }
 

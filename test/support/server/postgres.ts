@@ -9,12 +9,12 @@ import { leasePort } from "../port-lease.ts";
 const run = promisify(execFile);
 
 export interface TestPostgres {
-  /** Of a database of its own, empty. */
+  /** URL of a new empty database. */
   newDatabase(): Promise<string>;
   readonly password: string;
   /** Folder of pg_dump and the others. */
   readonly programs: string;
-  /** As its disk and users do: at once, and connections with it. */
+  /** Stops it immediately, with all its connections, like a failed disk or machine. */
   kill(): Promise<void>;
   /** The same again on the same port, with all that it held. */
   restart(): Promise<void>;

@@ -5,7 +5,7 @@ import type { Invocation } from "../../../server/contract/speech.ts";
 import { encodeFrame, type WireFrame } from "../../../server/contract/wire.ts";
 import { pseudoRandom } from "../seed.ts";
 
-/** What a scripted model tier does with one invocation. */
+/** The behavior of a scripted model tier for one invocation. */
 export interface Call {
   readonly invocation: Invocation;
   readonly headers: IncomingMessage["headers"];

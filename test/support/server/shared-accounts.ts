@@ -15,7 +15,7 @@ export interface AccountsPod {
 
 export interface Spoken {
   readonly status: number;
-  /** Of a problem document. */
+  /** Code of a problem document. */
   readonly code: string | undefined;
   readonly headers: Headers;
   readonly audio: Buffer;

@@ -87,7 +87,7 @@ async function install(): Promise<void> {
       await get("install", "redis-tools");
     });
   } catch (cause) {
-    throw new Error("neither valkey-server nor redis-server is there: sudo apt-get install redis-tools", {
+    throw new Error("neither valkey-server nor redis-server is installed: sudo apt-get install redis-tools", {
       cause,
     });
   }

@@ -1,4 +1,7 @@
-/** A browser as far as forms and cookies go: it follows no redirect, and keeps what it is told to keep. */
+/**
+ * A browser with respect to forms and cookies: it follows no redirect, and stores the cookies that it
+ * receives.
+ */
 export class Visitor {
   readonly #url: string;
   #cookies = new Map<string, string>();
@@ -9,7 +12,7 @@ export class Visitor {
     this.#url = url;
   }
 
-  /** What it shows of itself; a test may take it for its own. */
+  /** Headers that identify the browser. A test may change them. */
   get cookie(): string {
     return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join("; ");
   }
@@ -73,7 +76,7 @@ export interface Page {
   readonly setCookie: string | undefined;
 }
 
-/** Somebody whom the owner has added, signed in. */
+/** A user whom the owner has added, signed in. */
 export async function joined(
   owner: Visitor,
   url: string,
@@ -85,7 +88,7 @@ export async function joined(
   return visitor;
 }
 
-/** Adds somebody. @returns the link's secret. */
+/** Adds a user. @returns the link's secret. */
 export async function invited(owner: Visitor, person: Readonly<Record<string, string>>): Promise<string> {
   await owner.get("/dashboard/people");
   const { text } = await owner.post("/dashboard/people", person);

@@ -114,7 +114,7 @@ function samplesOf(bytes: Buffer): Int16Array {
   return new Int16Array(copy.buffer, 0, copy.length >> 1);
 }
 
-/** What a caller of a telephone hears: G.711 mu-law at 8000 Hz, decoded. @param body of the request. */
+/** The audio that a telephone caller hears: G.711 mu-law at 8000 Hz, decoded. @param body of the request. */
 export async function overTelephone(api: TestApi, body: object): Promise<Answer> {
   const answer = await whole(api.post({ modelId: "mist", ...body }, { accept: "audio/basic" }));
   return { samples: fromMulaw(Buffer.from(await answer.arrayBuffer())), rate: 8000 };

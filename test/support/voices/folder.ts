@@ -19,14 +19,14 @@ export interface KokoroFiles extends KokoroChoice {
 }
 
 export interface PiperFiles extends PiperChoice {
-  /** As Piper names it, with its country. */
+  /** Piper's name of the language, with its country. */
   readonly language?: string;
   readonly espeak?: string;
   readonly rate?: number;
   readonly config?: object;
 }
 
-/** What Piper writes beside a model. */
+/** Piper's file next to a model. */
 function piperConfig({ speakers = 1, language = "en_US", espeak = "en-us", ...more }: PiperFiles = {}) {
   const named = Array.from({ length: speakers }, (_, i) => [`speaker${i}`, i]);
   return {

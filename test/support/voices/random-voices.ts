@@ -124,7 +124,10 @@ function finishPiper(graph: GraphWriter, wave: string): void {
 }
 
 export interface KokoroChoice {
-  /** An output, as exports with timestamps have it; inside, rounded and clipped, as the usual exports have them; or not to be told. */
+  /**
+   * Durations as an output, as in exports with timestamps; inside, rounded and clipped, as in the usual
+   * exports; or without durations.
+   */
   readonly durations?: "output" | "inside" | "hidden";
   /** Some exports take the speed as a whole number. */
   readonly speed?: "float" | "int32";
