@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { readLicense } from "../../../config/contract/license.ts";
-import type { TtsDeployment } from "../../../operator/facts/observed.ts";
-import { decideLicense } from "../../../operator/license/decide.ts";
-import { LicenseAllocations } from "../../../operator/license/shares.ts";
-import { now, observed, ttsDeployment } from "../../support/operator/observed.ts";
-import { licenseIssuer } from "../../support/server/licenses.ts";
+import { readLicense } from "../../../../config/contract/license.ts";
+import type { TtsDeployment } from "../../../../operator/facts/observed.ts";
+import { decideLicense } from "../../../../operator/license/decide.ts";
+import { LicenseAllocations } from "../../../../operator/license/shares.ts";
+import { now, observed, ttsDeployment } from "../../../support/operator/observed.ts";
+import { licenseIssuer } from "../../../support/server/licenses.ts";
 
 const issuer = await licenseIssuer();
 const dates = { nbf: now / 1000 - 60, exp: now / 1000 + 3600 };

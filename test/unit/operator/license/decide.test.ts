@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { readLicense } from "../../../config/contract/license.ts";
-import type { TtsDeploymentStatus } from "../../../crds/tts-deployment.ts";
-import type { ObservedDeployment, ObservedPool } from "../../../operator/facts/observed.ts";
-import { decideLicense } from "../../../operator/license/decide.ts";
-import { LicenseAllocations } from "../../../operator/license/shares.ts";
-import { now, observed, running, ttsDeployment, ttsModelPool } from "../../support/operator/observed.ts";
-import { type Issuer, licenseIssuer } from "../../support/server/licenses.ts";
+import { readLicense } from "../../../../config/contract/license.ts";
+import type { TtsDeploymentStatus } from "../../../../crds/tts-deployment.ts";
+import type { ObservedDeployment, ObservedPool } from "../../../../operator/facts/observed.ts";
+import { decideLicense } from "../../../../operator/license/decide.ts";
+import { LicenseAllocations } from "../../../../operator/license/shares.ts";
+import { now, observed, running, ttsDeployment, ttsModelPool } from "../../../support/operator/observed.ts";
+import { type Issuer, licenseIssuer } from "../../../support/server/licenses.ts";
 
 let issuer: Issuer;
 const seconds = now / 1000;
