@@ -21,12 +21,12 @@ import { french } from "./languages/french.ts";
 import { german } from "./languages/german.ts";
 import { spanish } from "./languages/spanish.ts";
 import { readAcronym, readMixed, readSpell } from "./letters.ts";
-import { readOther } from "./other.ts";
 import { readPer } from "./per.ts";
 import { readPhone } from "./phone.ts";
 import { readRange, sayLoneDash } from "./ranges.ts";
 import { readSlashed } from "./slashes.ts";
 import { readNumberSign, readSymbols } from "./symbols.ts";
+import { readWholeNumber } from "./whole-numbers.ts";
 
 const languages = ownEntries<LanguageRules>({ eng: english, spa: spanish, fra: french, deu: german });
 
@@ -112,7 +112,7 @@ type Reader = (window: NormalizationWindow) => WordReading | undefined;
 
 function readerOf(language: string): Reader {
   const known = languages[language];
-  return known ? (window) => readWord(window, known) : (window) => readOther(window, language);
+  return known ? (window) => readWord(window, known) : (window) => readWholeNumber(window, language);
 }
 
 /** Letters alone are a word as it stands, but for abbreviations without a dot. */

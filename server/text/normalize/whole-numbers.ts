@@ -33,7 +33,7 @@ const maxDigits = 6;
 const maxEngineDigits = 12;
 
 /** In a language without rules of its own: whole numbers in words; all else is left to the engine. */
-export function readOther(window: NormalizationWindow, language: string): WordReading | undefined {
+export function readWholeNumber(window: NormalizationWindow, language: string): WordReading | undefined {
   const known = Object.hasOwn(numbers, language) ? numbers[language] : undefined;
   if (!known) return undefined;
   const amount = readAmount(window.text, known);
