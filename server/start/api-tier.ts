@@ -94,7 +94,7 @@ export async function startApiTier(
     ...keysOf(settings, files, stores, log),
     licenseAnswer: () => check?.answer(),
     internalToken: () => files.token?.current(),
-    admission: createStreamLimiter(places),
+    streamLimiter: createStreamLimiter(places),
   };
   const app = buildApp(services, openDashboardOf(settings, stores, now));
   const connections = watchConnections(app.server, {

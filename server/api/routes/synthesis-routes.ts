@@ -14,7 +14,7 @@ import type { Listener, Speaking } from "../respond/encode-speech.ts";
 import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from "../respond/events.ts";
 import { bodyOf, respondStream } from "../respond/stream.ts";
 import type { ApiContext } from "../services/api-context.ts";
-import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../services/synthesis.ts";
+import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../services/start-synthesis.ts";
 
 /** The common parts of every speech route. */
 export interface HttpExchange {

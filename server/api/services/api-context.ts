@@ -54,7 +54,7 @@ export interface ApiContext {
   readonly directory: ReplicaDirectory;
   readonly prober: Prober;
   readonly license: LicenseGate;
-  readonly admission: StreamLimiter;
+  readonly streamLimiter: StreamLimiter;
   readonly memory: MemoryBudget;
   readonly sockets: SocketOptions & { readonly open: OpenSockets };
   readonly metrics: Metrics;

@@ -10,7 +10,7 @@ import type { SpeechRequest } from "../request/speech-request.ts";
 import { encodeSpeech } from "../respond/encode-speech.ts";
 import { toFailure } from "../respond/problems.ts";
 import type { ApiContext } from "../services/api-context.ts";
-import { startSynthesis } from "../services/synthesis.ts";
+import { startSynthesis } from "../services/start-synthesis.ts";
 
 /** The socket of a synthesis, for limits, logs and metrics. */
 export interface SocketCaller {

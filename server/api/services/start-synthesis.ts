@@ -109,14 +109,14 @@ async function prepareEncoder({ wanted, form, createEncoder }: SynthesisOrder): 
 
 /** @throws Failure `saturated` or `too_many_streams`. */
 async function admit(
-  { admission, quotas, metrics, clock }: ApiContext,
+  { streamLimiter, quotas, metrics, clock }: ApiContext,
   { apiKey, span, wanted }: SynthesisOrder,
   untilOver: (leave: () => void) => void,
 ): Promise<void> {
   const admissionSpan = span.child("admission");
   const arrivedAtMs = clock.monotonicMs();
   try {
-    untilOver(admission.enter());
+    untilOver(streamLimiter.enter());
     if (apiKey) untilOver(await quotas.enter(apiKey));
     admissionSpan.end();
   } catch (error) {
