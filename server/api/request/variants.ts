@@ -9,6 +9,16 @@ export type AudioFormat = (typeof audioFormats)[number];
 /** Formats of an event stream (specification 4.1), with the default first. */
 export const eventFormats = ["mp3", "mulaw", "pcm"] as const satisfies readonly AudioFormat[];
 
+/** The media types by which `Accept` asks for a stream of a format. The response has the first one; the others are aliases. */
+export const streamTypes: Readonly<Record<AudioFormat, readonly [mediaType: string, ...aliases: string[]]>> =
+  {
+    wav: ["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"],
+    ogg: ["audio/ogg"],
+    mp3: ["audio/mpeg", "audio/mp3"],
+    mulaw: ["audio/x-mulaw"],
+    pcm: ["audio/pcm"],
+  };
+
 export type Variant =
   /** `{"audioContent": base64}`; without `formatRequired`, `audioFormat` is `wav` by default. */
   | { readonly form: "json"; readonly formatRequired: boolean }
@@ -49,14 +59,11 @@ const offers: readonly Offer[] = [
     types: ["application/json"],
     variant: (specificity) => ({ form: "json", formatRequired: specificity === 3 }),
   },
-  stream(["audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.wave"], {
-    format: "wav",
-    defaultModel: "arcana",
-  }),
-  stream(["audio/pcm"], { format: "pcm", defaultRate: (model) => models[model].defaultPcmRate }),
-  stream(["audio/mpeg", "audio/mp3"], { format: "mp3" }),
-  stream(["audio/ogg"], { format: "ogg" }),
-  stream(["audio/x-mulaw"], { format: "mulaw" }),
+  stream(streamTypes.wav, { format: "wav", defaultModel: "arcana" }),
+  stream(streamTypes.pcm, { format: "pcm", defaultRate: (model) => models[model].defaultPcmRate }),
+  stream(streamTypes.mp3, { format: "mp3" }),
+  stream(streamTypes.ogg, { format: "ogg" }),
+  stream(streamTypes.mulaw, { format: "mulaw" }),
   stream(["audio/basic", "audio/pcmu"], { format: "mulaw", fixedRate: 8000 }),
   { types: ["text/event-stream"], variant: () => ({ form: "events" }) },
 ];

@@ -1,18 +1,12 @@
 /**
  * The request in the form of a program. The page has no API key: the example reads it from the environment.
+ * @param mediaType of the format that is chosen.
  */
-export function asCode(kind, origin, fields) {
+export function asCode(kind, origin, fields, mediaType) {
   const { audioFormat = "wav", ...rest } = fields;
-  const types = {
-    wav: "audio/wav",
-    mp3: "audio/mpeg",
-    ogg: "audio/ogg",
-    mulaw: "audio/x-mulaw",
-    pcm: "audio/pcm",
-  };
   const request =
     audioFormat === "ogg" && rest.samplingRate === undefined ? { ...rest, samplingRate: 24000 } : rest;
-  return writers[kind](`${origin}/v1/svc-tts`, request, types[audioFormat], `speech.${audioFormat}`);
+  return writers[kind](`${origin}/v1/svc-tts`, request, mediaType, `speech.${audioFormat}`);
 }
 
 const writers = {

@@ -44,7 +44,12 @@ function follow() {
   const { length, limit } = measure(form.elements.text.value, model);
   $("length").textContent = fill(client.length, { length: whole(length), limit: whole(limit) });
   $("length").classList.toggle("wrong", length > limit);
-  $("code").textContent = asCode($("code-kind").value, location.origin, body());
+  $("code").textContent = asCode($("code-kind").value, location.origin, body(), mediaType());
+}
+
+/** The media type of the chosen format, which the server wrote into the page. */
+function mediaType() {
+  return form.elements.audioFormat.selectedOptions[0].dataset.mediaType;
 }
 
 /** Counted in characters, like on the server. */
@@ -175,15 +180,8 @@ async function download() {
   const format = fields.audioFormat ?? "wav";
   delete fields.audioFormat;
   if (format === "ogg" && fields.samplingRate === undefined) fields.samplingRate = 24000;
-  const types = {
-    wav: "audio/wav",
-    mp3: "audio/mpeg",
-    ogg: "audio/ogg",
-    mulaw: "audio/x-mulaw",
-    pcm: "audio/pcm",
-  };
   say(client.making);
-  const answer = await ask(fields, types[format]);
+  const answer = await ask(fields, mediaType());
   if (!answer.ok) return say(await refusal(answer), true);
   const link = document.createElement("a");
   link.href = URL.createObjectURL(await answer.blob());

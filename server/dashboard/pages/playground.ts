@@ -6,7 +6,7 @@ import { refuseWhileDraining } from "../../api/lifecycle/drain.ts";
 import { addJsonParser, bodyOptions } from "../../api/request/body.ts";
 import { quickest, slowest } from "../../api/request/fields.ts";
 import { samplingDefaults } from "../../api/request/speech-request.ts";
-import { audioFormats } from "../../api/request/variants.ts";
+import { audioFormats, streamTypes } from "../../api/request/variants.ts";
 import { answerSpeechRequest } from "../../api/routes/speech.ts";
 import type { ApiContext } from "../../api/services/api-context.ts";
 import { Failure } from "../../contract/errors.ts";
@@ -112,7 +112,7 @@ ${number("top_p", "top_p", `min="0.01" max="1" step="0.01"`, samplingDefaults.to
 ${number("max_tokens", "max_tokens", `min="200" max="5000" step="1"`, samplingDefaults.maxTokens)}
 </div></fieldset></details>
 <h2>${playground.takeAlong}</h2>
-<div class="row"><label for="audioFormat">${playground.format}</label><select id="audioFormat" name="audioFormat" data-usual="wav">${audioFormats.map((format) => html`<option>${format}</option>`)}</select>
+<div class="row"><label for="audioFormat">${playground.format}</label><select id="audioFormat" name="audioFormat" data-usual="wav">${audioFormats.map((format) => html`<option data-media-type="${streamTypes[format][0]}">${format}</option>`)}</select>
 <button type="button" class="plain" id="download">${playground.download}</button></div>
 <div class="row"><label for="code-kind">${playground.asCode}</label><select id="code-kind" data-local><option value="curl">curl</option><option value="python">Python</option><option value="javascript">JavaScript</option></select>
 <button type="button" class="plain" id="copy">${playground.copy}</button></div>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { chooseVariant } from "../../../server/api/request/variants.ts";
+import { audioFormats, chooseVariant, streamTypes } from "../../../server/api/request/variants.ts";
 import type { Failure } from "../../../server/contract/errors.ts";
 
 function name(accept: string | undefined): string {
@@ -9,6 +9,14 @@ function name(accept: string | undefined): string {
 }
 
 describe("Accept names the form of the answer", () => {
+  it.each(audioFormats.flatMap((format) => streamTypes[format].map((type) => [type, format] as const)))(
+    "%s is a stream of %s, under its first media type",
+    (type, format) => {
+      const expected = { form: "stream", format, mediaType: streamTypes[format][0] };
+      expect(chooseVariant(type)).toMatchObject(expected);
+    },
+  );
+
   it.each<[string | undefined, string]>([
     [undefined, "json"],
     ["", "json"],
@@ -28,7 +36,7 @@ describe("Accept names the form of the answer", () => {
     ["audio/*;q=0.5, audio/pcm", "audio/pcm"],
     ["audio/pcm;q=0.3, audio/wav;q=0.7", "audio/wav"],
     ["audio/pcm, audio/wav", "audio/pcm"],
-    ["audio/flac, audio/wav;q=0.1", "audio/wav"],
+    ["audio/x-unknown, audio/wav;q=0.1", "audio/wav"],
     ["audio/wav;q=0.0001, audio/pcm;q=0.5", "audio/pcm"],
     ["audio/wav;q=0.9999, audio/pcm;q=0.99", "audio/wav"],
     ["audio/wav;q=0, audio/*", "audio/pcm"],
@@ -50,12 +58,12 @@ describe("Accept names the form of the answer", () => {
   });
 
   it.each([
-    "audio/flac",
-    "audio/flac, audio/aac",
+    "audio/x-unknown",
+    "audio/x-unknown, audio/aac",
     "audio/*;q=0",
     "*/*;q=0",
     "audio/wav;q=0",
-    "text/event-stream;q=0, audio/flac",
+    "text/event-stream;q=0, audio/x-unknown",
     "text/html, */*;q=0",
   ])("%s leaves nothing, and the refusal names what is offered", (accept) => {
     expect(() => chooseVariant(accept)).toThrow(
@@ -67,7 +75,7 @@ describe("Accept names the form of the answer", () => {
   });
 
   it("reads no more than the first hundred ranges of a hostile header", () => {
-    const behind = (count: number) => name(`${"audio/flac,".repeat(count)}audio/pcm`);
+    const behind = (count: number) => name(`${"audio/x-unknown,".repeat(count)}audio/pcm`);
     const refusal = expect.objectContaining<Partial<Failure>>({ code: "not_acceptable" });
     expect(behind(99)).toBe("audio/pcm");
     for (const count of [100, 100_000]) expect(() => behind(count)).toThrow(refusal);

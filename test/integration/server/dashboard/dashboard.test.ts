@@ -2,6 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { audioFormats, streamTypes } from "../../../../server/api/request/variants.ts";
 import type { ApiSettings } from "../../../../server/start/api-settings.ts";
 import type { ApiEnvironment } from "../../../../server/start/api-tier.ts";
 import { writeAudit } from "../../../../server/store/audit.ts";
@@ -409,6 +410,13 @@ describe("the playground", () => {
       expect(throughApi.status).toBe(modelId === "arcana" ? 200 : 400);
     },
   );
+
+  it("offers every audio format with the media type that its script asks for", async () => {
+    const { text } = await owner.get("/dashboard/playground");
+    const options = text.matchAll(/<option data-media-type="([^"]+)">(\w+)<\/option>/g);
+    const offered = [...options].map(([, mediaType, format]) => [format, mediaType]);
+    expect(offered).toEqual(audioFormats.map((format) => [format, streamTypes[format][0]]));
+  });
 
   it("speaks for owners and members who are signed in, from this site alone", async () => {
     // an element with a label has a role that takes one (ARIA)
