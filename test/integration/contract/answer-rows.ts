@@ -77,7 +77,7 @@ export const refused: readonly (readonly [
   [["415"], good, { "content-type": "text/json" }, 415, "unsupported_media_type"],
   [["415"], "speaker=alan&text=x", form, 415, "unsupported_media_type"],
   [["415"], good, { "content-encoding": "gzip" }, 415, "unsupported_media_type"],
-  [["406"], good, { accept: "audio/flac" }, 406, "not_acceptable"],
+  [["406"], good, { accept: "audio/x-unknown" }, 406, "not_acceptable"],
   [["401", "5.1"], good, { authorization: "" }, 401, "unauthorized"],
   [["401"], good, { authorization: "Bearer" }, 401, "unauthorized"],
   [["401"], good, { authorization: "Bearer svc_nobody" }, 401, "unauthorized"],

@@ -80,7 +80,7 @@ describe("the settings of a context", () => {
     {},
     { speaker: "nobody" },
     { speaker: "alan", language: "fra" },
-    { speaker: "alan", audioParameters: { audioFormat: "audio/flac" } },
+    { speaker: "alan", audioParameters: { audioFormat: "audio/x-unknown" } },
     { speaker: "alan", audioParameters: { samplingRate: -1 } },
     { speaker: "alan", audioParameters: { timeScaleFactor: Number.NaN } },
   ])("are refused: %j", (start) => {
