@@ -74,7 +74,9 @@ async function runAll(shell: Shell, { fetch: wanted }: OptionValues): Promise<nu
   const running = parts.map(
     (part) => new RunningPart(shell, part, partEnvironment(shell.env, part, shifted[part], files)),
   );
-  const fetching = preset && fetchInBackground(shell, preset.id, signal);
+  const naturalVoice = { speaker: "af_heart", modelId: "mist", text: "Hello! This is a natural voice." };
+  const example = curlCommand(shifted.api, files.key, naturalVoice, "heart.wav");
+  const fetching = preset && fetchInBackground(shell, { id: preset.id, example }, signal);
   const unwatch = shell.env.DEV === "1" ? restartOnSave(shell, running) : () => undefined;
   try {
     const died = Promise.race(running.map(async ({ part, died: how }) => ({ part, how: await how })));
@@ -261,16 +263,20 @@ function seconds(since: number): string {
 function welcome(port: number, key: string, dashboard: string): string {
   const url = `http://${host}:${port}`;
   const speaker = voices.find((voice) => voice.models.includes("arcana"))?.id ?? voices[0]?.id;
-  const body = JSON.stringify({ speaker, text: "Hello! This machine can speak now." });
   return [
     "",
     "==> speaking. Try it in another terminal:",
     "",
-    `curl -sS ${url}/v1/svc-tts -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'Accept: audio/wav' -d '${body}' -o speech.wav`,
+    curlCommand(port, key, { speaker, text: "Hello! This machine can speak now." }, "speech.wav"),
     "",
     `    voices: ${url}/v1/voices    models: ${url}/v1/models    health: ${url}/health`,
     `    dashboard: ${dashboard}`,
     "    Ctrl-C stops all three.",
     "",
   ].join("\n");
+}
+
+/** A command that synthesizes the text of a request body into a WAV file. */
+function curlCommand(port: number, key: string, body: object, file: string): string {
+  return `curl -sS http://${host}:${port}/v1/svc-tts -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -H 'Accept: audio/wav' -d '${JSON.stringify(body)}' -o ${file}`;
 }

@@ -4,13 +4,24 @@ import { constants, setPriority } from "node:os";
 import { createInterface } from "node:readline";
 import type { Shell } from "../../lib/command-line.ts";
 
+/** A model to install. */
+export interface WantedModel {
+  readonly id: string;
+  /** A command that synthesizes with one of its voices. */
+  readonly example: string;
+}
+
 /**
  * Installs a model in a process with low priority, while the tiers serve. A failure does not affect them.
  * Resolves when that process has ended.
  */
-export async function fetchInBackground(shell: Shell, model: string, signal: AbortSignal): Promise<void> {
+export async function fetchInBackground(
+  shell: Shell,
+  { id, example }: WantedModel,
+  signal: AbortSignal,
+): Promise<void> {
   const [runtime, ...rest] = shell.program;
-  const child = spawn(runtime, [...rest, "models", "get", model], {
+  const child = spawn(runtime, [...rest, "models", "get", id], {
     env: { ...shell.env },
     stdio: ["ignore", "pipe", "pipe", "ipc"], // The closed channel ends it together with this process.
   });
@@ -26,7 +37,7 @@ export async function fetchInBackground(shell: Shell, model: string, signal: Abo
   if (signal.aborted) stop();
   try {
     const [code] = (await once(child, "close")) as [number | null];
-    if (!signal.aborted) shell.print(`    natural voices: ${code === 0 ? greeting : failing(model)}`);
+    if (!signal.aborted) shell.print(`    natural voices: ${code === 0 ? installed(example) : failing(id)}`);
   } catch (error) {
     shell.complain(`    natural voices: ${error instanceof Error ? error.message : String(error)}`);
   } finally {
@@ -34,7 +45,9 @@ export async function fetchInBackground(shell: Shell, model: string, signal: Abo
   }
 }
 
-const greeting = 'they speak in a few seconds; try {"speaker":"af_heart","modelId":"mist","text":"Hello."}';
+function installed(example: string): string {
+  return `installed, and ready in a few seconds. Voices of arcana stay arcana-mini. Try one in another terminal:\n\n${example}\n`;
+}
 
 function failing(model: string): string {
   return `not installed; the built-in voices go on speaking. Try again: svc-tts models get ${model}`;
