@@ -31,6 +31,17 @@ export function settleConditions(
   });
 }
 
+/**
+ * `Stalled` is False until the progress deadline has passed. A person may have to act before that, so the message
+ * makes no promise and points to the condition with the cause.
+ */
+export const notStalled: ConditionState = {
+  type: "Stalled",
+  status: "False",
+  reason: "Progressing",
+  message: "Not stalled so far; see Ready for what is missing.",
+};
+
 export interface Transition {
   readonly condition: Condition;
   /** A person may have to act. */

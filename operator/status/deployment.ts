@@ -14,7 +14,7 @@ import type {
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type WorkloadState, workloadState } from "../workload/state.ts";
 import { clockFinding } from "./clock.ts";
-import { type ConditionState, revisionOutdated, settleConditions } from "./conditions.ts";
+import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
 import { operatorConflictFinding } from "./operator-conflict.ts";
 import { gatheredScaling } from "./scaling.ts";
@@ -250,10 +250,9 @@ function progress(blocked: ReconcileProblem | undefined): ConditionState[] {
   }
   const { reason, message, stalled } = blocked;
   const idle = { reason: "Stalled", message: "Waiting for a person; see Stalled." } as const;
-  const busy = { reason: "Progressing", message: "Still progressing; no action is needed." } as const;
   return [
     { type: "Reconciling", status: stalled ? "False" : "True", ...(stalled ? idle : { reason, message }) },
-    { type: "Stalled", status: stalled ? "True" : "False", ...(stalled ? { reason, message } : busy) },
+    stalled ? { type: "Stalled", status: "True", reason, message } : notStalled,
   ];
 }
 
@@ -285,10 +284,13 @@ function rolloutFinding(parts: readonly NamedState[]): ConditionState {
     const { reason, message } = busy.problem;
     return rolloutReasons.has(reason)
       ? { type, status: "True", reason, message }
-      : { type, status: "True", reason: "Progressing", message: "A rollout is on its way." };
+      : { type, status: "True", reason: "Progressing", message: notStuck };
   }
   return { type, status: "True", reason: "Complete", message: "Every pod has its current settings." };
 }
+
+/** Pods may also be missing without a rollout, for example after a node was lost. */
+const notStuck = "No rollout is stuck so far; see Ready for what is missing.";
 
 /** Why a rollout waits, where that is normal. */
 const rolloutReasons = new Set(["AwaitingMaintenanceWindow", "Canary", "Trading"]);

@@ -11,7 +11,7 @@ import type {
 } from "../facts/observed.ts";
 import type { RolloutPlan } from "../rollout/plan.ts";
 import { type DesiredWorkload, readyReplicas, type WorkloadState, workloadState } from "../workload/state.ts";
-import { type ConditionState, revisionOutdated, settleConditions } from "./conditions.ts";
+import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { scalingFindings } from "./scaling.ts";
 
 export interface PoolReconcile {
@@ -142,13 +142,6 @@ function findings(state: WorkloadState): ConditionState[] {
           message: "Waiting for a person; see Stalled.",
         }
       : { type: "Reconciling", status: "True", ...state.problem },
-    stalled
-      ? { type: "Stalled", status: "True", ...state.problem }
-      : {
-          type: "Stalled",
-          status: "False",
-          reason: "Progressing",
-          message: "Still progressing; no action is needed.",
-        },
+    stalled ? { type: "Stalled", status: "True", ...state.problem } : notStalled,
   ];
 }
