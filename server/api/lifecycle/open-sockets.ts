@@ -20,7 +20,7 @@ export interface OpenSockets {
   close(): void;
 }
 
-const pingMs = 20_000;
+export const pingMs = 20_000;
 /** Consecutive pings without a response, after which the client counts as gone. */
 const mostUnanswered = 2;
 

@@ -4,10 +4,14 @@ import { dirname, join, normalize } from "node:path";
 import type { TSchema } from "typebox";
 import { describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { env, generatorEnv, otelEnv, telemetryEnv } from "../../../config/contract/names.ts";
+import { env, generatorEnv, otelEnv, publicPaths, telemetryEnv } from "../../../config/contract/names.ts";
+import { Drain } from "../../../crds/fields.ts";
 import { TtsDeploymentSpecSchema } from "../../../crds/tts-deployment.ts";
 import { sortFields } from "../../../crds/unknown-fields.ts";
 import { conditionReasons } from "../../../operator/facts/condition-reasons.ts";
+import { pingMs } from "../../../server/api/lifecycle/open-sockets.ts";
+import { defaultLimits } from "../../../server/api/request/limits.ts";
+import { defaultHoldLimits } from "../../../server/api/upstream/request-hold.ts";
 import { errorCodes, Failure } from "../../../server/contract/errors.ts";
 import { heldRules } from "../../integration/contract/held-rules.ts";
 
@@ -58,6 +62,27 @@ describe("docs/reference/conditions.md", () => {
     expect(names.length).toBeGreaterThan(50);
     const words = await wordsOf("operator");
     expect(names.filter((name) => !words.has(name ?? ""))).toEqual([]);
+  });
+});
+
+describe("docs/how-to/publish-the-api.md", () => {
+  it("lists the published paths, and the figures of the code", async () => {
+    const page = await read("docs/how-to/publish-the-api.md");
+    const rows = [...page.matchAll(/^\| `?([^|`]+)`? \| ([^|]+) \|/gm)].map(
+      ([, name = "", value = ""]) => [name.trim(), value] as const,
+    );
+    const paths = rows.map(([name]) => name).filter((name) => name.startsWith("/"));
+    expect(paths).toEqual(publicPaths);
+    const streamTime: TSchema = Drain.properties.maxStreamSeconds;
+    expect(Object.fromEntries(rows)).toMatchObject({
+      [env.holdSeconds]: `${defaultHoldLimits.longestMs / 1000} s`,
+      "heartbeat of server-sent events": `${defaultLimits.heartbeatMs / 1000} s`,
+      "WebSocket ping": `${pingMs / 1000} s`,
+      [env.stallSeconds]: `${defaultLimits.stallMs / 1000} s`,
+      [env.requestSeconds]: `${defaultLimits.requestTimeoutMs / 1000} s`,
+      [env.maxBodyBytes]: `${defaultLimits.bodyBytes / 2 ** 20} MiB`,
+      "drain.maxStreamSeconds": `${(streamTime as { default: number }).default} s`,
+    });
   });
 });
 
@@ -189,7 +214,8 @@ const places: readonly TSchema[] = [TtsDeploymentSpecSchema, models.items, api, 
 /** What a fragment has that the place it belongs to has not. */
 function unknownFields(fragment: Record<string, unknown>): readonly string[] {
   const [first = ""] = Object.keys(fragment);
-  if (first === "spec") return sortFields(TtsDeploymentSpecSchema, fragment.spec).unknown;
+  if (first === "spec" || fragment.kind === "TtsDeployment")
+    return sortFields(TtsDeploymentSpecSchema, fragment.spec).unknown;
   const place = places.find((schema) => first in (schema as { properties: object }).properties);
   return place === undefined ? [first] : sortFields(place, fragment).unknown;
 }
