@@ -29,20 +29,24 @@ export function queueMetrics(registry: Registry, controller: string): QueueObser
     new Gauge({ name, help, registers, labelNames: [...labelNames, ...more] });
   const histogram = (name: string, help: string, buckets: number[], more: readonly string[] = []) =>
     new Histogram({ name, help, registers, buckets, labelNames: [...labelNames, ...more] });
-  const adds = counter("workqueue_adds_total", "Keys added to the queue, waiting already or not", named);
-  const retries = counter("workqueue_retries_total", "Passes that are tried again after a failure", named);
-  const depth = gauge("workqueue_depth", "Keys that wait for a pass", named);
+  const adds = counter(
+    "workqueue_adds_total",
+    "Keys added to the work queue, including keys that are queued already",
+    named,
+  );
+  const retries = counter("workqueue_retries_total", "Reconciles retried after a failure", named);
+  const depth = gauge("workqueue_depth", "Keys in the work queue", named);
   const waited = histogram(
     "workqueue_queue_duration_seconds",
-    "How long keys waited for their pass",
+    "Time that keys waited in the work queue",
     queueSeconds,
     named,
   );
-  const worked = histogram("workqueue_work_duration_seconds", "How long passes took", queueSeconds, named);
-  const passes = counter("controller_runtime_reconcile_total", "Passes by how they ended", ["result"]);
-  const errors = counter("controller_runtime_reconcile_errors_total", "Passes that failed");
-  const active = gauge("controller_runtime_active_workers", "Passes that run now");
-  const took = histogram("controller_runtime_reconcile_time_seconds", "How long passes took", passSeconds);
+  const worked = histogram("workqueue_work_duration_seconds", "Duration of reconciles", queueSeconds, named);
+  const passes = counter("controller_runtime_reconcile_total", "Reconciles by result", ["result"]);
+  const errors = counter("controller_runtime_reconcile_errors_total", "Reconciles that failed");
+  const active = gauge("controller_runtime_active_workers", "Reconciles in progress");
+  const took = histogram("controller_runtime_reconcile_time_seconds", "Duration of reconciles", passSeconds);
   for (const result of new Set(Object.values(results))) passes.inc({ controller, result }, 0);
   errors.inc({ controller }, 0);
   return {
@@ -84,7 +88,7 @@ export function watchMetrics(
 ): void {
   new Gauge({
     name: "svc_tts_operator_failing_watches",
-    help: "Watches whose last attempt failed, by kind and namespace; absent while all are well",
+    help: "Watches whose last attempt failed, by kind and namespace; absent while none fails",
     registers: [registry],
     labelNames: ["kind", "namespace"],
     collect() {
@@ -169,7 +173,7 @@ export function resourceMetrics(
     });
   gauge(
     "svc_tts_operator_condition",
-    "Each condition of each TtsDeployment: 1 True, 0 False, -1 Unknown",
+    "Status of each condition of each TtsDeployment: 1 True, 0 False, -1 Unknown",
     ["condition"],
     (metric, labels, { conditions }) => {
       for (const { type, status } of conditions) metric.set({ ...labels, condition: type }, statuses[status]);
@@ -177,7 +181,7 @@ export function resourceMetrics(
   );
   gauge(
     "svc_tts_operator_not_ready_reason",
-    "1 with the reason of the condition Ready for each TtsDeployment that is not ready; absent for the others",
+    "1 with the reason of Ready for each TtsDeployment that is not ready; absent for the others",
     ["reason"],
     (metric, labels, { conditions }) => {
       const ready = conditions.find(({ type }) => type === "Ready");
@@ -186,7 +190,7 @@ export function resourceMetrics(
   );
   gauge(
     "svc_tts_operator_license_expiry_timestamp_seconds",
-    "When the license expires, in seconds since the epoch; absent without a license that can be read",
+    "Expiry of the license in seconds since the epoch; absent without a readable license",
     [],
     (metric, labels, { license }) => {
       if (license.expiresAt !== undefined) metric.set(labels, Date.parse(license.expiresAt) / 1000);
@@ -194,7 +198,7 @@ export function resourceMetrics(
   );
   gauge(
     "svc_tts_operator_license_grace_remaining_seconds",
-    "How long is served on with a license that is no longer good; absent outside the grace period",
+    "Remaining grace period in seconds; absent outside the grace period",
     [],
     (metric, labels, { license }) => {
       if (license.graceUntil === undefined) return;
@@ -203,7 +207,7 @@ export function resourceMetrics(
   );
   gauge(
     "svc_tts_operator_pool_replicas",
-    "Pods of a pool by what they are: all there are, and those that take requests",
+    "Pods of a pool by state: all, or ready",
     ["pool", "state"],
     (metric, labels, { models }) => {
       for (const { name: pool, replicas, readyReplicas } of models) {

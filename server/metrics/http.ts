@@ -43,19 +43,19 @@ export class HttpMetrics {
     const registers = [registry];
     this.#requests = new Counter({
       name: "http_requests_total",
-      help: "HTTP requests answered",
+      help: "HTTP requests by endpoint, status and method",
       labelNames: ["endpoint", "http_status", "method"],
       registers,
     });
     this.#errors = new Counter({
       name: "http_errors_total",
-      help: "HTTP requests that failed, also after their status was sent; error_message is a code of the error registry",
+      help: "HTTP requests that failed, including failures after the status was sent; error_message is an error code",
       labelNames: ["endpoint", "error_message", "http_status", "method"],
       registers,
     });
     this.#duration = new Histogram({
       name: "http_request_duration_seconds",
-      help: "From the arrival of an HTTP request to the last byte of its answer",
+      help: "Time from the arrival of an HTTP request to the last byte of its response",
       labelNames: ["endpoint", "method"],
       buckets: durationBuckets,
       registers,

@@ -27,7 +27,7 @@ export function createRegistry(tier: string): TierRegistry {
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: "svc_tts_build_info",
-    help: "1, with the version that runs",
+    help: "Always 1; the labels name the running version",
     labelNames: ["version", "node_version", "tier"],
     registers: [registry],
   }).set({ version, node_version: process.versions.node, tier }, 1);

@@ -81,13 +81,13 @@ export function createMetrics(sources: MetricsSources): Metrics {
   watchedGauge(
     registry,
     "svc_tts_stream_capacity",
-    "Requests that this process speaks at once",
+    "Highest number of concurrent requests of this process",
     () => sources.capacity,
   );
   watchedGauge(
     registry,
     "svc_tts_open_sockets",
-    "WebSockets that are open at this process, speaking or idle",
+    "WebSockets open at this process, active or idle",
     () => sources.openSockets?.() ?? 0,
   );
   const speech = speechMetrics(registry);
@@ -130,13 +130,13 @@ function speechMetrics(registry: TierRegistry) {
   return {
     requests: new Counter({
       name: "svc_tts_requests_total",
-      help: "Requests to speak with a valid body, by how they ended: ok, error, or gone (the caller hung up)",
+      help: "Valid synthesis requests by outcome: ok, error, or gone (client disconnected)",
       labelNames: ["model", "voice", "outcome"],
       registers,
     }),
     firstAudio: new Histogram<string>({
       name: "svc_tts_first_audio_seconds",
-      help: "From the arrival of a request to its first encoded audio; to the whole answer where that is JSON",
+      help: "Time from the arrival of a request to its first encoded audio, or to the complete response if that is JSON",
       labelNames: ["model", "variant"],
       buckets: firstAudioBuckets,
       enableExemplars: true,
@@ -144,48 +144,48 @@ function speechMetrics(registry: TierRegistry) {
     }),
     underruns: new Counter({
       name: "svc_tts_underruns_total",
-      help: "Streams whose audio, as their socket took it, fell more than 100 ms behind a listener who plays it as it comes",
+      help: "Streams whose audio arrived more than 100 ms late for real-time playback",
       labelNames: ["model"],
       registers,
     }),
     audio: new Counter({
       name: "svc_tts_audio_seconds_total",
-      help: "Speech encoded, in seconds of sound",
+      help: "Seconds of encoded audio",
       labelNames: ["model", "format"],
       registers,
     }),
     encoding: new Counter({
       name: "svc_tts_encode_seconds_total",
-      help: "Time spent on resampling and encoding; divide by svc_tts_audio_seconds_total for the work per second of sound",
+      help: "Time spent on resampling and encoding; divide by svc_tts_audio_seconds_total for the time per second of audio",
       labelNames: ["format"],
       registers,
     }),
     wait: new Histogram({
       name: "svc_tts_admission_wait_seconds",
-      help: "How long admitted requests waited for their place in this process",
+      help: "Time that admitted requests waited for a slot in this process",
       labelNames: ["model"],
       buckets: waitBuckets,
       registers,
     }),
     retries: new Counter({
       name: "svc_tts_retries_total",
-      help: "Requests asked of another replica, by the code of what the one before answered",
+      help: "Requests retried at another replica, by the error code of the previous replica",
       labelNames: ["model", "error_message"],
       registers,
     }),
     sharedLimitsAway: new Gauge({
       name: "svc_tts_shared_limits_away",
-      help: "1 while Valkey does not answer and limits of keys hold for this process alone",
+      help: "1 while Valkey does not respond and this process counts the limits of keys alone, else 0",
       registers,
     }),
     oovsDropped: new Counter({
       name: "svc_tts_oovs_dropped_total",
-      help: "Out-of-vocabulary words that were not kept: too many waited for the database, or a line of the spool was cut off",
+      help: "Out-of-vocabulary words that were dropped: too many waited for the database, or a line of the spool was incomplete",
       registers,
     }),
     streams: new Gauge({
       name: "svc_tts_streams",
-      help: "Requests that are spoken now",
+      help: "Synthesis requests in progress",
       labelNames: ["model"],
       registers,
     }),
@@ -201,20 +201,20 @@ function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
   const labelNames = ["pool", "revision"];
   const spoken = new Counter({
     name: poolMetrics.spoken,
-    help: "Streams that replicas of a pool were asked for, by how they ended: ok, error, refused (full, leaving, or not asked well), or gone (the caller hung up); revision is that of a canary and its attempt",
+    help: "Streams requested from replicas of a pool, by outcome: ok, error, refused (full, draining, or invalid request), or gone (client disconnected); revision names a canary and its attempt",
     labelNames: [...labelNames, "outcome"],
     registers,
   });
   const firstAudio = new Histogram({
     name: poolMetrics.firstAudio,
-    help: "From the request to a replica of a pool to its first audio, queueing there included",
+    help: "Time from the request to a replica of a pool to its first audio, including its queue",
     labelNames,
     buckets: firstAudioBuckets,
     registers,
   });
   const realTimeFactor = new Histogram({
     name: poolMetrics.realTimeFactor,
-    help: "Of each stream of a pool: seconds spent on making its audio, for each second of audio",
+    help: "Seconds of synthesis for each second of audio, for each stream of a pool",
     labelNames,
     buckets: realTimeBuckets,
     registers,
@@ -238,7 +238,7 @@ function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
 function watchLicense(registry: TierRegistry, { license, now }: MetricsSources): void {
   new Gauge({
     name: "svc_tts_license_state",
-    help: "1 for the state that the license is in, 0 for the others",
+    help: "1 for the current state of the license, 0 for the others",
     labelNames: ["state"],
     registers: [registry],
     collect() {
@@ -247,7 +247,7 @@ function watchLicense(registry: TierRegistry, { license, now }: MetricsSources):
   });
   new Gauge({
     name: "svc_tts_license_expiry_timestamp_seconds",
-    help: "When the license expires, in seconds since the epoch; absent without a license that can be read",
+    help: "Expiry of the license in seconds since the epoch; absent without a readable license",
     registers: [registry],
     collect() {
       this.remove();
@@ -257,7 +257,7 @@ function watchLicense(registry: TierRegistry, { license, now }: MetricsSources):
   });
   new Gauge({
     name: "svc_tts_license_grace_remaining_seconds",
-    help: "How long this process serves on with a license that is no longer good; absent outside the grace period",
+    help: "Remaining grace period in seconds; absent outside the grace period",
     registers: [registry],
     collect() {
       this.remove();
@@ -275,7 +275,7 @@ function countChecks(
   if (!checksLicense) return undefined;
   new Gauge({
     name: "svc_tts_license_check_timestamp_seconds",
-    help: "When the license's issuer last spoke, in seconds since the epoch; absent before, and where it is not asked",
+    help: "Time of the last valid response of the license issuer, in seconds since the epoch; absent before the first one, and without online checks",
     registers: [registry],
     collect() {
       this.remove();
@@ -285,7 +285,7 @@ function countChecks(
   });
   const checks = new Counter({
     name: "svc_tts_license_checks_total",
-    help: "Times that this process asked the license's issuer; failed: there was no good answer",
+    help: "Requests to the license issuer by result; failed: there was no valid response",
     labelNames: ["result"],
     registers: [registry],
   });
@@ -296,7 +296,7 @@ function countChecks(
 function watchModels(registry: TierRegistry, { prober }: MetricsSources): void {
   new Gauge({
     name: "svc_tts_model_reachable",
-    help: "1 for a model of the routing table with a replica that answers or a pool meant to be idle, else 0",
+    help: "1 for a model of the routing table with a replica that responds, or with a pool that is scaled to zero, else 0",
     labelNames: ["model"],
     registers: [registry],
     collect() {
@@ -323,7 +323,7 @@ function watchPools(registry: TierRegistry, { load }: MetricsSources): void {
     });
   gauge(
     "svc_tts_pool_streams",
-    "Requests that callers ask of a pool by way of this process: spoken, queued, or held until it has a replica",
+    "Requests of this process to a pool: in progress, queued, or held until the pool has a replica",
     ({ streams, waiting }) => streams + waiting,
   );
   gauge(
