@@ -182,7 +182,7 @@ describe("a sign-in", () => {
     expect(JSON.stringify(lines)).not.toMatch(/kwyjibo/i);
     const { text } = await visitor.get("/dashboard/changes");
     expect(text).toContain(
-      "<td>somebody</td><td>sign-in refused</td><td>somebody</td><td>from 2001:db8::7</td>",
+      "<td>unknown user</td><td>sign-in refused</td><td>unknown user</td><td>from 2001:db8::7</td>",
     );
     expect(text).not.toMatch(/kwyjibo/i);
   });
