@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import type { Shell } from "../../lib/command-line.ts";
 
 /** A model to install. */
-export interface WantedModel {
+interface WantedModel {
   readonly id: string;
   /** A command that synthesizes with one of its voices. */
   readonly example: string;
