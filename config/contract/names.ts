@@ -203,6 +203,14 @@ export const env = {
   stallSeconds: "SVC_TTS_STALL_SECONDS",
   /** Highest `samplingRate` of a self-hosted arcana. */
   maxSamplingRate: "SVC_TTS_MAX_SAMPLING_RATE",
+  /** WebSockets that a key may have open at one API pod, and that it may open there in a second. */
+  keySockets: "SVC_TTS_KEY_SOCKETS",
+  keySocketsPerSecond: "SVC_TTS_KEY_SOCKETS_PER_SECOND",
+  /** JSON: names that clients of WebSockets send for models and voices. */
+  modelAliases: "SVC_TTS_MODEL_ALIASES",
+  voiceAliases: "SVC_TTS_VOICE_ALIASES",
+  /** What `clear` discards: `abort` or `buffer`. */
+  socketClearMode: "SVC_TTS_SOCKET_CLEAR_MODE",
   /** Streams that one model replica synthesizes at once. Further requests wait or are rejected. */
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",
   /** Longest time for running streams to finish after SIGTERM. */

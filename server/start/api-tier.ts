@@ -77,8 +77,7 @@ export async function startApiTier(
   const { prober, load } = upstream;
   const checksLicense = check !== undefined;
   const sockets = createOpenSockets(clock);
-  const openSockets = () => sockets.count();
-  const metrics = createMetrics({ capacity: places, license, checksLicense, prober, load, openSockets, now });
+  const metrics = createMetrics({ capacity: places, license, checksLicense, prober, load, sockets, now });
   const models = openModels(settings, timing, { upstream, files, metrics, clock, random });
   await check?.start();
   const stores = await openStores(settings, { metrics, log, clock });

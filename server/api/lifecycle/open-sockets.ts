@@ -5,12 +5,15 @@ import { type Clock, every } from "../../../lib/clock.ts";
 export interface OpenSocket {
   /** Closes as soon as its client has received everything. */
   drain(): void;
+  /** How many texts of its client are open: each is spoken, or waits for more. */
+  countContexts(): number;
 }
 
 /** All sockets of one process. They are pinged, and ended together. */
 export interface OpenSockets {
   /** @returns the number of open sockets. */
   count(): number;
+  countContexts(): number;
   add(socket: WebSocket, open: OpenSocket): void;
   /**
    * Ends each socket as soon as its client has received everything. Sockets that are added later end
@@ -37,6 +40,7 @@ export function createOpenSockets(clock: Clock): OpenSockets {
   const stop = every(clock, pingMs, ping);
   return {
     count: () => open.size,
+    countContexts: () => [...open.values()].reduce((sum, { entry }) => sum + entry.countContexts(), 0),
     add(socket, entry) {
       const state = { entry, unanswered: 0 };
       open.set(socket, state);

@@ -19,6 +19,7 @@ import {
 } from "../../metrics/registry.ts";
 import type { CheckResult } from "../access/license-check.ts";
 import type { LicenseGate } from "../access/license-gate.ts";
+import type { OpenSockets } from "../lifecycle/open-sockets.ts";
 import type { AudioFormat } from "../request/variants.ts";
 import type { LoadTracker } from "../upstream/load-tracker.ts";
 import type { PoolStreamFacts } from "../upstream/pool-stream.ts";
@@ -47,6 +48,8 @@ export interface Metrics {
   poolStream(facts: PoolStreamFacts): void;
   streamStarted(model: ModelId): void;
   streamEnded(model: ModelId): void;
+  /** A synthesis on a WebSocket was stopped before its end. */
+  socketCancelled(model: ModelId): void;
   sharedLimitsAway(isAway: boolean): void;
   oovsDropped(words: number): void;
   /** Counts an online check of the license. */
@@ -62,8 +65,8 @@ export interface MetricsSources {
   readonly checksLicense?: boolean;
   readonly prober: Pick<Prober, "configured" | "isReachable">;
   readonly load: Pick<LoadTracker, "read">;
-  /** Number of open WebSockets. */
-  readonly openSockets?: () => number;
+  /** Counts open WebSockets and their contexts. */
+  readonly sockets?: Pick<OpenSockets, "count" | "countContexts">;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 }
@@ -84,17 +87,13 @@ export function createMetrics(sources: MetricsSources): Metrics {
     "Highest number of concurrent requests of this process",
     () => sources.capacity,
   );
-  watchedGauge(
-    registry,
-    "svc_tts_open_sockets",
-    "WebSockets open at this process, active or idle",
-    () => sources.openSockets?.() ?? 0,
-  );
+  watchSockets(registry, sources);
   const speech = speechMetrics(registry);
   const voices = new BoundedLabel(maxVoices);
   for (const model of modelIds) {
     speech.underruns.inc({ model }, 0); // An alert needs the value 0 while nothing happens.
     speech.streams.set({ model }, 0);
+    speech.socketCancels.inc({ model }, 0);
   }
   return {
     registry,
@@ -118,6 +117,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     poolStream: poolCounter(registry),
     streamStarted: (model) => speech.streams.inc({ model }),
     streamEnded: (model) => speech.streams.dec({ model }),
+    socketCancelled: (model) => speech.socketCancels.inc({ model }),
     sharedLimitsAway: (isAway) => speech.sharedLimitsAway.set(isAway ? 1 : 0),
     oovsDropped: (words) => speech.oovsDropped.inc(words),
     licenseChecked: (result) => checks?.inc({ result }),
@@ -183,6 +183,12 @@ function speechMetrics(registry: TierRegistry) {
       help: "Out-of-vocabulary words that were dropped: too many waited for the database, or a line of the spool was incomplete",
       registers,
     }),
+    socketCancels: new Counter({
+      name: "svc_tts_socket_cancelled_total",
+      help: "Syntheses on WebSockets stopped before their end: cleared, cancelled, or the client disconnected",
+      labelNames: ["model"],
+      registers,
+    }),
     streams: new Gauge({
       name: "svc_tts_streams",
       help: "Synthesis requests in progress",
@@ -233,6 +239,13 @@ function poolCounter(registry: TierRegistry): Metrics["poolStream"] {
     if (figures.firstAudioSeconds !== undefined) firstAudio.observe(labels, figures.firstAudioSeconds);
     if (figures.realTimeFactor !== undefined) realTimeFactor.observe(labels, figures.realTimeFactor);
   };
+}
+
+function watchSockets(registry: TierRegistry, { sockets }: MetricsSources): void {
+  const open = "WebSockets open at this process, active or idle";
+  watchedGauge(registry, "svc_tts_open_sockets", open, () => sockets?.count() ?? 0);
+  const contexts = "Contexts open on WebSockets, speaking or waiting for text";
+  watchedGauge(registry, "svc_tts_socket_contexts", contexts, () => sockets?.countContexts() ?? 0);
 }
 
 function watchLicense(registry: TierRegistry, { license, now }: MetricsSources): void {

@@ -150,6 +150,7 @@ export class SocketSynthesis {
     const { apiKey, endpoint } = this.#caller;
     const code = failure?.code;
     this.#spoken.over(!this.#isStopped, code);
+    if (this.#isStopped) this.#parts.metrics.socketCancelled(this.#spoken.facts.model);
     this.#span.set({ "svc.caller_gone": this.#isStopped });
     this.#span.end(code);
     noteUse(this.#parts.usage, { apiKey, failure, spoken: this.#spoken });

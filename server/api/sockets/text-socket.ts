@@ -60,6 +60,10 @@ export class TextSocket implements OpenSocket {
     socket.on("close", () => this.#end());
   }
 
+  countContexts(): number {
+    return this.#session.isIdle || this.#isClosed ? 0 : 1;
+  }
+
   drain(): void {
     this.#act(this.#session.drain());
     this.#watchSilence();

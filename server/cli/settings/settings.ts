@@ -22,6 +22,7 @@ import { type Environment, readers } from "./environment.ts";
 import { readGeneratorSettings } from "./generator.ts";
 import { readOidc } from "./oidc.ts";
 import { readProviders } from "./providers.ts";
+import { readSocketOptions } from "./sockets.ts";
 import { readTelemetry } from "./telemetry.ts";
 import { readTracing } from "./tracing.ts";
 
@@ -59,6 +60,7 @@ export function readApiSettings(environment: Environment): ApiSettings {
     tracing: readTracing(environment, "api"),
     voices,
     limits: readLimits(environment),
+    sockets: readSocketOptions(environment),
     waiting: {
       places: integer(names.holdRequests, defaultHoldLimits.places, 0, 10_000),
       longestMs: 1000 * integer(names.holdSeconds, defaultHoldLimits.longestMs / 1000, 0, 3600),

@@ -12,6 +12,8 @@ export interface ConnectOptions {
   readonly key?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   readonly subprotocol?: string | undefined;
+  /** False: pings of the server stay without an answer. */
+  readonly autoPong?: boolean;
 }
 
 export interface Refusal {
@@ -120,10 +122,15 @@ export function refusedUpgrade(url: string, path: string, options: ConnectOption
   return promise;
 }
 
-function openSocket(url: string, path: string, { key, headers, subprotocol }: ConnectOptions): WebSocket {
+function openSocket(
+  url: string,
+  path: string,
+  { key, headers, subprotocol, autoPong = true }: ConnectOptions,
+): WebSocket {
   const authorization = key === undefined ? {} : { authorization: `Bearer ${key}` };
   return new WebSocket(`${url.replace("http", "ws")}${path}`, subprotocol, {
     headers: { ...authorization, ...headers },
+    autoPong,
   });
 }
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { ModelKind } from "../../../config/contract/models.ts";
 import { env } from "../../../config/contract/names.ts";
 import type { Command } from "../../../lib/command-line.ts";
+import { defaultSocketOptions } from "../../../server/api/request/socket-options.ts";
 import { keysCommands } from "../../../server/cli/keys.ts";
 import { licenseCommands } from "../../../server/cli/license.ts";
 import { prepareRunFiles } from "../../../server/cli/run-files.ts";
@@ -145,6 +146,25 @@ describe("settings", () => {
     expect(readModelSettings("arcana", {})).toMatchObject({ tier: "arcana", port: 8080 });
   });
 
+  it("of WebSockets are limits, and names besides those of published clients", () => {
+    expect(readApiSettings(routing).sockets).toEqual(defaultSocketOptions);
+    const { sockets } = readApiSettings({
+      ...routing,
+      [env.keySockets]: "5",
+      [env.keySocketsPerSecond]: "2",
+      [env.socketClearMode]: "buffer",
+      [env.modelAliases]: '{"coda": "mist", "vits": "mistv2"}',
+      [env.voiceAliases]: '{"cove": "alan", "nova": ["emma", "susan"]}',
+    });
+    expect(sockets).toMatchObject({ perKey: 5, newPerSecond: 2, clearMode: "buffer" });
+    expect(sockets?.aliases?.models).toEqual({
+      ...{ coda: "mist", vits: "mistv2" },
+      ...{ mistv1: "mist", mistv3: "mist" },
+    });
+    expect(sockets?.aliases?.voices).toMatchObject({ cove: ["alan"], nova: ["emma", "susan"] });
+    expect(sockets?.aliases?.voices).toHaveProperty("luna");
+  });
+
   it.each([
     [{ ...routing, [env.port]: "http" }, 'SVC_TTS_PORT must be an integer from 0 to 65535; it is "http".'],
     [{ ...routing, [env.maxHeldBytes]: "1000" }, "SVC_TTS_MAX_HELD_BYTES must be an integer from 134217728"],
@@ -183,6 +203,16 @@ describe("settings", () => {
       { ...routing, [env.maxSamplingRate]: "8000" },
       "SVC_TTS_MAX_SAMPLING_RATE must be an integer from 24000",
     ],
+    ...["coda", "[]", '{"coda": "vits"}'].map((wrong): [Record<string, string>, string] => [
+      { ...routing, [env.modelAliases]: wrong },
+      `SVC_TTS_MODEL_ALIASES must be a JSON object, as {"coda": "arcana"}; it is ${JSON.stringify(wrong)}.`,
+    ]),
+    ...['{"lyra": []}', '{"lyra": [5]}', '{"lyra": ""}'].map((wrong): [Record<string, string>, string] => [
+      { ...routing, [env.voiceAliases]: wrong },
+      "SVC_TTS_VOICE_ALIASES must be a JSON object",
+    ]),
+    [{ ...routing, [env.keySockets]: "0" }, "SVC_TTS_KEY_SOCKETS must be an integer from 1"],
+    [{ ...routing, [env.socketClearMode]: "all" }, "SVC_TTS_SOCKET_CLEAR_MODE must be one of abort, buffer"],
     [{ ...routing, [env.logLevel]: "loud" }, "SVC_TTS_LOG_LEVEL must be one of trace"],
     [{}, "neither is set"],
     [{ ...routing, [env.routingConfigMap]: "x" }, "both is set"],

@@ -85,6 +85,10 @@ export class ContextSocket implements OpenSocket {
     this.#awaitReadiness(parts.clock.monotonicMs() + readinessMs);
   }
 
+  countContexts(): number {
+    return this.#contexts.size;
+  }
+
   drain(): void {
     this.#isDraining = true;
     this.#closeDrained();

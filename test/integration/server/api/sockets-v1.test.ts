@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { EnvelopeEncoding } from "../../../../server/api/sockets/v1/envelopes.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { eventuallyOn, FakeClock } from "../../../support/fake-clock.ts";
-import { routeTo, startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
+import { routeTo, sampleOf, startTestApi, type TestApi } from "../../../support/server/api-tier.ts";
 import { type ScriptedModel, startScriptedModel } from "../../../support/server/scripted-model.ts";
 import type { ConnectOptions } from "../../../support/sockets/client.ts";
 import {
@@ -314,6 +314,23 @@ describe("cancel (11.17)", () => {
     model.script = speakWords;
     client.send("a", { start: oneShot("Again.") });
     await client.until("done", "a");
+  });
+
+  it("is counted, as open contexts are", async () => {
+    model.script = speakAndWait;
+    const cancelled = () => sampleOf(api.url, "svc_tts_socket_cancelled_total");
+    const before = await cancelled();
+    const client = await connect();
+    for (const contextId of ["a", "b"]) client.send(contextId, { start: oneShot("One.") });
+    await client.until("audio", "a");
+    await client.until("audio", "b");
+    const openContexts = () => sampleOf(api.url, "svc_tts_socket_contexts");
+    await eventually("two contexts are open", async () => (await openContexts()) === 2);
+    client.send("a", { cancel: {} });
+    await eventually("the synthesis counts", async () => (await cancelled()) === before + 1);
+    client.client.socket.terminate();
+    await eventually("both count", async () => (await cancelled()) === before + 2);
+    expect(await openContexts()).toBe(0);
   });
 
   it("of an id that is not known is cancelled too", async () => {

@@ -1,0 +1,69 @@
+/** What an API process holds for each WebSocket on which nothing is spoken (11.22). `IDLE_SOCKETS=10000` opens more. */
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { env } from "../../../config/contract/names.ts";
+import { routeTo } from "../../support/server/api-tier.ts";
+import { type ScriptedModel, startScriptedModel } from "../../support/server/scripted-model.ts";
+import {
+  makeTierFiles,
+  startTierProcess,
+  type TierFiles,
+  type TierProcess,
+} from "../../support/server/tier-process.ts";
+import { connectSocket, type SocketClient } from "../../support/sockets/client.ts";
+import { speakWords } from "../../support/sockets/scripted-speech.ts";
+
+const sockets = Number(process.env.IDLE_SOCKETS ?? 1500);
+/** Opened first, so that what a process needs once is not counted. */
+const warmUp = 500;
+const mostAtOnce = 50;
+/** The goal is 12 KiB at 10,000 sockets; with fewer, the garbage that waits for its collection weighs more. */
+const mostKibibytes = 32;
+
+let files: TierFiles;
+let model: ScriptedModel;
+let api: TierProcess;
+const open: SocketClient[] = [];
+
+beforeAll(async () => {
+  files = await makeTierFiles();
+  model = await startScriptedModel(speakWords);
+  files.route({ mist: routeTo(model.url) });
+  api = await startTierProcess("api", files, {
+    [env.keySockets]: "20000",
+    [env.keySocketsPerSecond]: "20000",
+  });
+});
+
+afterAll(async () => {
+  for (const { socket } of open) socket.terminate();
+  await api.kill("SIGKILL");
+  await model.close();
+  files.remove();
+});
+
+async function openSockets(count: number): Promise<void> {
+  for (let at = 0; at < count; at += mostAtOnce) {
+    const some = Array.from({ length: Math.min(mostAtOnce, count - at) }, () =>
+      connectSocket(api.url, "/ws3?speaker=alan&audioFormat=pcm", { key: files.key }),
+    );
+    open.push(...(await Promise.all(some)));
+  }
+}
+
+function residentKibibytes(): number {
+  const status = readFileSync(`/proc/${api.pid}/status`, "utf8");
+  return Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]);
+}
+
+it(`${sockets} idle sockets need little memory, and each answers a ping`, async () => {
+  await openSockets(warmUp);
+  const before = residentKibibytes();
+  await openSockets(sockets);
+  const each = (residentKibibytes() - before) / sockets;
+  console.log(`${sockets} idle sockets: ${each.toFixed(1)} KiB of resident memory each`);
+  expect(each).toBeLessThan(mostKibibytes);
+  for (let at = 0; at < open.length; at += mostAtOnce) {
+    await Promise.all(open.slice(at, at + mostAtOnce).map((client) => client.settled()));
+  }
+});
