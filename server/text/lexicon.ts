@@ -20,9 +20,6 @@ export function lexiconForm(written: string): string {
   return written.normalize("NFC").toLowerCase().replaceAll("’", "'").replaceAll("‐", "-");
 }
 
-/** Longest pronunciation of one entry, in characters. */
-export const longestPhonemes = 200;
-
 /** A word as a lexicon may hold it; undefined where it is none. */
 export function lexiconWord(written: string): string | undefined {
   const word = lexiconForm(written);

@@ -1,6 +1,6 @@
 import { Failure } from "../contract/errors.ts";
 import type { Phoneme } from "../contract/speech.ts";
-import { readPhonemes } from "./phonemes.ts";
+import { longestPhonemes, readPhonemes } from "./phonemes.ts";
 
 /** The markup that the request enables. Other markup is ordinary text. */
 export interface MarkupOptions {
@@ -115,6 +115,13 @@ function readPause(digits: string, text: string, index: number): Piece {
 }
 
 function readPhonemeWord(written: string, text: string, index: number): Piece {
+  // a word of a million sounds would be read in one step, and would hold an engine
+  if (written.length > longestPhonemes) {
+    throw invalid(
+      "/text",
+      `The phoneme string in braces at character ${codePoint(text, index)} is longer than ${longestPhonemes} characters; write each word in braces of its own.`,
+    );
+  }
   const reading = readPhonemes(written);
   if ("phonemes" in reading) return { kind: "phonemes", written: `{${written}}`, phonemes: reading.phonemes };
   throw invalid(

@@ -63,6 +63,9 @@ export type PhonemesProblem =
   | "this character is not in the phonetic alphabet"
   | "the braces are empty";
 
+/** Longest pronunciation of a word, in characters: of an entry of a lexicon, and between braces. */
+export const longestPhonemes = 200;
+
 /** Reads the inside of a pair of braces. */
 export function readPhonemes(written: string): PhonemeReading {
   const phonemes: Phoneme[] = [];

@@ -28,7 +28,7 @@ const charactersBetweenRests = 2_000;
 /** A pause or a phoneme string is as much work as so many of text. */
 const markupCharacters = 10;
 /** Punctuation on one side of a word that is kept: more says nothing new, and what reads it stays bounded. */
-const maxPunctuation = 100;
+export const maxPunctuation = 100;
 
 /** Punctuation stays out of a word, but what is read aloud (`%`, `&`, `@`, `#`, `*`, `/`) stays in. */
 const spokenPunctuation = String.raw`%&@#*\/\\‰†§`;

@@ -3,8 +3,8 @@ import { type ListedVoice, languages } from "../../../config/contract/voices.ts"
 import { longestSentence } from "../../api/oovs/sentence.ts";
 import type { ApiContext } from "../../api/services/api-context.ts";
 import type { LexiconEntry, LexiconWord, ReviewedWord } from "../../store/lexicon.ts";
-import { lexiconWord, longestPhonemes } from "../../text/lexicon.ts";
-import { readPhonemes } from "../../text/phonemes.ts";
+import { lexiconWord } from "../../text/lexicon.ts";
+import { longestPhonemes, readPhonemes } from "../../text/phonemes.ts";
 import { type Content, type Html, html } from "../html/html.ts";
 import type { Texts } from "../languages/english.ts";
 import { type Locale, localeOf } from "../languages/locale.ts";

@@ -1,4 +1,4 @@
-import type { WrittenItem, WrittenToken } from "../tokens.ts";
+import { maxPunctuation, type WrittenItem, type WrittenToken } from "../tokens.ts";
 import { readAbbreviation } from "./abbreviations.ts";
 import { readClock } from "./clock.ts";
 import { readDate } from "./common/dates.ts";
@@ -321,7 +321,8 @@ class Tokens {
     const held = this.#held;
     this.#held = {
       ...held,
-      after: held.after + before + after,
+      // a run of emoji would otherwise gather punctuation without end, which the next step reads at once
+      after: `${held.after}${before}${after}`.slice(0, maxPunctuation),
       paragraphEnd: held.paragraphEnd || paragraphEnd,
       written: said ? `${held.written} ${written}` : held.written,
     };

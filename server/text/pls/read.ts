@@ -1,8 +1,8 @@
 import { SaxesParser, type SaxesTagNS } from "saxes";
 import { languageOf } from "../../../config/contract/voices.ts";
 import { readIpa } from "../ipa.ts";
-import { lexiconWord, longestPhonemes } from "../lexicon.ts";
-import { readPhonemes } from "../phonemes.ts";
+import { lexiconWord } from "../lexicon.ts";
+import { longestPhonemes, readPhonemes } from "../phonemes.ts";
 import { type Alphabet, alphabets, isAlphabet, plsNamespace } from "./alphabets.ts";
 import type { PlsFault, PlsProblem, SoundsFault } from "./faults.ts";
 import type { LexiconEntryToWrite } from "./write.ts";

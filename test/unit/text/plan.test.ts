@@ -165,6 +165,30 @@ test.each([
   else expect(failure(run).message).toContain(detail);
 });
 
+test("a word of more than 200 phonemes is refused before its sounds are read, by its place", async () => {
+  const options = { ...plain, phonemes: true };
+  expect([...planSpeech(`a {${"s".repeat(200)}}`, options)]).toHaveLength(1);
+  for (const count of [201, 1_000_000]) {
+    const check = async () => {
+      const text = `a {${"s".repeat(count)}}`;
+      await checkLongMarkup(text, options, async () => undefined);
+      planSpeech(text, options);
+    };
+    await expect(check).rejects.toThrow(
+      "The phoneme string in braces at character 3 is longer than 200 characters; write each word in braces of its own.",
+    );
+  }
+});
+
+test.each(["😀! ", "😀. ", "(😀) "])(
+  "the punctuation of a hundred thousand times %j is not gathered",
+  (unit) => {
+    const segments = [...planSpeech(`one ${unit.repeat(100_000)}two`, plain)];
+    const tokens = segments.flatMap((segment) => (segment.kind === "phrase" ? segment.tokens : []));
+    expect(Math.max(...tokens.map(({ after }) => after.length))).toBeLessThanOrEqual(100);
+  },
+);
+
 test("a pause longer than a minute is refused, by its place in the text and without the text", () => {
   const { message } = failure(() => planSpeech("secret 😀 <60001>", { ...plain, pauses: true }));
   expect(message).toContain("character 10 ");
