@@ -141,13 +141,22 @@ function checkOf({ answers, since }: OnlineCheck, { claims }: LicenseVerdict): L
   return { answer: claims && newestResponse(answers, claims.jti), since };
 }
 
-/** Grace counts from the last good verdict: a license that had expired before it vanished gains nothing by that. */
+/**
+ * Grace counts from the last good verdict. A license that had expired, or that its issuer had not confirmed in time, before it vanished or
+ * was revoked gains no second grace period by that.
+ */
 function failedSince({ deployment, now }: ObservedDeployment): number | undefined {
   const last = deployment.status?.license;
   if (last?.failedAt !== undefined) return Date.parse(last.failedAt);
   if (last?.state === "valid") return now;
-  if (last?.state !== "grace" || last.expiresAt === undefined) return undefined;
-  return Math.min(now, Date.parse(last.expiresAt));
+  if (last?.state !== "grace") return undefined;
+  const graceDays = last.lastValid?.graceDays ?? Number.POSITIVE_INFINITY;
+  const graceMs = 1000 * Math.min(durationSeconds(deployment.spec.license.gracePeriod), graceDays * 86_400);
+  const starts = [
+    ...(last.expiresAt === undefined ? [] : [Date.parse(last.expiresAt)]),
+    ...(last.graceUntil === undefined ? [] : [Date.parse(last.graceUntil) - graceMs]),
+  ];
+  return starts.length === 0 ? undefined : Math.min(now, ...starts);
 }
 
 function changesAt(verdict: LicenseVerdict, now: number): number | undefined {

@@ -115,6 +115,7 @@ describe("a license that is not good", () => {
     expect(result.changesAt).toBe(now - 60_000 + 86_400_000);
   });
 
+  const lastValid = { id: "1", models: ["mist"], maxGpus: 0, maxStreams: 32, graceDays: 1 };
   it.each([
     ["was good before", { state: "valid" }, now],
     ["failed earlier", { state: "grace", failedAt: "2025-12-31T00:00:00Z" }, now - 86_400_000],
@@ -122,6 +123,16 @@ describe("a license that is not good", () => {
       "had expired before it vanished",
       { state: "grace", expiresAt: "2025-12-31T12:00:00Z" },
       now - 43_200_000,
+    ],
+    [
+      "was in grace, as its issuer was not reachable, before it vanished",
+      {
+        state: "grace",
+        expiresAt: "2026-02-01T00:00:00Z",
+        graceUntil: "2026-01-01T06:00:00Z",
+        lastValid,
+      },
+      now - 64_800_000,
     ],
     ["had never been good", { state: "missing" }, undefined],
     ["was past its grace", { state: "expired" }, undefined],
@@ -135,7 +146,7 @@ describe("a license that is not good", () => {
   );
 
   const last = (limits: object) => ({
-    lastValid: { id: "1", models: ["mist"], maxGpus: 0, maxStreams: 32, graceDays: 1, ...limits },
+    lastValid: { ...lastValid, ...limits },
   });
 
   it.each([
