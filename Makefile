@@ -14,7 +14,8 @@ help: ## list the targets
 
 node_modules/.installed: package.json package-lock.json
 	@echo "==> installing npm packages (Node 24 among them)"
-	@npm ci --no-fund --no-audit --loglevel=error
+	@npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
+	@npm rebuild node --silent # the only install script that runs: it links the pinned Node
 	@touch $@
 
 .PHONY: deps

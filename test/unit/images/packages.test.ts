@@ -62,3 +62,12 @@ test("the label of each image names the licenses of its packages that ask for mo
     arcana: "Apache-2.0 AND GPL-3.0-or-later",
   });
 });
+
+test("no install script of a package runs, in images and in make, but the one that links Node", () => {
+  const texts = [containerfile, readFileSync(join(root, "Makefile"), "utf8")];
+  const commands = texts.flatMap((text) => text.match(/npm (?:ci|install|rebuild)\b[^\n&#]*/gu) ?? []);
+  expect(commands.length).toBeGreaterThanOrEqual(3);
+  expect(
+    commands.filter((command) => !/--ignore-scripts|^npm rebuild node --silent\s*$/u.test(command)),
+  ).toEqual([]);
+});
