@@ -1,8 +1,9 @@
 import { writeFile } from "node:fs/promises";
+import { gzipSync } from "node:zlib";
+import { packTar } from "modern-tar";
 import { UsageError } from "../../lib/usage-error.ts";
-import { collectBundle } from "./bundle.ts";
+import { collectBundle, type File } from "./bundle.ts";
 import { parseOptions } from "./options.ts";
-import { tarball } from "./tar.ts";
 import { reachCluster, type Terminal } from "./terminal.ts";
 
 /** `tts-operator support-bundle [NAME]`: a tar.gz file, or on standard output with `--file -`. */
@@ -24,7 +25,7 @@ export async function bundleCommand(
       .replace(/\.\d+Z$/, "")
       .replaceAll(/[-:]/g, "");
     const folder = `tts-support-${name ?? namespace}-${stamp}`;
-    const archive = tarball(
+    const archive = await tarball(
       files.map(({ path, content }) => ({ path: `${folder}/${path}`, content })),
       now,
     );
@@ -37,6 +38,16 @@ export async function bundleCommand(
   } finally {
     client.close();
   }
+}
+
+/** A gzipped archive of files that only their owner can read. `at` is their time, in milliseconds since the epoch. */
+export async function tarball(files: readonly File[], at: number): Promise<Buffer> {
+  const owner = { mode: 0o600, uid: 0, gid: 0, mtime: new Date(at) };
+  const entries = files.map(({ path, content }) => ({
+    header: { name: path, size: Buffer.byteLength(content), ...owner },
+    body: content,
+  }));
+  return gzipSync(await packTar(entries));
 }
 
 async function deliver(path: string, archive: Buffer, terminal: Terminal): Promise<void> {

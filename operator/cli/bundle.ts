@@ -10,7 +10,6 @@ import { deploymentSelector, gatherEvidence, operatorSelector, PartialReader } f
 import { explain, explanationText } from "./explain.ts";
 import { Redactor } from "./redact.ts";
 import { secretReferences } from "./references.ts";
-import type { File } from "./tar.ts";
 
 /** The namespace or the TtsDeployment of a support bundle. */
 export interface BundleScope {
@@ -21,6 +20,12 @@ export interface BundleScope {
   readonly now: number;
   /** The version of this program. */
   readonly version: string;
+}
+
+export interface File {
+  /** With forward slashes. */
+  readonly path: string;
+  readonly content: string;
 }
 
 export interface Bundle {

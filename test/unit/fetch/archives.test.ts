@@ -1,7 +1,8 @@
 import { crc32, deflateRawSync, gzipSync } from "node:zlib";
+import { packTar } from "modern-tar";
 import { describe, expect, test } from "vitest";
-import { tarEntries } from "../../../server/fetch/tar.ts";
 import { zipEntry } from "../../../server/fetch/zip.ts";
+import { tarEntries } from "../../../server/presets/sources.ts";
 
 const text = Buffer.from("all of it, and more of it, and more of it again".repeat(20));
 
@@ -53,47 +54,38 @@ function misplaced(): Buffer {
   return archive;
 }
 
-interface TarFile {
-  readonly name: string;
-  readonly content: Buffer;
-  readonly type?: string;
-  readonly prefix?: string;
-}
-
-/** As POSIX.1-1988 has it; the checksum is not looked at. */
-function tar(files: readonly TarFile[]): Buffer {
-  const blocks = files.map(({ name, content, type = "0", prefix = "" }) => {
-    const head = Buffer.alloc(512);
-    head.write(name, 0);
-    head.write(content.length.toString(8).padStart(11, "0"), 124);
-    head.write(type, 156);
-    head.write("ustar", 257);
-    head.write(prefix, 345);
-    return Buffer.concat([head, content, Buffer.alloc((512 - (content.length % 512)) % 512)]);
-  });
-  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
+/** Files by their names, packed as npm packs them. */
+function tar(files: Readonly<Record<string, Buffer>>): Promise<Uint8Array> {
+  return packTar(
+    Object.entries(files).map(([name, body]) => ({ header: { name, size: body.length }, body })),
+  );
 }
 
 describe("a tarball", () => {
-  test("gives its files by their whole names, and nothing else", () => {
-    const files = [
-      { name: "pax_global_header", content: Buffer.from("52 comment=…"), type: "g" },
-      { name: "package/a.bin", content: text },
-      { name: "b.bin", content: Buffer.alloc(512, 7), prefix: "package/voices" },
-      { name: "package/empty", content: Buffer.alloc(0) },
-      { name: "package/link", content: Buffer.alloc(0), type: "2" },
-    ];
-    const found = tarEntries(gzipSync(tar(files)));
-    expect([...found.keys()]).toEqual(["package/a.bin", "package/voices/b.bin", "package/empty"]);
-    expect(found.get("package/a.bin")?.equals(text)).toBe(true);
-    expect(found.get("package/voices/b.bin")).toHaveLength(512);
+  test("gives its files by their whole names, and nothing else", async () => {
+    const long = `package/${"voices/".repeat(20)}b.bin`;
+    const archive = await packTar([
+      { header: { name: "pax_global_header", type: "pax-global-header", size: 14 }, body: "14 comment=it\n" },
+      { header: { name: "package/", type: "directory", size: 0 } },
+      { header: { name: "package/a.bin", size: text.length }, body: text },
+      { header: { name: long, size: 512 }, body: Buffer.alloc(512, 7) },
+      { header: { name: "package/empty", size: 0 } },
+      { header: { name: "package/link", type: "symlink", linkname: "a.bin", size: 0 } },
+    ]);
+    const found = await tarEntries(gzipSync(archive));
+    expect([...found.keys()]).toEqual(["package/a.bin", long, "package/empty"]);
+    expect(text.equals(found.get("package/a.bin") ?? new Uint8Array())).toBe(true);
+    expect(found.get(long)).toHaveLength(512);
+    expect(found.get("package/empty")).toHaveLength(0);
   });
 
-  test.each<[string, Buffer]>([
-    ["is not compressed", tar([{ name: "a", content: text }])],
-    ["is cut", gzipSync(tar([{ name: "a", content: text }]).subarray(0, 600))],
-    ["has no sizes", gzipSync(Buffer.alloc(2048, "x"))],
-  ])("that %s is told so", (_what, archive) => {
-    expect(() => tarEntries(archive)).toThrow("the archive is broken");
+  test.each<[string, Promise<Uint8Array>]>([
+    ["is not compressed", tar({ a: text })],
+    ["is cut", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 600)))],
+    ["is cut between its files", tar({ a: text }).then((whole) => gzipSync(whole.subarray(0, 1536)))],
+    ["has a changed header", tar({ a: text }).then((whole) => gzipSync(whole.fill(98, 0, 1)))],
+    ["has no sizes", Promise.resolve(gzipSync(Buffer.alloc(2048, "x")))],
+  ])("that %s is told so", async (_what, archive) => {
+    await expect(tarEntries(Buffer.from(await archive))).rejects.toThrow("the archive is broken");
   });
 });

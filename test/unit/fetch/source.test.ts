@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { signedHeaders } from "../../../server/fetch/aws-signature.ts";
+import { signS3 } from "../../../server/fetch/plan.ts";
 import { parseSource } from "../../../server/fetch/source.ts";
 
 const digest = `sha256:${"a".repeat(64)}`;
@@ -41,16 +41,20 @@ describe("a source", () => {
   });
 });
 
-it("a request is signed as in Amazon's own example of GET Object", () => {
-  const headers = signedHeaders(
-    new URL("https://examplebucket.s3.amazonaws.com/test.txt"),
-    { range: "bytes=0-9" },
-    { accessKeyId: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" },
-    { region: "us-east-1", atMs: Date.parse("2013-05-24T00:00:00Z") },
+it("a request is signed as in Amazon's own example of GET Object", async () => {
+  const headers = await signS3(
+    {
+      url: "https://examplebucket.s3.amazonaws.com/test.txt",
+      headers: { range: "bytes=0-9" },
+      region: "us-east-1",
+      accessKeyId: "AKIAIOSFODNN7EXAMPLE",
+      secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    },
+    Date.parse("2013-05-24T00:00:00Z"),
   );
   expect(headers.authorization).toBe(
-    "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request," +
-      "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date," +
+    "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, " +
+      "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, " +
       "Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
   );
 });
