@@ -3,8 +3,7 @@ import { gzipSync } from "node:zlib";
 import { packTar } from "modern-tar";
 import { UsageError } from "../../lib/usage-error.ts";
 import { collectBundle, type File } from "./bundle.ts";
-import { parseOptions } from "./options.ts";
-import { reachCluster, type Terminal } from "./terminal.ts";
+import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
 /** `tts-operator support-bundle [NAME]`: a tar.gz file, or on standard output with `--file -`. */
 export async function bundleCommand(

@@ -1,8 +1,7 @@
 import { UsageError } from "../../lib/usage-error.ts";
 import { gatherEvidence } from "./evidence.ts";
 import { explain, explanationText } from "./explain.ts";
-import { parseOptions } from "./options.ts";
-import { reachCluster, type Terminal } from "./terminal.ts";
+import { parseOptions, reachCluster, type Terminal } from "./terminal.ts";
 
 const notReady = 3;
 

@@ -1,10 +1,10 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { parseArgs } from "node:util";
 import { UsageError } from "../../lib/usage-error.ts";
 import { ClusterClient } from "../cluster/client.ts";
 import { connect } from "../cluster/connect.ts";
-import type { CommandOptions } from "./options.ts";
 
 /** The part of the process that an interactive command uses. */
 export interface Terminal {
@@ -13,7 +13,7 @@ export interface Terminal {
   complain(text: string): void;
 }
 
-export interface Access {
+interface Access {
   readonly client: ClusterClient;
   /** The address of the API server, for messages. */
   readonly server: string;
@@ -52,4 +52,36 @@ async function kubeconfigOf(
     () => home,
     () => undefined,
   );
+}
+
+const flags = {
+  namespace: { type: "string", short: "n" },
+  kubeconfig: { type: "string" },
+  context: { type: "string" },
+  output: { type: "string", short: "o" },
+  file: { type: "string", short: "f" },
+  "operator-namespace": { type: "string" },
+} as const;
+
+type Flag = keyof typeof flags;
+
+interface CommandOptions {
+  readonly positionals: readonly string[];
+  readonly flags: Readonly<Partial<Record<Flag, string>>>;
+}
+
+/** Throws `UsageError` for a flag that is unknown, not among `allowed`, or lacks its value. */
+export function parseOptions(
+  command: string,
+  words: readonly string[],
+  allowed: readonly Flag[],
+): CommandOptions {
+  const options = Object.fromEntries(allowed.map((name) => [name, flags[name]]));
+  try {
+    const { positionals, values } = parseArgs({ args: [...words], options, allowPositionals: true });
+    return { positionals, flags: values as CommandOptions["flags"] };
+  } catch (error) {
+    const [sentence] = (error instanceof Error ? error.message : String(error)).split(". ");
+    throw new UsageError(`${command}: ${sentence}; see tts-operator --help`, { cause: error });
+  }
 }

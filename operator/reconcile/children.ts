@@ -1,6 +1,4 @@
 import { autoscaler } from "../desired/autoscaler.ts";
-import { apiHttpRoute } from "../desired/http-route.ts";
-import { apiIngress } from "../desired/ingress.ts";
 import { canaryPool, modelPool } from "../desired/model-pool.ts";
 import { monitors } from "../desired/monitors.ts";
 import { networkPolicies } from "../desired/network-policy.ts";
@@ -8,11 +6,15 @@ import { apiDisruptionBudget, poolDisruptionBudget } from "../desired/pod-disrup
 import { apiDeployment, modelDeployment, renderApiTemplate } from "../desired/pods/deployment.ts";
 import { isOutdated } from "../desired/pods/pinned-template.ts";
 import { InvalidPatch } from "../desired/pods/strategic-merge.ts";
-import { apiRole } from "../desired/role.ts";
-import { apiRoleBinding } from "../desired/role-binding.ts";
+import { apiHttpRoute, apiIngress } from "../desired/route.ts";
 import { routingConfigMap, routingTable } from "../desired/routing-config-map.ts";
 import { apiService, modelService } from "../desired/service.ts";
-import { apiServiceAccount, modelServiceAccount } from "../desired/service-account.ts";
+import {
+  apiRole,
+  apiRoleBinding,
+  apiServiceAccount,
+  modelServiceAccount,
+} from "../desired/service-account.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import type {
   ClusterCapabilities,

@@ -1,8 +1,13 @@
 import { children, requests } from "../../config/contract/names.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SecretReading, Secrets } from "../cluster/secrets.ts";
-import { firstToken, rotate, type TokenRotation } from "../desired/token-rotation.ts";
-import { type InternalToken, readTokenSecret } from "../desired/token-secret.ts";
+import {
+  firstToken,
+  type InternalToken,
+  readTokenSecret,
+  rotate,
+  type TokenRotation,
+} from "../desired/token-secret.ts";
 import type { KubernetesObject } from "../facts/kubernetes-object.ts";
 import { objectKey } from "../facts/object-key.ts";
 import type { TtsDeployment } from "../facts/observed.ts";

@@ -13,13 +13,11 @@ import type {
 } from "../facts/observed.ts";
 import type { Diagnosis } from "../workload/diagnosis.ts";
 import { type WorkloadState, workloadState } from "../workload/state.ts";
-import { clockFinding } from "./clock.ts";
 import { type ConditionState, notStalled, revisionOutdated, settleConditions } from "./conditions.ts";
 import { licenseFigures } from "./license.ts";
-import { operatorConflictFinding } from "./operator-conflict.ts";
+import { clockFinding, operatorConflictFinding, telemetryFinding } from "./optional-conditions.ts";
 import { gatheredScaling } from "./scaling.ts";
 import { schemaFinding } from "./schema.ts";
-import { telemetryFinding } from "./telemetry.ts";
 
 /** The status of a TtsDeployment, from what a pass saw, judged and could not do. */
 export function deploymentStatus(

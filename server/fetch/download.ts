@@ -7,7 +7,6 @@ import { readIfExists } from "../../lib/read-if-exists.ts";
 import { reasonOf, refusal, refuseDowngrade } from "./answers.ts";
 import { FetchFailure, redactUrl } from "./failure.ts";
 import type { FileToFetch } from "./plan.ts";
-import { writeWhole } from "./write-whole.ts";
 
 /**
  * Downloads one file: resumes an interrupted transfer, verifies it, and gives the file its name only when it
@@ -330,5 +329,24 @@ class Progress {
     this.#log.info({ file: this.#file, bytes, total, ...percent, bytesPerSecond }, "fetching");
     this.#toldAtMs = now;
     this.#toldBytes = bytes;
+  }
+}
+
+/** The part of a `FileHandle` that writes at its end. */
+interface Appendable {
+  write(bytes: Uint8Array): Promise<{ readonly bytesWritten: number }>;
+}
+
+/**
+ * Writes all bytes. One `write` may take fewer bytes than given, for example on an almost full disk, and
+ * reports it only by its result.
+ * @throws Error of the file system, or when it accepts no more bytes.
+ */
+export async function writeWhole(out: Appendable, bytes: Uint8Array): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    const { bytesWritten } = await out.write(bytes.subarray(written));
+    if (bytesWritten === 0)
+      throw Object.assign(new Error("the file system takes no more bytes"), { code: "ENOSPC" });
+    written += bytesWritten;
   }
 }

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram } from "prom-client";
 import { type ModelId, type ModelKind, modelsOfKind } from "../../config/contract/models.ts";
 import type { MountedVoices } from "../engine/neural/mounted-voices.ts";
 import type { Engine } from "../engine/runtime/engine.ts";
-import type { GeneratorCounts } from "../engine/runtime/generator-counts.ts";
+import type { GeneratorCounts } from "../engine/runtime/generator-outcomes.ts";
 import { type Answered, HttpMetrics } from "../metrics/http.ts";
 import {
   createRegistry,

@@ -11,13 +11,12 @@ import { logRequests, reportOnceOver } from "../api/observability/access-log.ts"
 import type { SynthesisRecord } from "../api/observability/synthesis-record.ts";
 import { bodyOptions, takeJsonOnly } from "../api/request/body.ts";
 import { addNotFound, answerClientError, sendProblem } from "../api/respond/problems.ts";
-import { addCatalogueRoutes } from "../api/routes/catalogue.ts";
+import { addCatalogueRoutes, addOpenapiRoute } from "../api/routes/catalogue.ts";
 import { addHealthRoutes } from "../api/routes/health.ts";
 import { addKeyRoutes } from "../api/routes/keys.ts";
 import { addLoadRoute } from "../api/routes/load.ts";
 import { addOovsRoute } from "../api/routes/oovs.ts";
 import { addOpenaiSpeechRoute } from "../api/routes/openai-speech.ts";
-import { addOpenapiRoute } from "../api/routes/openapi.ts";
 import { addSocketRoutes, isSocketUpgrade } from "../api/routes/sockets.ts";
 import { addSpeechRoute } from "../api/routes/speech.ts";
 import type { ApiContext } from "../api/services/api-context.ts";

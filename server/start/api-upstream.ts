@@ -5,7 +5,7 @@ import { createLoadTracker, type LoadTracker } from "../api/upstream/load-tracke
 import { createProber, type Prober } from "../api/upstream/prober.ts";
 import type { ReplicaDirectory } from "../api/upstream/replicas.ts";
 import { defaultHoldLimits } from "../api/upstream/request-hold.ts";
-import { createFileDirectory } from "../api/upstream/routing-file.ts";
+import { createFileDirectory } from "../api/upstream/routing-table.ts";
 import { createVoiceDirectory, type VoiceDirectory } from "../api/upstream/voice-directory.ts";
 import type { ApiSettings, ApiTiming, RoutingSource } from "./api-settings.ts";
 

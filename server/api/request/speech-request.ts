@@ -5,7 +5,6 @@ import { countCodePoints } from "./code-points.ts";
 import { FieldReader, formatValue } from "./field-reader.ts";
 import { describe, eventFormatField, fields, quickest, rateField, slowest } from "./fields.ts";
 import { formats } from "./formats.ts";
-import { sameLanguage } from "./language.ts";
 import { type AudioFormat, rateRule, type Variant } from "./variants.ts";
 
 /** A valid speech request with every default resolved. */
@@ -17,7 +16,7 @@ export interface SpeechRequest {
 }
 
 /** The context of the validation. */
-export interface RequestRules {
+interface RequestRules {
   /** Highest sampling rate in Hz of a self-hosted arcana. */
   readonly highestRate: number;
   readonly variant: Variant;
@@ -231,4 +230,21 @@ function readSampling(reader: FieldReader, modelId: ModelId): Invocation["sampli
     topP: read("top_p") ?? samplingDefaults.topP,
     maxTokens: read("max_tokens") ?? samplingDefaults.maxTokens,
   };
+}
+
+/**
+ * The base language of a tag in ISO 639-1 if possible, so that `en`, `eng` and `en-US` are the same.
+ * Undefined if the text is not a language tag.
+ */
+function baseLanguage(tag: string): string | undefined {
+  try {
+    return new Intl.Locale(tag).language;
+  } catch {
+    return undefined; // Intl throws RangeError only in this case.
+  }
+}
+
+function sameLanguage(a: string, b: string): boolean {
+  const base = baseLanguage(a);
+  return base !== undefined && base === baseLanguage(b);
 }

@@ -3,11 +3,10 @@ import { Failure } from "../../contract/errors.ts";
 import { formats } from "../request/formats.ts";
 import type { MemoryReservation } from "../request/memory-budget.ts";
 import type { SpeechRequest } from "../request/speech-request.ts";
-import { base64Length, base64Of } from "./base64.ts";
 import { encodeSpeech, type Listener, type Speaking } from "./encode-speech.ts";
 import { bodyOf } from "./stream.ts";
 
-export interface JsonOptions {
+interface JsonOptions {
   /** Highest number of bytes of audio. */
   readonly maxBytes: number;
   /** Memory for the audio until it is sent. */
@@ -16,7 +15,7 @@ export interface JsonOptions {
 }
 
 /** Reserves this many bytes in total. @throws Failure `overloaded` if other requests hold too much. */
-export type Hold = (bytes: number) => Promise<void>;
+type Hold = (bytes: number) => Promise<void>;
 
 /** Reserves memory in steps. A repeated synthesis uses the memory of the discarded one. */
 export function holdIn(memory: MemoryReservation): Hold {
@@ -83,4 +82,29 @@ function tooLarge(maxBytes: number): Failure {
     "audio_too_large",
     `The speech is longer than ${maxBytes} bytes of audio, the most in one JSON answer; stream it with Accept: audio/wav or audio/pcm.`,
   );
+}
+
+/** Bytes that are encoded at once. A multiple of three, so that the texts can be joined. */
+const encodedStepBytes = 3 * 16 * 1024;
+
+/** Length of the base64 text of this many bytes. */
+export function base64Length(bytes: number): number {
+  return 4 * Math.ceil(bytes / 3);
+}
+
+/** Encodes all parts as one base64 text, piece by piece. */
+export function* base64Of(parts: Iterable<Uint8Array>): Generator<string, void, void> {
+  let rest: Buffer = Buffer.alloc(0); // Fewer than three bytes remain.
+  for (const part of parts) {
+    const missing = (3 - rest.length) % 3;
+    const first = Buffer.concat([rest, part.subarray(0, missing)]);
+    if (first.length === 3) yield first.toString("base64");
+    const whole = Buffer.from(part.buffer, part.byteOffset, part.length).subarray(missing);
+    const end = whole.length - (whole.length % 3);
+    for (let at = 0; at < end; at += encodedStepBytes) {
+      yield whole.toString("base64", at, Math.min(end, at + encodedStepBytes));
+    }
+    rest = first.length === 3 || missing === 0 ? whole.subarray(end) : first;
+  }
+  if (rest.length > 0) yield rest.toString("base64");
 }

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { models } from "../../../config/contract/models.ts";
+import { openapiDocument } from "../openapi/document.ts";
 import type { ApiContext } from "../services/api-context.ts";
 
 /** `GET /v1/voices` and `GET /v1/models`. They are public, because they reveal nothing about users. */
@@ -27,4 +28,10 @@ export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: Api
       mountedEngines: voices.engines(id),
     })),
   }));
+}
+
+/** `GET /openapi.json`: the API for people and for generators of clients. Public. */
+export function addOpenapiRoute(app: FastifyInstance, { limits }: ApiContext): void {
+  const document = JSON.stringify(openapiDocument(limits.highestRate));
+  app.get("/openapi.json", async (_request, reply) => reply.type("application/json").send(document));
 }

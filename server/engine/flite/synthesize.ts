@@ -1,6 +1,6 @@
 import type { FliteVoice } from "../../../config/contract/voices.ts";
+import { createRateConverter, type RateConverter } from "../../audio/resample.ts";
 import type { TokenTimestamp, Utterance } from "../../contract/speech.ts";
-import { PitchShiftingSink } from "../runtime/pitch-shifting-sink.ts";
 import type { Sink, Synthesize } from "../runtime/serve-jobs.ts";
 import type { SpeedRange } from "../runtime/speed-range.ts";
 import type { FliteLibrary, Pointer } from "./library.ts";
@@ -109,4 +109,40 @@ function mergeByToken(words: readonly TokenTimestamp[], from: number): TokenTime
     merged.set(token, { token, start: merged.get(token)?.start ?? start - from, end: end - from });
   }
   return [...merged.values()];
+}
+
+/**
+ * Plays speech at another speed, like a tape: pitch and formants rise by the factor, and the duration shrinks
+ * by it. With an engine set to a lower pitch and a longer duration, the result has another vocal tract.
+ */
+class PitchShiftingSink implements Sink {
+  readonly #sink: Sink;
+  readonly #warp: number;
+  #converter: RateConverter | undefined;
+  #rate = 0;
+
+  constructor(sink: Sink, warp: number) {
+    this.#sink = sink;
+    this.#warp = warp;
+  }
+
+  audio(samples: Int16Array, rate: number): boolean {
+    this.#rate = rate;
+    this.#converter ??= createRateConverter(Math.round(rate * this.#warp), rate);
+    return this.#sink.audio(this.#converter.push(samples), rate);
+  }
+
+  times(times: readonly TokenTimestamp[]): boolean {
+    const heard = ({ token, start, end }: TokenTimestamp) => ({
+      token,
+      start: start / this.#warp,
+      end: end / this.#warp,
+    });
+    return this.#sink.times(times.map(heard));
+  }
+
+  /** Sends the samples that remain in the filter. */
+  finish(): void {
+    if (this.#converter) this.#sink.audio(this.#converter.finish(), this.#rate);
+  }
 }

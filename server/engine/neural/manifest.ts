@@ -1,7 +1,6 @@
 import Type, { type Static } from "typebox";
 import { Compile, type Validator } from "typebox/compile";
 import { modelIds } from "../../../config/contract/models.ts";
-import { phonemeLanguages } from "./languages.ts";
 
 /**
  * The manifest that an administrator writes for a model. docs/reference/voice-manifest.md explains each
@@ -218,3 +217,62 @@ export function readVocabulary(file: string, text: string): Record<string, numbe
   }
   return Object.fromEntries(entries);
 }
+
+/** ISO 639-1 to 639-3, for the languages of neural voices. */
+const phonemeLanguages: Readonly<Record<string, string>> = {
+  ar: "ara",
+  bg: "bul",
+  bn: "ben",
+  ca: "cat",
+  cs: "ces",
+  cy: "cym",
+  da: "dan",
+  de: "deu",
+  el: "ell",
+  en: "eng",
+  es: "spa",
+  et: "est",
+  eu: "eus",
+  fa: "fas",
+  fi: "fin",
+  fr: "fra",
+  ga: "gle",
+  he: "heb",
+  hi: "hin",
+  hr: "hrv",
+  hu: "hun",
+  hy: "hye",
+  id: "ind",
+  is: "isl",
+  it: "ita",
+  ja: "jpn",
+  ka: "kat",
+  kk: "kaz",
+  ko: "kor",
+  ku: "kur",
+  lb: "ltz",
+  lt: "lit",
+  lv: "lav",
+  ml: "mal",
+  ne: "nep",
+  nl: "nld",
+  no: "nor",
+  nb: "nor",
+  pl: "pol",
+  pt: "por",
+  ro: "ron",
+  ru: "rus",
+  sk: "slk",
+  sl: "slv",
+  sq: "sqi",
+  sr: "srp",
+  sv: "swe",
+  sw: "swa",
+  te: "tel",
+  th: "tha",
+  tr: "tur",
+  uk: "ukr",
+  ur: "urd",
+  vi: "vie",
+  zh: "zho",
+};

@@ -1,5 +1,5 @@
 import type { EngineFrame, Utterance } from "../../contract/speech.ts";
-import type { GeneratorCounts } from "./generator-counts.ts";
+import type { GeneratorCounts } from "./generator-outcomes.ts";
 
 /**
  * The model tier's interface of a speech engine. Frames are pulled: an engine works at most one utterance

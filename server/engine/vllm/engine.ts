@@ -5,8 +5,7 @@ import { createStreamStretcher } from "../../audio/time-stretch.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sampling, TokenTimestamp, Utterance } from "../../contract/speech.ts";
 import type { Engine, EngineLog } from "../runtime/engine.ts";
-import { type GeneratorCounts, newCounts } from "../runtime/generator-counts.ts";
-import { GeneratorError } from "../runtime/generator-error.ts";
+import { type GeneratorCounts, GeneratorError, newCounts } from "../runtime/generator-outcomes.ts";
 import { measureCapacity, streamsOfDecoder } from "./capacity.ts";
 import { CodecProcessPool } from "./codec/codec-pool.ts";
 import { type GeneratorModel, readModelFolder } from "./model/model-folder.ts";
@@ -18,7 +17,7 @@ import {
   SupervisedServer,
 } from "./server/server.ts";
 import type { ServerAddress } from "./server/server-address.ts";
-import { vllmArguments, vllmEnvironment } from "./server/vllm-arguments.ts";
+import { vllmArguments, vllmEnvironment } from "./server/vllm-process.ts";
 import type { GeneratorSettings } from "./settings.ts";
 import { alignTimes, EdgeFinder, type ReadTimes } from "./word-timestamps.ts";
 import { AudioWriter } from "./writer/audio-writer.ts";

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { Route } from "../../../config/contract/routing.ts";
 import { systemClock } from "../../../lib/clock.ts";
 import type { ClusterClient } from "../../../operator/cluster/client.ts";
-import { apiRole } from "../../../operator/desired/role.ts";
+import { apiRole } from "../../../operator/desired/service-account.ts";
 import type { KubernetesObject } from "../../../operator/facts/kubernetes-object.ts";
 import type { ClusterAccess } from "../../../server/api/upstream/kubernetes/connection.ts";
 import { createClusterDirectory } from "../../../server/api/upstream/kubernetes/directory.ts";

@@ -8,7 +8,7 @@ import {
 } from "../../../operator/serve/metrics.ts";
 import type { Operator } from "../../../operator/serve/start.ts";
 import { createMetrics, type Metrics } from "../../../server/api/observability/metrics.ts";
-import { newCounts } from "../../../server/engine/runtime/generator-counts.ts";
+import { newCounts } from "../../../server/engine/runtime/generator-outcomes.ts";
 import { Admission } from "../../../server/model/admission.ts";
 import { TierMetrics } from "../../../server/model/metrics.ts";
 import { engineInstruments } from "../../../server/telemetry/open-telemetry.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { base64Length, base64Of } from "../../../server/api/respond/base64.ts";
+import { base64Length, base64Of } from "../../../server/api/respond/json.ts";
 
 describe("base64 a little at a time", () => {
   it.each([

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { melody } from "../../../server/engine/arcana/melody.ts";
 import type { CodecTables } from "../../../server/engine/arcana/model-files.ts";
+import { melody } from "../../../server/engine/arcana/synthesize.ts";
 
 /** Two codes of melody: one rises from 0 to 0.2, one stays at 1. */
 const codec = { pitches: [0, 0.2, 1, 1] } as unknown as CodecTables;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { writeWhole } from "../../../server/fetch/write-whole.ts";
+import { writeWhole } from "../../../server/fetch/download.ts";
 
 /** Takes at most so many bytes a call; the last entry holds for all that follow. */
 function shortWriter(...most: number[]) {

@@ -1,4 +1,4 @@
-import { GeneratorError } from "../../runtime/generator-error.ts";
+import { GeneratorError } from "../../runtime/generator-outcomes.ts";
 import type { AudioManifest } from "../model/manifest.ts";
 import { type ServerAddress, servedName } from "../server/server-address.ts";
 import { readResponseBody } from "./response-body.ts";

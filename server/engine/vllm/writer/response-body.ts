@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from "../../../../lib/clock.ts";
-import { GeneratorError } from "../../runtime/generator-error.ts";
+import { GeneratorError } from "../../runtime/generator-outcomes.ts";
 import { headersFor, type ServerAddress } from "../server/server-address.ts";
 
 export interface PostRequest {

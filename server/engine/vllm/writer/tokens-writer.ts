@@ -1,5 +1,5 @@
-import type { GeneratorCounts } from "../../runtime/generator-counts.ts";
-import { GeneratorError } from "../../runtime/generator-error.ts";
+import type { GeneratorCounts } from "../../runtime/generator-outcomes.ts";
+import { GeneratorError } from "../../runtime/generator-outcomes.ts";
 import type { CodecProcessPool } from "../codec/codec-pool.ts";
 import { FrameReader } from "../codec/frame-reader.ts";
 import { FrameStore } from "../codec/frame-store.ts";

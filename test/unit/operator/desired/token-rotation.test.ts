@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { firstToken, type RotationTerms, rotate } from "../../../../operator/desired/token-rotation.ts";
+import { firstToken, type RotationTerms, rotate } from "../../../../operator/desired/token-secret.ts";
 
 const day = 86_400_000;
 const minute = 60_000;

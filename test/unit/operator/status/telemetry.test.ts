@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { telemetryFinding } from "../../../../operator/status/telemetry.ts";
+import { telemetryFinding } from "../../../../operator/status/optional-conditions.ts";
 import { observed, ttsDeployment } from "../../../support/operator/observed.ts";
 
 const collector = { enabled: true, exporter: { endpoint: "https://backend:4317" } };
