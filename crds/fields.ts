@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { modelKinds } from "../config/contract/models.ts";
+import { arcanaEngines, modelKinds } from "../config/contract/models.ts";
 import { arcanaEnv, env, generatorEnv } from "../config/contract/names.ts";
 import { vllmFlagsWithoutValue, vllmFlagsWithValue } from "../config/contract/vllm-flags.ts";
 import { anyFields, mapList, rules } from "./keywords.ts";
@@ -184,7 +184,7 @@ const parameterRules = [
 /** The generator of a pool of `kind: arcana`, with the names of `SVC_TTS_ARCANA_GENERATOR`. */
 export const EngineSchema = Type.Object(
   {
-    type: Type.Enum(["mini", "flite", "vllm"], {
+    type: Type.Enum([...arcanaEngines], {
       description:
         "`mini` is the small model that the image contains. `flite` uses the Flite engine without a model, so sampling options have no effect. `vllm` is the model of `cache`, which vLLM serves inside the pod; `image` must contain vLLM.",
     }),

@@ -1,3 +1,5 @@
+import { sleep, systemClock } from "./clock.ts";
+
 /** Exponential delays with jitter: `baseMs`, doubled at each failure up to `capMs`, each spread over ±`jitter` of itself. */
 export type BackoffPolicy = {
   baseMs: number;
@@ -35,5 +37,44 @@ export class Backoff {
 
   reset(): void {
     this.#failures = 0;
+  }
+}
+
+export interface RestartPolicy {
+  readonly firstMs: number;
+  readonly mostMs: number;
+  /** A process that lived this long counts as healthy: its end does not lengthen the next wait. */
+  readonly provenAfterMs: number;
+}
+
+/** The wait before a process is restarted. It doubles each time the process ends early. */
+export class RestartBackoff extends Backoff {
+  readonly #provenAfterMs: number;
+
+  constructor({ firstMs, mostMs, provenAfterMs }: RestartPolicy) {
+    super({ baseMs: firstMs, capMs: mostMs, jitter: 0 });
+    this.#provenAfterMs = provenAfterMs;
+  }
+
+  /** Call this whenever the process ends. */
+  ended(livedMs: number): void {
+    if (livedMs >= this.#provenAfterMs) this.reset();
+  }
+
+  /** Waits and starts, until a start succeeds or the signal aborts. Never rejects. */
+  async restart(
+    start: () => Promise<void>,
+    signal: AbortSignal,
+    onFailure: (error: unknown) => void,
+  ): Promise<void> {
+    while (!signal.aborted) {
+      await sleep(systemClock, this.nextMs(), signal);
+      if (signal.aborted) return;
+      try {
+        return await start();
+      } catch (error) {
+        onFailure(error);
+      }
+    }
   }
 }

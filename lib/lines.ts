@@ -19,6 +19,6 @@ export async function* linesOf(stream: AsyncIterable<Buffer>, maxBytes: number):
     }
     if (start < chunk.length) pieces.push(chunk.subarray(start));
     bytes += chunk.length - start;
-    if (bytes > maxBytes) throw new LineTooLong(`a line of a watch is longer than ${maxBytes} bytes`);
+    if (bytes > maxBytes) throw new LineTooLong(`a line is longer than ${maxBytes} bytes`);
   }
 }

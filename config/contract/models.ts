@@ -9,6 +9,10 @@ export type ModelId = (typeof modelIds)[number];
 export const modelKinds = ["mist", "arcana"] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
+/** The engines of arcana: the language model of this repository, Flite as in mist, or a mounted model that vLLM serves. */
+export const arcanaEngines = ["mini", "flite", "vllm"] as const;
+export type ArcanaEngineName = (typeof arcanaEngines)[number];
+
 export const profiles = ["self-hosted", "cloud"] as const;
 export type Profile = (typeof profiles)[number];
 

@@ -1,5 +1,5 @@
 import { Agent } from "undici";
-import { abortableSleep } from "../../lib/abortable-sleep.ts";
+import { sleep, systemClock } from "../../lib/clock.ts";
 import { measureStream, type StreamRecord } from "./stream.ts";
 import type { Target } from "./target.ts";
 
@@ -40,7 +40,7 @@ export async function runLoad(
       const record = await measureStream(agent, target, texts(), over);
       records.push(record);
       onRecord(record);
-      if (record.outcome === "failed") await abortableSleep(pauseAfterFailureMs, over);
+      if (record.outcome === "failed") await sleep(systemClock, pauseAfterFailureMs, over);
     }
   };
   await Promise.all(Array.from({ length: streams }, caller));

@@ -1,10 +1,10 @@
+import type { ArcanaEngineName } from "../../config/contract/models.ts";
 import { type EngineVoice, findVoice, type Voice } from "../../config/contract/voices.ts";
 import { Failure } from "../contract/errors.ts";
 import type { Utterance } from "../contract/speech.ts";
 import { openArcana } from "./arcana/engine.ts";
 import { openEspeak } from "./espeak/engine.ts";
 import { openFlite } from "./flite/engine.ts";
-import type { ArcanaEngineName } from "./generators.ts";
 import { MountedVoices, type MountOptions } from "./neural/mounted-voices.ts";
 import type { MountedVoice } from "./neural/package.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./runtime/engine.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { abortableSleep } from "../../lib/abortable-sleep.ts";
+import { sleep, systemClock } from "../../lib/clock.ts";
 import { readIfExists } from "../../lib/read-if-exists.ts";
 
 /**
@@ -40,7 +40,7 @@ export async function withLock<T>(
 
 async function beatUntil(done: AbortSignal, path: string, id: string, beatMs: number): Promise<void> {
   for (let beats = 1; ; beats++) {
-    await abortableSleep(beatMs, done);
+    await sleep(systemClock, beatMs, done);
     if (done.aborted) return;
     await beat(path, id, beats);
   }

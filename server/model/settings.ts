@@ -1,6 +1,5 @@
-import type { ModelKind } from "../../config/contract/models.ts";
+import type { ArcanaEngineName, ModelKind } from "../../config/contract/models.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { ArcanaEngineName } from "../engine/generators.ts";
 import type { GeneratorSettings } from "../engine/vllm/settings.ts";
 import type { TelemetrySettings } from "../telemetry/settings.ts";
 import type { TracingSettings } from "../tracing/settings.ts";

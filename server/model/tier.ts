@@ -9,13 +9,12 @@ import Fastify, {
   LogController,
   type RawRequestDefaultExpression,
 } from "fastify";
-import { modelsOfKind } from "../../config/contract/models.ts";
+import { type ArcanaEngineName, modelsOfKind } from "../../config/contract/models.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { Failure } from "../contract/errors.ts";
 import type { Invocation } from "../contract/speech.ts";
 import { callerHeader, noQueueHeader, orcaHeader, wireType } from "../contract/wire.ts";
 import { Engines, type MountSettings } from "../engine/engines.ts";
-import type { ArcanaEngineName } from "../engine/generators.ts";
 import { type EngineLog, EngineMissing } from "../engine/runtime/engine.ts";
 import { OpenResponses } from "../http/open-responses.ts";
 import { watchUnsentBytes } from "../http/send-queues.ts";

@@ -1,4 +1,5 @@
-import { type Clock, every } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { PeriodicTask } from "../../lib/periodic-task.ts";
 import { lexiconForm } from "../text/lexicon.ts";
 import { reportChanges } from "./database/report-changes.ts";
 import type { LexiconTable } from "./lexicon.ts";
@@ -46,7 +47,6 @@ export function cacheLexicon({ table, intervalMs, clock, onTrouble }: CachedLexi
   let entries = new Map<string, ReadonlyMap<string, string>>();
   let withSentences: ReadonlySet<string> = new Set();
   let revision: number | undefined;
-  let looking: Promise<void> | undefined;
   const look = async () => {
     try {
       const current = await table.revision();
@@ -68,13 +68,7 @@ export function cacheLexicon({ table, intervalMs, clock, onTrouble }: CachedLexi
       tell(error as Error);
     }
   };
-  const refresh = () => {
-    looking ??= look().finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  };
-  const stop = every(clock, intervalMs ?? usualIntervalMs, () => void refresh());
+  const task = new PeriodicTask(clock, intervalMs ?? usualIntervalMs, look);
   return {
     find(team, language, text) {
       const known = entries.get(placeOf(team ?? "", language));
@@ -83,8 +77,8 @@ export function cacheLexicon({ table, intervalMs, clock, onTrouble }: CachedLexi
       return found.length > 0 ? Object.fromEntries(found) : undefined;
     },
     keepsSentences: (team) => withSentences.has(team ?? ""),
-    refresh,
-    close: stop,
+    refresh: () => task.run(),
+    close: () => void task.stop(),
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Transaction } from "kysely";
-import { type Clock, every } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { PeriodicTask } from "../../lib/periodic-task.ts";
 import type { Tables } from "./backend/schema.ts";
 import type { Database } from "./database/database.ts";
 import { reportChanges } from "./database/report-changes.ts";
@@ -50,7 +51,6 @@ export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOption
   let waiting = new Map<string, DayOfUsage>();
   let voices = new Map<string, VoiceUsage>();
   let forgottenOn: string | undefined;
-  let writing: Promise<void> | undefined;
   const add = (use: DayOfUsage) => {
     const place = `${use.day} ${use.keyId}`;
     const before = waiting.get(place);
@@ -84,13 +84,7 @@ export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOption
       tell(error as Error);
     }
   };
-  const writeOnce = () => {
-    writing ??= write().finally(() => {
-      writing = undefined;
-    });
-    return writing;
-  };
-  const stop = every(clock, writeMs ?? usualWriteMs, () => void writeOnce());
+  const writing = new PeriodicTask(clock, writeMs ?? usualWriteMs, write);
   return {
     note(keyId, usage, speech) {
       const day = dayOf(now());
@@ -98,9 +92,8 @@ export function recordUsage({ database, clock, writeMs, onTrouble }: UsageOption
       if (speech) addVoice({ keyId, day, ...speech });
     },
     async close() {
-      stop();
-      await writing;
-      await writeOnce();
+      await writing.stop();
+      await writing.run();
     },
   };
 }

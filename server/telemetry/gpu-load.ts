@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { RestartBackoff } from "../../lib/backoff.ts";
 import { type Clock, sleep } from "../../lib/clock.ts";
-import { RestartBackoff } from "../../lib/restart-backoff.ts";
 import type { CollectorLog } from "./otlp.ts";
 
 /** Between two readings, seconds. */
@@ -67,7 +67,7 @@ export class GpuLoad {
         return;
       }
       backoff.ended(this.#clock.monotonicMs() - startedAtMs);
-      if (backoff.inARow === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
+      if (backoff.failures === 0) this.#log.warn({ reason: end }, "nvidia-smi ended; it is started again");
       await sleep(this.#clock, backoff.nextMs(), signal);
     }
   }

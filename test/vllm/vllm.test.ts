@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { acceptedTokensKey, generatorEnv, env as names } from "../../config/contract/names.ts";
-import { abortableSleep } from "../../lib/abortable-sleep.ts";
+import { sleep, systemClock } from "../../lib/clock.ts";
 import type { EngineLog } from "../../server/engine/runtime/engine.ts";
 import { VllmEngine } from "../../server/engine/vllm/engine.ts";
 import type { TokensManifest } from "../../server/engine/vllm/model/manifest.ts";
@@ -347,7 +347,7 @@ async function capacityOf({ url }: RunningTier): Promise<number> {
 
 /** Tokens that vLLM had written a while from now. */
 async function tokensWritten(afterMs: number): Promise<number> {
-  await abortableSleep(afterMs, new AbortController().signal);
+  await sleep(systemClock, afterMs, new AbortController().signal);
   return ofVllm("vllm:generation_tokens_total");
 }
 

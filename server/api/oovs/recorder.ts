@@ -1,4 +1,5 @@
-import { type Clock, every } from "../../../lib/clock.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import { PeriodicTask } from "../../../lib/periodic-task.ts";
 import { reportChanges } from "../../store/database/report-changes.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
 import type { OovStore } from "../../store/oov-store.ts";
@@ -30,7 +31,6 @@ const usualWriteMs = 5_000;
 export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
   const { store, waiting, keepsSentences, clock } = options;
   const tell = reportChanges(options.onTrouble);
-  let writing: Promise<void> | undefined;
 
   /** @returns whether more batches may wait. */
   const writeNext = async () => {
@@ -55,13 +55,7 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
       tell(error as Error);
     }
   };
-  const writeOnce = () => {
-    writing ??= write().finally(() => {
-      writing = undefined;
-    });
-    return writing;
-  };
-  const stop = every(clock, options.writeMs ?? usualWriteMs, () => void writeOnce());
+  const writing = new PeriodicTask(clock, options.writeMs ?? usualWriteMs, write);
 
   return {
     note({ id, team }, language, words, text) {
@@ -75,9 +69,8 @@ export function createOovRecorder(options: OovRecorderOptions): OovRecorder {
       );
     },
     async close() {
-      stop();
-      await writing;
-      await writeOnce();
+      await writing.stop();
+      await writing.run();
       await waiting.close();
     },
   };

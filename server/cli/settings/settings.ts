@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import { defaultCheckSeconds } from "../../../config/contract/license-check.ts";
-import type { ModelKind } from "../../../config/contract/models.ts";
+import { arcanaEngines, type ModelKind } from "../../../config/contract/models.ts";
 import { jwksKey, env as names, paths, ports, tokenKey } from "../../../config/contract/names.ts";
 import { voices } from "../../../config/contract/voices.ts";
 import { UsageError } from "../../../lib/usage-error.ts";
@@ -10,7 +10,6 @@ import { type ApiLimits, defaultLimits } from "../../api/request/limits.ts";
 import { podAccess, serviceAccountDir } from "../../api/upstream/kubernetes/connection.ts";
 import { defaultHoldLimits } from "../../api/upstream/request-hold.ts";
 import type { DashboardSettings } from "../../dashboard/settings.ts";
-import { arcanaEngines } from "../../engine/generators.ts";
 import type { ModelTierOptions } from "../../model/settings.ts";
 import type {
   ApiSettings,

@@ -1,6 +1,6 @@
 import type { ModelId } from "../../../config/contract/models.ts";
 import { findVoice } from "../../../config/contract/voices.ts";
-import { abortableSleep } from "../../../lib/abortable-sleep.ts";
+import { sleep, systemClock } from "../../../lib/clock.ts";
 import { readIfExists } from "../../../lib/read-if-exists.ts";
 import { type EngineLog, EngineMissing } from "../runtime/engine.ts";
 import { NeuralEngine, type Reader } from "./engine.ts";
@@ -228,7 +228,7 @@ export class MountedVoices {
     const { folder, installed, intervalMs } = this.#options;
     await this.#lookInto(installed);
     while (!signal.aborted) {
-      await abortableSleep(intervalMs, signal);
+      await sleep(systemClock, intervalMs, signal);
       this.#looks++;
       for (const each of [folder, installed]) if (!signal.aborted) await this.#lookInto(each);
     }

@@ -1,4 +1,4 @@
-import { RestartBackoff } from "../../../lib/restart-backoff.ts";
+import { RestartBackoff } from "../../../lib/backoff.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sounds, Utterance } from "../../contract/speech.ts";
 import { type Engine, EngineMissing, type EngineOptions } from "./engine.ts";

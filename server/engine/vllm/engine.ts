@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { abortableSleep } from "../../../lib/abortable-sleep.ts";
+import { sleep, systemClock } from "../../../lib/clock.ts";
 import { createStreamStretcher } from "../../audio/time-stretch.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { EngineFrame, Sampling, TokenTimestamp, Utterance } from "../../contract/speech.ts";
@@ -135,7 +135,9 @@ export class VllmEngine implements Engine {
         yield { samples, rate: this.rate, times: [] };
       }
       if (!isWhole || signal.aborted) return;
-      const late = abortableSleep(this.#timesWithinMs, over.signal).then((): readonly TokenTimestamp[] => []);
+      const late = sleep(systemClock, this.#timesWithinMs, over.signal).then(
+        (): readonly TokenTimestamp[] => [],
+      );
       yield* this.#wordTimes(await Promise.race([reading, late]), edges);
     } finally {
       over.abort();
@@ -166,7 +168,7 @@ export class VllmEngine implements Engine {
             cause instanceof GeneratorError && cause.kind !== "refused" && attempt === 1 && !audioIsOut;
           if (cause instanceof GeneratorError) this.counts.troubles[cause.kind]++;
           if (!mayRetry) throw failure(cause, audioIsOut);
-          await abortableSleep(retryAfterMs, signal); // By then it is known whether it has failed.
+          await sleep(systemClock, retryAfterMs, signal); // By then it is known whether it has failed.
         }
       }
     } finally {

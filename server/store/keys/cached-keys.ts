@@ -1,4 +1,5 @@
-import { type Clock, every } from "../../../lib/clock.ts";
+import type { Clock } from "../../../lib/clock.ts";
+import { PeriodicTask } from "../../../lib/periodic-task.ts";
 import { Failure } from "../../contract/errors.ts";
 import { reportChanges } from "../database/report-changes.ts";
 import type { ApiKey } from "./key.ts";
@@ -46,7 +47,6 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
   let index: KeyIndex | undefined;
   let revision: number | undefined;
   let readAt = Number.NEGATIVE_INFINITY;
-  let looking: Promise<void> | undefined;
 
   const look = async () => {
     try {
@@ -60,17 +60,11 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
       settle(error as Error);
     }
   };
-  const lookOnce = () => {
-    looking ??= look().finally(() => {
-      looking = undefined;
-    });
-    return looking;
-  };
-  const stopFollowing = every(clock, options.intervalMs ?? usualIntervalMs, () => void lookOnce());
-  const stopWriting = every(clock, options.writeMs ?? usualWriteMs, () => void uses.write());
+  const reading = new PeriodicTask(clock, options.intervalMs ?? usualIntervalMs, look);
+  const writing = new PeriodicTask(clock, options.writeMs ?? usualWriteMs, () => uses.write());
 
   return {
-    start: lookOnce,
+    start: () => reading.run(),
     isRead: () => index !== undefined,
     async find(digest): Promise<ApiKey | undefined> {
       if (!index || now() - readAt > staleMs) throw unavailable();
@@ -79,10 +73,9 @@ export function cacheKeys(options: CachedKeysOptions): CachedKeys {
       return found;
     },
     async close() {
-      stopFollowing();
-      stopWriting();
-      await looking;
-      await uses.write();
+      await reading.stop();
+      await writing.stop();
+      await writing.run();
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RestartBackoff } from "../../../lib/restart-backoff.ts";
+import { RestartBackoff } from "../../../lib/backoff.ts";
 
 const never = new AbortController().signal;
 
@@ -12,9 +12,9 @@ describe("what ends and is started again", () => {
         return backoff.nextMs();
       });
     expect(waits(6)).toEqual([100, 200, 400, 800, 1_000, 1_000]);
-    expect(backoff.inARow).toBe(6);
+    expect(backoff.failures).toBe(6);
     backoff.ended(10_000);
-    expect(backoff.inARow).toBe(0);
+    expect(backoff.failures).toBe(0);
     expect(waits(2)).toEqual([100, 200]);
     expect(waits(2_000).at(-1)).toBe(1_000); // however often
   });

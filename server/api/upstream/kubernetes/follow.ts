@@ -1,5 +1,7 @@
 import type { Dispatcher } from "undici";
+import { Backoff } from "../../../../lib/backoff.ts";
 import { type Clock, sleep } from "../../../../lib/clock.ts";
+import { linesOf } from "../../../../lib/lines.ts";
 import type { Log } from "../../../../lib/log.ts";
 import {
   ApiServerError,
@@ -68,13 +70,15 @@ class Follower<Kind extends KubernetesItem> {
   readonly #signal: AbortSignal;
   readonly #items = new Map<string, Kind>();
   #version = "";
-  #backoffMs: number;
+  readonly #backoff: Backoff;
 
   constructor(options: FollowOptions<Kind>, signal: AbortSignal) {
     this.#options = options;
     this.#timing = { ...usualTiming, ...options.timing };
     this.#signal = signal;
-    this.#backoffMs = this.#timing.firstBackoffMs;
+    const { firstBackoffMs, longestBackoffMs } = this.#timing;
+    const policy = { baseMs: firstBackoffMs, capMs: longestBackoffMs, jitter: 0.5 };
+    this.#backoff = new Backoff(policy, options.random);
   }
 
   /** Never throws: errors are logged and the operation is retried. */
@@ -88,7 +92,7 @@ class Follower<Kind extends KubernetesItem> {
           { err: error, path: this.#options.query.path },
           "following the cluster broke off; listing again",
         );
-        await this.#wait();
+        await sleep(this.#options.clock, this.#backoff.nextMs(), this.#signal);
       }
     }
   }
@@ -101,12 +105,6 @@ class Follower<Kind extends KubernetesItem> {
     } finally {
       await agent.destroy();
     }
-  }
-
-  async #wait(): Promise<void> {
-    const ms = this.#backoffMs * (0.5 + this.#options.random());
-    this.#backoffMs = Math.min(this.#backoffMs * 2, this.#timing.longestBackoffMs);
-    await sleep(this.#options.clock, ms, this.#signal);
   }
 
   async #list(agent: Dispatcher): Promise<void> {
@@ -141,10 +139,10 @@ class Follower<Kind extends KubernetesItem> {
     const startedAt = this.#options.clock.monotonicMs();
     const { body } = await this.#get(agent, path, overdue);
     let events = 0;
-    for await (const line of lines(body)) {
+    for await (const line of linesOf(body, maxLineBytes)) {
       events += 1;
       this.#take(JSON.parse(line) as WatchEvent<Kind>);
-      this.#backoffMs = this.#timing.firstBackoffMs;
+      this.#backoff.reset();
     }
     const wasBrief = this.#options.clock.monotonicMs() - startedAt < 1000;
     if (events === 0 && wasBrief) throw new Error("the API server ended a watch at once");
@@ -199,16 +197,4 @@ interface ItemList<Kind> {
 interface WatchEvent<Kind> {
   readonly type: "ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK" | "ERROR";
   readonly object: Kind;
-}
-
-async function* lines(body: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, void> {
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const piece of body) {
-    rest += decoder.decode(piece, { stream: true });
-    if (rest.length > maxLineBytes) throw new Error(`a watch event is longer than ${maxLineBytes} bytes`);
-    const parts = rest.split("\n");
-    rest = parts.pop() ?? "";
-    for (const part of parts) if (part !== "") yield part;
-  }
 }

@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { RestartBackoff } from "../../../../lib/backoff.ts";
 import { smallSemiSpace } from "../../../../lib/child-processes.ts";
-import { RestartBackoff } from "../../../../lib/restart-backoff.ts";
 import type { EngineLog } from "../../runtime/engine.ts";
 import { type QueuedUtterance, UtteranceQueue } from "../../runtime/utterance-queue.ts";
 import type { CodecAnswer, CodecJob, CodecSpec, WindowJob } from "./codec-job.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { abortableSleep } from "../../../../lib/abortable-sleep.ts";
-import { RestartBackoff } from "../../../../lib/restart-backoff.ts";
+import { RestartBackoff } from "../../../../lib/backoff.ts";
+import { sleep, systemClock } from "../../../../lib/clock.ts";
 import type { EngineLog } from "../../runtime/engine.ts";
 import { headersFor, type ServerAddress } from "./server-address.ts";
 import { freePort, type VllmCommand, VllmProcess } from "./vllm-process.ts";
@@ -123,10 +123,10 @@ export class SupervisedServer implements GeneratorServer {
       this.#options.log.warn({ reason, livedMs }, "vLLM is not running");
       this.#backoff.ended(livedMs);
       const waitMs = this.#backoff.nextMs();
-      if (this.#backoff.inARow >= mostFirstStarts) {
+      if (this.#backoff.failures >= mostFirstStarts) {
         this.#first.reject(new Error(`vLLM does not start: ${reason}. What it says is in the log.`));
       }
-      await abortableSleep(waitMs, this.#closing.signal);
+      await sleep(systemClock, waitMs, this.#closing.signal);
     }
   }
 
@@ -162,14 +162,14 @@ export class SupervisedServer implements GeneratorServer {
       if (signal.aborted) return "it was left";
       if (performance.now() - startedAt > startMs)
         return `it was not ready after ${Math.round(startMs / 1000)} s`;
-      await abortableSleep(Math.min(250, lookMs), signal);
+      await sleep(systemClock, Math.min(250, lookMs), signal);
     }
     log.info({ url: address.url, afterMs: Math.round(performance.now() - startedAt) }, "vLLM writes");
     this.#address = address;
     this.#awaySince = undefined;
     this.#first.resolve();
     while (!signal.aborted) {
-      await abortableSleep(lookMs, signal);
+      await sleep(systemClock, lookMs, signal);
       const isHeard = performance.now() - this.#heardAt < lookMs;
       if (!isHeard && !signal.aborted && !(await this.#proves(address, signal)) && !signal.aborted) {
         return "it hangs: it wrote no token when asked for one";
@@ -217,7 +217,7 @@ export class ConnectedServer implements GeneratorServer {
     const endsAt = performance.now() + options.startMs;
     while (!(await server.#proves())) {
       if (performance.now() > endsAt) throw new Error(`The vLLM at ${known.url} writes no token.`);
-      await abortableSleep(250, server.#closing.signal);
+      await sleep(systemClock, 250, server.#closing.signal);
     }
     server.#watching = server.#watch();
     return server;
@@ -245,7 +245,7 @@ export class ConnectedServer implements GeneratorServer {
     const { lookMs, log } = this.#options;
     const { signal } = this.#closing;
     while (!signal.aborted) {
-      await abortableSleep(lookMs, signal);
+      await sleep(systemClock, lookMs, signal);
       if (performance.now() - this.#heardAt < lookMs || signal.aborted) continue;
       const isUp = await this.#proves();
       if (isUp !== this.#isUp && !signal.aborted) {
