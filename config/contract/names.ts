@@ -209,7 +209,7 @@ export const env = {
   /** JSON: names that clients of WebSockets send for models and voices. */
   modelAliases: "SVC_TTS_MODEL_ALIASES",
   voiceAliases: "SVC_TTS_VOICE_ALIASES",
-  /** What `clear` discards: `abort` or `buffer`. */
+  /** The mode of `clear`, which says how much it discards: `abort` or `buffer`. */
   socketClearMode: "SVC_TTS_SOCKET_CLEAR_MODE",
   /** Streams that one model replica synthesizes at once. Further requests wait or are rejected. */
   maxConcurrentStreams: "SVC_TTS_MAX_CONCURRENT_STREAMS",

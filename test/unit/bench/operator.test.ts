@@ -1,9 +1,9 @@
 import { appendFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { linesPlot } from "../../../tools/bench/common/plot.ts";
 import { AuditLog } from "../../../tools/bench/operator/audit.ts";
 import { operatorPage, operatorTargets } from "../../../tools/bench/operator/page.ts";
-import { linesPlot } from "../../../tools/bench/operator/plot.ts";
 import { countRequests } from "../../../tools/bench/operator/rest.ts";
 import {
   type OperatorFigures,

@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { markdownTable } from "../common/page.ts";
-import { plotShares } from "./plot.ts";
+import { linesPlot } from "../common/plot.ts";
 import { policies, type SimulationResult, simulate } from "./simulation.ts";
 
 const docs = join(import.meta.dirname, "../../../docs");
@@ -69,15 +69,21 @@ const text = chapters.map((chapter) => {
 const [fleet] = chapters.slice(-1);
 const panels = apiProcesses.map((processes) => ({
   title: `${processes} API process${processes === 1 ? "" : "es"}`,
-  curves: policies.map((policy, i) => ({
+  lines: policies.map((policy, i) => ({
     name: policy,
-    shares: (fleet?.rows ?? [])
+    points: (fleet?.rows ?? [])
       .filter((row) => row.processes === processes)
-      .map(({ outcomes }) => outcomes[i]?.misplaced ?? 0),
+      .map(({ load, outcomes }) => ({ x: 100 * load, y: 100 * (outcomes[i]?.misplaced ?? 0) })),
   })),
 }));
-const title = `Requests that wait at a full replica while another has capacity, by load (${fleet ? name(fleet) : ""})`;
-writeFileSync(join(docs, "benchmarks/load-balancing.svg"), plotShares(title, loads, panels));
+const title = `Percent of requests that wait at a full replica while another has capacity (${fleet ? name(fleet) : ""})`;
+const highest = Math.max(
+  1,
+  ...panels.flatMap(({ lines }) => lines.flatMap(({ points }) => points.map(({ y }) => y))),
+);
+const axes = { firstX: 100 * loads[0], mostY: Math.ceil(highest / 5) * 5 };
+const svg = linesPlot(title, "load, percent", panels, axes);
+writeFileSync(join(docs, "benchmarks/load-balancing.svg"), svg);
 
 const page = `# Benchmark of load balancing
 

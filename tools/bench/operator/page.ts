@@ -1,7 +1,7 @@
 import { ascending, quantile } from "../../../server/bench/quantiles.ts";
 import type { TargetRow } from "../common/measurement.ts";
 import { calmSentence, machineSentence, markdownTable, targetsTable } from "../common/page.ts";
-import { linesPlot } from "./plot.ts";
+import { linesPlot } from "../common/plot.ts";
 import type { OperatorFigures, Result, SizeFigures } from "./results.ts";
 import { changePauseMs, mebibytes } from "./run.ts";
 

@@ -81,7 +81,7 @@ describe("keys of API pods", () => {
 
   it("come from PostgreSQL without TLS, explicitly, where an older object left it open", () => {
     const postgres = { url: "postgres://db/tts" };
-    expect(deploymentOf({ keys: { postgres } }).env["SVC_TTS_DATABASE"]).toBe(
+    expect(deploymentOf({ keys: { postgres } }).env.SVC_TTS_DATABASE).toBe(
       "postgres://db/tts?sslmode=disable",
     );
   });

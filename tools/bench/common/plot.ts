@@ -1,4 +1,4 @@
-/** Lines over the number of TtsDeployments, as SVG. */
+/** Lines as SVG. */
 
 export interface Panel {
   readonly title: string;
@@ -12,6 +12,18 @@ const panel = { width: 240, height: 180, gap: 60 };
 const top = 64;
 const left = 48;
 
+/** A color for each line, on light pages and on dark ones. */
+const colors = [
+  ["#0969da", "#58a6ff"],
+  ["#bc4c00", "#f0883e"],
+  ["#1a7f37", "#3fb950"],
+  ["#8250df", "#bc8cff"],
+] as const;
+const colorRules = (theme: 0 | 1) =>
+  colors
+    .map((color, i) => `.line${i} { stroke: ${color[theme]}; } .dot${i} { fill: ${color[theme]}; }`)
+    .join("\n");
+
 const style = `text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 text.title { font-weight: 600; }
 text.quiet { fill: #59636e; }
@@ -20,18 +32,21 @@ text.quiet { fill: #59636e; }
 .paper { fill: #ffffff; }
 .grid { stroke: #d1d9e0; }
 .line { fill: none; stroke-width: 2; }
-.line0 { stroke: #0969da; } .dot0 { fill: #0969da; }
-.line1 { stroke: #bc4c00; } .dot1 { fill: #bc4c00; }
+${colorRules(0)}
 @media (prefers-color-scheme: dark) {
 text { fill: #f0f6fc; } text.quiet { fill: #9198a1; } .paper { fill: #0d1117; } .grid { stroke: #3d444d; }
-.line0 { stroke: #58a6ff; } .dot0 { fill: #58a6ff; } .line1 { stroke: #f0883e; } .dot1 { fill: #f0883e; }
+${colorRules(1)}
 }`;
 
-/**
- * Panels side by side. All axes start at zero, so that a straight line through the origin is a proportional
- * cost.
- */
-export function linesPlot(title: string, axis: string, panels: readonly Panel[]): string {
+interface Axes {
+  /** The start of the horizontal axes. Zero, which is the default, shows a cost in proportion as a line through the corner. */
+  readonly firstX?: number;
+  /** The end of the vertical axes. Each ends at its own highest value by default. */
+  readonly mostY?: number;
+}
+
+/** Panels side by side, above the names of their lines. */
+export function linesPlot(title: string, axis: string, panels: readonly Panel[], axes: Axes = {}): string {
   const width = left + panels.length * (panel.width + panel.gap);
   const height = top + panel.height + 76;
   const names = panels[0]?.lines.map(({ name }) => name) ?? [];
@@ -41,7 +56,7 @@ export function linesPlot(title: string, axis: string, panels: readonly Panel[])
     `<style>\n${style}\n</style>`,
     `<rect width="${width}" height="${height}" class="paper"/>`,
     `<text x="${left}" y="24" class="title">${title}</text>`,
-    ...panels.flatMap((one, i) => drawn(one, left + i * (panel.width + panel.gap), axis)),
+    ...panels.flatMap((one, i) => drawn(one, left + i * (panel.width + panel.gap), axis, axes)),
     ...names.flatMap((name, i) => [
       `<circle cx="${left + 6 + i * 160}" cy="${height - 16}" r="5" class="dot${i}"/>`,
       `<text x="${left + 18 + i * 160}" y="${height - 12}">${name}</text>`,
@@ -50,14 +65,14 @@ export function linesPlot(title: string, axis: string, panels: readonly Panel[])
   ].join("\n");
 }
 
-function drawn({ title, lines }: Panel, x0: number, axis: string): string[] {
+function drawn({ title, lines }: Panel, x0: number, axis: string, { firstX = 0, mostY }: Axes): string[] {
   const all = lines.flatMap(({ points }) => points);
   const most = {
     x: Math.max(1, ...all.map(({ x }) => x)),
-    y: round(Math.max(0.001, ...all.map(({ y }) => y))),
+    y: mostY ?? round(Math.max(0.001, ...all.map(({ y }) => y))),
   };
   const at = ({ x, y }: { x: number; y: number }) => ({
-    x: (x0 + (x / most.x) * panel.width).toFixed(1),
+    x: (x0 + ((x - firstX) / (most.x - firstX)) * panel.width).toFixed(1),
     y: (top + panel.height * (1 - y / most.y)).toFixed(1),
   });
   const marks = [0, 0.5, 1].map((share) => share * most.y);
@@ -65,13 +80,13 @@ function drawn({ title, lines }: Panel, x0: number, axis: string): string[] {
   return [
     `<text x="${x0}" y="${top - 14}" class="quiet">${title}</text>`,
     ...marks.flatMap((mark) => {
-      const { y } = at({ x: 0, y: mark });
+      const { y } = at({ x: firstX, y: mark });
       return [
         `<line x1="${x0}" x2="${x0 + panel.width}" y1="${y}" y2="${y}" class="grid"/>`,
         `<text x="${x0 - 6}" y="${Number(y) + 4}" class="quiet end">${Number(mark.toPrecision(3))}</text>`,
       ];
     }),
-    `<text x="${x0}" y="${bottom + 18}" class="quiet">0</text>`,
+    `<text x="${x0}" y="${bottom + 18}" class="quiet">${firstX}</text>`,
     `<text x="${x0 + panel.width}" y="${bottom + 18}" class="quiet end">${most.x}</text>`,
     `<text x="${x0 + panel.width / 2}" y="${bottom + 34}" class="quiet middle">${axis}</text>`,
     ...lines.flatMap(({ points }, i) => [
@@ -81,7 +96,7 @@ function drawn({ title, lines }: Panel, x0: number, axis: string): string[] {
   ];
 }
 
-/** Rounded up to two digits. */
+/** Up, to two digits. */
 function round(value: number): number {
   const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
   return Math.ceil(value / unit) * unit;
