@@ -244,7 +244,7 @@ describe("the collector sidecar", () => {
     const wrongs: [object, string][] = [
       [{ ...telemetry, endpoint: "http://c:4317" }, "exclude each other"],
       [{ collector: { enabled: true } }, "is required with telemetry.collector.enabled"],
-      [{ collector: { ...telemetry.collector, auth: { ...auth, basic } } }, "takes one of"],
+      [{ collector: { ...telemetry.collector, auth: { ...auth, basic } } }, "must have at most one of"],
       [
         { collector: { ...telemetry.collector, exporter: { endpoint: "http://c:4317" } } },
         "needs an https:// endpoint",

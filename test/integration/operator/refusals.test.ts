@@ -324,7 +324,7 @@ it("clocks that differ are told, as what a license is judged by", async () => {
     "ClockInStep",
     /^False ClockSkew: The operator's clock is 3 hours behind the API server's/,
   );
-  expect(await house.condition("LicenseValid")).toMatch(/^False Invalid: .*starts at .*clock/);
+  expect(await house.condition("LicenseValid")).toMatch(/^False Invalid: .*valid from .*clock/);
   await house.restart();
   await house.untilCondition("ClockInStep", /^absent/);
   await house.untilReady();

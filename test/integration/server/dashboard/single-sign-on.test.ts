@@ -195,9 +195,9 @@ describe.each([
       subject: "b2",
       claims: { email: "bob@example.com", email_verified: true, groups: ["admins"] },
     });
-    expect(alertOf(byAddress.page)).toContain("A user named bob@example.com already exists;");
+    expect(alertOf(byAddress.page)).toContain("A user named bob@example.com already exists.");
     const byName = await signInAs(ada);
-    expect(alertOf(byName.page)).toContain("A user named ada already exists;");
+    expect(alertOf(byName.page)).toContain("A user named ada already exists.");
     expect(await whoIs(bob)).toBe("bob@example.com: member of red");
   });
 
@@ -254,7 +254,10 @@ describe("an answer that does not fit", () => {
     const { cookie } = visitor;
     const begun = new Visitor(api.url);
     await begin(begun);
-    const replayed = { status: 400, written: "somebody | sign-in refused | somebody | by Example Login: " };
+    const replayed = {
+      status: 400,
+      written: "unknown user | sign-in refused | unknown user | by Example Login: ",
+    };
     const stranger = await refusal(new Visitor(api.url), back);
     expect(stranger.says).toContain("This sign-in was not begun in this browser");
     expect(stranger.written).toContain(replayed.written);
@@ -277,7 +280,7 @@ describe("an answer that does not fit", () => {
     expect(await refusal(visitor, back)).toEqual({
       status: 400,
       says: "This sign-in took too long or was used already; begin again.",
-      written: "somebody | sign-in refused | somebody | by Example Login: invalid_grant",
+      written: "unknown user | sign-in refused | unknown user | by Example Login: invalid_grant",
     });
   });
 
@@ -296,7 +299,7 @@ describe("an answer that does not fit", () => {
     expect([status, said, written]).toEqual([
       400,
       expect.stringContaining(says),
-      expect.stringContaining("somebody | sign-in refused | somebody | by Example Login: "),
+      expect.stringContaining("unknown user | sign-in refused | unknown user | by Example Login: "),
     ]);
   });
 
@@ -364,7 +367,9 @@ describe("a provider", () => {
     expect([page.status, alertOf(page)]).toEqual([status, expect.stringContaining(says)]);
     expect(page.setCookie).toBeUndefined();
     expect(await whoIs(owner)).toBe("boss: owner");
-    expect((await changes(owner))[0]).toContain("somebody | sign-in refused | somebody | by Example Login: ");
+    expect((await changes(owner))[0]).toContain(
+      "unknown user | sign-in refused | unknown user | by Example Login: ",
+    );
   });
 
   it("that refuses the client's secret is told of, and asked with the new one when it was replaced", async () => {

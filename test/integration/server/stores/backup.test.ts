@@ -99,7 +99,7 @@ describe("a backup", () => {
     await database.close();
     writeFileSync(join(folder, "taken"), "something else");
     expect(await refusal(place, join(folder, "taken"))).toContain("already exists");
-    expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("is not there");
+    expect(await refusal(join(folder, "none.db"), join(folder, "new"))).toContain("does not exist");
     expect(await refusal(join(folder, "taken"), join(folder, "new"))).toContain("was not copied");
     expect(await refusal("postgres://ada:secret@db/tts", join(folder, "new"))).toContain(
       "postgres://db/tts is PostgreSQL: copy it by pg_dump",
