@@ -94,6 +94,7 @@ export class Reflector {
   readonly #hold: (object: KubernetesObject) => StoredObject;
   readonly #objects = new Map<string, StoredObject>();
   readonly #listeners: ChangeListener[] = [];
+  readonly #beginListeners: (() => void)[] = [];
   readonly #stopping = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
   /** Everything up to here is in the store; `undefined` before the first list, or when the server has forgotten it. */
@@ -120,6 +121,14 @@ export class Reflector {
   /** Call this before the start: earlier objects are not reported again. */
   onChange(listener: ChangeListener): void {
     this.#listeners.push(listener);
+  }
+
+  /**
+   * Calls the listener when a watch that never lists has begun without a version. The existing objects follow; one that was deleted before, and that no
+   * watch has reported yet, is never mentioned.
+   */
+  onBegin(listener: () => void): void {
+    this.#beginListeners.push(listener);
   }
 
   start(): this {
@@ -289,8 +298,12 @@ export class Reflector {
   }
 
   async #beginAnew(): Promise<void> {
-    if (this.#options.name !== undefined) await this.#readNamed();
-    else this.#replaceAll(new Map(), undefined);
+    if (this.#options.name !== undefined) {
+      await this.#readNamed();
+      return;
+    }
+    this.#replaceAll(new Map(), undefined);
+    for (const listener of this.#beginListeners) listener();
   }
 
   /**

@@ -57,6 +57,7 @@ export class Secrets {
       const selection = { namespace, labelSelector: managedSelector, neverList: true };
       const reflector = new Reflector(options.client, "Secret", { ...selection, ...this.#common() });
       reflector.onChange((key, held) => this.#take(key, held?.object));
+      reflector.onBegin(() => this.#doubtOwn(namespace));
       return reflector;
     });
   }
@@ -185,6 +186,14 @@ export class Secrets {
     if (before === undefined || before === version) return;
     this.#told.set(key, version);
     this.#tell(key, secret);
+  }
+
+  /** Requests a pass for what we read or wrote ourselves before the watch began: it may have been deleted in between. */
+  #doubtOwn(namespace: string | undefined): void {
+    for (const [key, version] of this.#told) {
+      const isWatched = namespace === undefined || key.startsWith(`${namespace}/`);
+      if (isWatched && version !== absent && !this.#named.has(key)) this.#tell(key, undefined);
+    }
   }
 
   #tell(key: string, secret: KubernetesObject | undefined): void {

@@ -122,3 +122,23 @@ it("that nobody names any more is forgotten, and its watch ends", async () => {
   await read("1");
   expect(reads).toHaveLength(asked + 1);
 });
+
+it("of our own that was written before a watch reported it is looked at again when the watch begins anew", async () => {
+  const streams: PassThrough[] = [];
+  const openWatch = async () => {
+    const stream = new PassThrough();
+    streams.push(stream);
+    return stream;
+  };
+  const client = { clock: systemClock, openWatch } as unknown as ClusterClient;
+  const secrets = new Secrets({ client, namespaces: ["ns"], observer: {} });
+  closing.push(() => secrets.stop());
+  const told: string[] = [];
+  secrets.onChange((key, found) => told.push(`${key} ${versionOf(found) ?? "gone"}`));
+  secrets.start();
+  await eventuallyPasses(() => expect(streams).toHaveLength(1));
+  secrets.keep(secret("1"), "applied", "digest");
+  expect(told).toEqual([]);
+  streams[0]?.end();
+  await eventuallyPasses(() => expect(told).toContain("ns/license gone"));
+});
