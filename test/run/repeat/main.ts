@@ -38,10 +38,14 @@ for (const file of files) if (!existsSync(join(root, file))) usage(`there is no 
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder, { recursive: true });
 const groups = new ProcessGroups();
-const cluster = removeStartedCluster();
+// A cluster that appears meanwhile is another program's, unless a file here starts it.
+const startsCluster = files.some((file) => file.startsWith("test/e2e/"));
+const removeCluster = startsCluster ? removeStartedCluster() : async () => undefined;
+let interrupted = false;
 onInterrupt(async () => {
+  interrupted = true;
   await groups.stop();
-  await cluster();
+  await removeCluster();
   groups.killLeftovers();
 });
 
@@ -49,7 +53,7 @@ onInterrupt(async () => {
 const loops = Array.from({ length: busyLoops }, () => new Worker("for (;;);", { eval: true }));
 console.log(`==> ${files.length} files, ${count} runs, ${busyLoops} busy loops; logs are in .run/repeat`);
 const repetitions: Repetition[] = [];
-for (let number = 1; number <= count; number += 1) {
+for (let number = 1; number <= count && !interrupted; number += 1) {
   const name = String(number).padStart(String(count).length, "0");
   const report = join(folder, `${name}.json`);
   const seed = chooseSeed(process.env.SEED);
@@ -67,7 +71,7 @@ for (let number = 1; number <= count; number += 1) {
   );
 }
 for (const loop of loops) await loop.terminate();
-await cluster();
+await removeCluster();
 for (const { pid, command } of groups.killLeftovers())
   console.log(`left running, now ended: ${pid} ${command}`);
 const rates = failureRates(repetitions, root);
