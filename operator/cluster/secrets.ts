@@ -44,7 +44,7 @@ export class Secrets {
   /** Versions by the watches or by our own writes; missing where there was neither yet. */
   readonly #versions = new Map<string, Version>();
   /** For Secrets that were read: the version that their followers know, or were notified of. */
-  readonly #told = new Map<string, Version>();
+  readonly #reported = new Map<string, Version>();
   /** By key, then by what it is asked for; all of one version. */
   readonly #facts = new Map<string, { version: Version; uses: Map<string, unknown> }>();
   readonly #listeners: SecretListener[] = [];
@@ -113,16 +113,16 @@ export class Secrets {
     const key = objectKey(ref);
     const known = this.recall(key, use);
     if (known !== undefined) return { fact: known.fact as T, read: undefined };
-    // what the watch tells from here on may be later than what is read
-    if (!this.#told.has(key)) this.#told.set(key, beingRead);
+    // From here on, the watch may report a later version than the one that is read.
+    if (!this.#reported.has(key)) this.#reported.set(key, beingRead);
     const secret = await this.#options.client.get(ref);
     const fact = make(secret);
     const version = versionOf(secret);
     this.#keep(key, version, use, fact);
-    const before = this.#told.get(key);
-    this.#told.set(key, version);
-    // one who asks first tells all others who share the Secret
-    if (before !== beingRead && before !== version) this.#tell(key, secret);
+    const before = this.#reported.get(key);
+    this.#reported.set(key, version);
+    // A reader that finds a new version reports it to all others who share the Secret.
+    if (before !== beingRead && before !== version) this.#report(key, secret);
     return { fact, read: { secret } };
   }
 
@@ -137,13 +137,13 @@ export class Secrets {
   keep(secret: KubernetesObject, use: string, fact: unknown): void {
     const key = objectKey(secret);
     this.#keep(key, versionOf(secret), use, fact);
-    this.#told.set(key, versionOf(secret));
+    this.#reported.set(key, versionOf(secret));
   }
 
   /** Our own Secret of this key is no longer needed. */
   forget(key: string): void {
     this.#facts.delete(key);
-    this.#told.delete(key);
+    this.#reported.delete(key);
   }
 
   #keep(key: string, version: Version, use: string, fact: unknown): void {
@@ -181,22 +181,22 @@ export class Secrets {
     // of our own that are gone nothing is kept: they go with their owners
     if (secret === undefined && !this.#named.has(key)) this.#versions.delete(key);
     else this.#versions.set(key, version);
-    const before = this.#told.get(key);
+    const before = this.#reported.get(key);
     // no follower has read this Secret, or none needs to read it again
     if (before === undefined || before === version) return;
-    this.#told.set(key, version);
-    this.#tell(key, secret);
+    this.#reported.set(key, version);
+    this.#report(key, secret);
   }
 
   /** Requests a pass for what we read or wrote ourselves before the watch began: it may have been deleted in between. */
   #doubtOwn(namespace: string | undefined): void {
-    for (const [key, version] of this.#told) {
+    for (const [key, version] of this.#reported) {
       const isWatched = namespace === undefined || key.startsWith(`${namespace}/`);
-      if (isWatched && version !== absent && !this.#named.has(key)) this.#tell(key, undefined);
+      if (isWatched && version !== absent && !this.#named.has(key)) this.#report(key, undefined);
     }
   }
 
-  #tell(key: string, secret: KubernetesObject | undefined): void {
+  #report(key: string, secret: KubernetesObject | undefined): void {
     for (const listener of this.#listeners) listener(key, secret);
   }
 

@@ -62,8 +62,8 @@ const listSchema = Type.Object({
     ),
   ),
 });
-type Told = Static<typeof listSchema>;
-const list = Compile(listSchema);
+type VoiceList = Static<typeof listSchema>;
+const voiceList = Compile(listSchema);
 const maxListBytes = 4 * 1024 * 1024;
 const none: ReadonlySet<string> = new Set();
 /** Engines whose voices are listed first, because they have the best quality. */
@@ -76,7 +76,7 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   const { own, directory, intervalMs, timeoutMs, clock } = options;
   const agent = new Agent({ headersTimeout: timeoutMs, bodyTimeout: timeoutMs, connectTimeout: timeoutMs });
   const ownIds = new Set(own.map(({ id }) => id));
-  const mounted = new Map<string, Told>();
+  const mounted = new Map<string, VoiceList>();
   let joined: readonly DirectoryVoice[] = own;
 
   const join = () => {
@@ -86,9 +86,9 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
     );
   };
   const ask = async (url: string) => {
-    const told = await readList(agent, url);
-    if (!told) return;
-    mounted.set(url, told);
+    const found = await readList(agent, url);
+    if (!found) return;
+    mounted.set(url, found);
     join();
   };
   const askAll = () => {
@@ -104,8 +104,8 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
   return {
     all: () => joined,
     engines: (model) => {
-      const told = [...mounted.values()].flatMap(({ models = [] }) => models);
-      const speaking = told.filter(({ models }) => models.includes(model));
+      const reported = [...mounted.values()].flatMap(({ models = [] }) => models);
+      const speaking = reported.filter(({ models }) => models.includes(model));
       const byName = new Map(speaking.map((found) => [`${found.engine} ${found.variant}`, found]));
       return [...byName.values()].map(({ engine, variant }) => ({ engine, ...(variant && { variant }) }));
     },
@@ -122,15 +122,15 @@ export function createVoiceDirectory(options: VoiceDirectoryOptions): VoiceDirec
 }
 
 /** A built-in voice that a mounted one replaces keeps its ID and its position. */
-function joinedVoices(own: readonly ListedVoice[], told: Told["voices"]): DirectoryVoice[] {
+function joinedVoices(own: readonly ListedVoice[], reported: VoiceList["voices"]): DirectoryVoice[] {
   const ownIds = new Set(own.map(({ id }) => id));
-  const replacements = new Map(told.flatMap((voice) => (voice.replaces ?? []).map((id) => [id, voice])));
+  const replacements = new Map(reported.flatMap((voice) => (voice.replaces ?? []).map((id) => [id, voice])));
   const spokenNow = own.map((voice): DirectoryVoice => {
     const replacement = replacements.get(voice.id);
     if (!replacement) return voice;
     return { ...voice, license: replacement.license, mountedEngine: replacement.engine };
   });
-  const byId = new Map(told.map((voice) => [voice.id, voice]));
+  const byId = new Map(reported.map((voice) => [voice.id, voice]));
   const others = [...byId.values()]
     .filter(({ id }) => !ownIds.has(id))
     .map(({ engine, ...voice }): DirectoryVoice => ({ ...voice, mountedEngine: engine }));
@@ -144,13 +144,13 @@ function replicasOf(directory: ReplicaDirectory): Set<string> {
 }
 
 /** A missing or invalid response changes nothing: a tier of an older version has no such list. */
-async function readList(agent: Agent, origin: string): Promise<Told | undefined> {
+async function readList(agent: Agent, origin: string): Promise<VoiceList | undefined> {
   try {
     const { statusCode, body } = await agent.request({ origin, path: "/voices", method: "GET" });
     const text = await readBounded(body, maxListBytes);
     if (statusCode !== 200 || text === undefined) return undefined;
-    const told: unknown = JSON.parse(text);
-    return list.Check(told) ? told : undefined;
+    const response: unknown = JSON.parse(text);
+    return voiceList.Check(response) ? response : undefined;
   } catch {
     return undefined;
   }
