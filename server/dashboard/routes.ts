@@ -4,9 +4,10 @@ import formbody from "@fastify/formbody";
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { env } from "../../config/contract/names.ts";
 import { sendProblem, toFailure } from "../api/respond/problems.ts";
-import type { ApiContext } from "../api/services/api-context.ts";
+import type { VoiceDirectory } from "../api/upstream/voice-directory.ts";
 import { Failure } from "../contract/errors.ts";
 import { StoreFailure } from "../store/database/database.ts";
+import type { KeyLimits } from "../store/keys/key.ts";
 import { html } from "./html/html.ts";
 import { englishTexts } from "./languages/english.ts";
 import { localeOf } from "./languages/locale.ts";
@@ -17,11 +18,11 @@ import type { DashboardContext } from "./pages/dashboard-context.ts";
 import { addKeyPages } from "./pages/keys.ts";
 import { addLanguageSwitch } from "./pages/language.ts";
 import { base, sendPage } from "./pages/layout.ts";
-import { addPlayground } from "./pages/playground.ts";
+import { addPlayground, type PlaygroundServices } from "./pages/playground.ts";
 import { refuseOtherSites } from "./pages/session.ts";
 import { addSignInPages } from "./pages/sign-in.ts";
 import { addSingleSignOn } from "./pages/single-sign-on.ts";
-import { addUsagePages } from "./pages/usage.ts";
+import { addUsagePages, type ServerState } from "./pages/usage.ts";
 import { addUserPages } from "./pages/users.ts";
 import { addWordPages } from "./pages/words.ts";
 
@@ -52,8 +53,16 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
+/** Services of the API tier that the pages use. */
+interface DashboardServices extends PlaygroundServices, ServerState {
+  readonly prober: ServerState["prober"];
+  readonly voices: Pick<VoiceDirectory, "all">;
+  /** Limits of keys without limits of their own. */
+  readonly keyLimits: KeyLimits;
+}
+
 /** The pages of the dashboard, below `/dashboard`. */
-export function addDashboard(app: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
+export function addDashboard(app: FastifyInstance, parts: DashboardContext, api: DashboardServices): void {
   const pages: FastifyPluginAsync = async (scope) => {
     await scope.register(cookie);
     scope.removeContentTypeParser("application/json"); // Forms are the only bodies that users send without a session.
@@ -70,9 +79,9 @@ export function addDashboard(app: FastifyInstance, parts: DashboardContext, api:
     addSignInPages(scope, parts);
     addSingleSignOn(scope, parts);
     addAccountPage(scope, parts);
-    addKeyPages(scope, parts, api);
+    addKeyPages(scope, parts, api.keyLimits);
     addPlayground(scope, parts, api);
-    addWordPages(scope, parts, api);
+    addWordPages(scope, parts, api.voices);
     addUsagePages(scope, parts, api);
     addUserPages(scope, parts);
     addAuditLogPage(scope, parts);

@@ -1,31 +1,27 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import Fastify, {
+  type FastifyBaseLogger,
   type FastifyInstance,
   type FastifyReply,
   type FastifyRequest,
   LogController,
 } from "fastify";
+import type { Clock } from "../../lib/clock.ts";
 import type { Lifecycle } from "../api/lifecycle/drain.ts";
 import { logRequests, reportOnceOver } from "../api/observability/access-log.ts";
+import type { Metrics } from "../api/observability/metrics.ts";
 import type { SynthesisRecord } from "../api/observability/synthesis-record.ts";
 import { bodyOptions, takeJsonOnly } from "../api/request/body.ts";
+import type { ApiLimits } from "../api/request/limits.ts";
+import { createMemoryBudget } from "../api/request/memory-budget.ts";
 import { addNotFound, answerClientError, sendProblem } from "../api/respond/problems.ts";
-import { addCatalogueRoutes, addOpenapiRoute } from "../api/routes/catalogue.ts";
-import { addHealthRoutes } from "../api/routes/health.ts";
-import { addKeyRoutes } from "../api/routes/keys.ts";
-import { addLoadRoute } from "../api/routes/load.ts";
-import { addOovsRoute } from "../api/routes/oovs.ts";
-import { addOpenaiSpeechRoute } from "../api/routes/openai-speech.ts";
-import { addSocketRoutes, isSocketUpgrade } from "../api/routes/sockets.ts";
-import { addSpeechRoute } from "../api/routes/speech.ts";
-import type { ApiContext } from "../api/services/api-context.ts";
+import { isSocketUpgrade } from "../api/routes/sockets.ts";
 import { Failure } from "../contract/errors.ts";
-import type { DashboardContext } from "../dashboard/pages/dashboard-context.ts";
-import { addDashboard } from "../dashboard/routes.ts";
 import { OpenResponses } from "../http/open-responses.ts";
 import type { ApiKey } from "../store/keys/key.ts";
-import type { Span } from "../tracing/span.ts";
+import type { UsageRecorder } from "../store/usage.ts";
+import type { Span, Tracing } from "../tracing/span.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -45,17 +41,33 @@ const longestName = 1024;
 /** How often slow senders are looked for. */
 const slowCheckMs = 5_000;
 
-/** The public server, wired and not yet listening. @param dashboard undefined where it is off. */
-export function buildApp(parts: ApiContext, dashboard: DashboardContext | undefined): FastifyInstance {
+interface AppServices {
+  readonly log: FastifyBaseLogger;
+  readonly limits: ApiLimits;
+  readonly lifecycle: Lifecycle;
+  readonly metrics: Metrics;
+  readonly tracing: Tracing;
+  /** Undefined without a database. */
+  readonly usage: UsageRecorder | undefined;
+  readonly clock: Clock;
+}
+
+/**
+ * The public server with the behavior that all routes share, not yet listening: limits, request IDs, error
+ * responses, log and metrics.
+ * @param trustedProxies addresses and networks of proxies whose `X-Forwarded-For` is trusted.
+ */
+export function createApp(services: AppServices, trustedProxies: readonly string[] = []): FastifyInstance {
+  const { log, limits, clock } = services;
   const app = Fastify({
-    loggerInstance: parts.log,
+    loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
-    trustProxy: [...parts.trustedProxies],
-    requestTimeout: parts.limits.requestTimeoutMs,
+    trustProxy: [...trustedProxies],
+    requestTimeout: limits.requestTimeoutMs,
     http: {
-      maxHeaderSize: parts.limits.headerBytes,
-      headersTimeout: Math.min(headersTimeoutMs, parts.limits.requestTimeoutMs),
-      connectionsCheckingInterval: Math.min(slowCheckMs, parts.limits.requestTimeoutMs / 2),
+      maxHeaderSize: limits.headerBytes,
+      headersTimeout: Math.min(headersTimeoutMs, limits.requestTimeoutMs),
+      connectionsCheckingInterval: Math.min(slowCheckMs, limits.requestTimeoutMs / 2),
       requireHostHeader: false, // Node's own answer has no problem document
       shouldUpgradeCallback: isSocketUpgrade,
     },
@@ -64,37 +76,28 @@ export function buildApp(parts: ApiContext, dashboard: DashboardContext | undefi
     routerOptions: { maxParamLength: longestName },
     genReqId: ({ headers }) => requestId(headers["x-request-id"]),
     frameworkErrors: (error, request, reply) => {
-      reportOnceOver(parts.metrics, request, reply); // no hook is run for it
+      reportOnceOver(services.metrics, request, reply); // no hook is run for it
       void sendProblem(reply, request, error);
     },
     clientErrorHandler: (error, socket) =>
-      answerClientError(error, socket as Socket, answers, refuser(parts)),
+      answerClientError(error, socket as Socket, answers, refuser(services)),
   });
   const answers = new OpenResponses(app.server);
   app.decorateRequest("apiKey", undefined);
   app.decorateRequest("failure", undefined);
   app.decorateRequest("spoken", undefined);
   app.decorateRequest("isUpgraded", false);
-  takeJsonOnly(app, { ...bodyOptions(parts), budget: parts.memory });
+  const memory = createMemoryBudget(limits.heldBytes, limits.heldWaitMs, clock);
+  takeJsonOnly(app, { ...bodyOptions(limits, clock), budget: memory });
   app.setErrorHandler((error, request, reply) => sendProblem(reply, request, error));
-  logRequests(app, parts);
-  app.addHook("onRequest", identify(parts.lifecycle));
+  logRequests(app, services);
+  app.addHook("onRequest", identify(services.lifecycle));
   addNotFound(app);
-  addSpeechRoute(app, parts);
-  addOpenaiSpeechRoute(app, parts);
-  addSocketRoutes(app, parts);
-  addHealthRoutes(app, parts);
-  addLoadRoute(app, parts);
-  addCatalogueRoutes(app, parts);
-  addOovsRoute(app, parts);
-  addKeyRoutes(app, parts);
-  addOpenapiRoute(app, parts);
-  if (dashboard) addDashboard(app, dashboard, parts);
   return app;
 }
 
 /** Tells log and metrics of what was not even HTTP. */
-function refuser({ log, metrics }: ApiContext) {
+function refuser({ log, metrics }: AppServices) {
   return ({ code, status }: Failure): string => {
     const requestId = randomUUID();
     metrics.answered({ endpoint: undefined, method: undefined, status, code, seconds: undefined });

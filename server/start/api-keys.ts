@@ -30,13 +30,20 @@ export function openKeys(
   });
 }
 
+/** The keys that clients may use. */
+interface JoinedKeys {
+  readonly keys: KeyStore;
+  /** Whether API keys are available. False if they are in a database only that was never read. */
+  readonly hasKeys: () => boolean;
+}
+
 /** Keys from wherever they are kept. */
 export function joinKeys(
   { apiKey, keysFile }: ApiSettings,
   file: WatchedFile<readonly KeyEntry[]> | undefined,
   followed: CachedKeys | undefined,
   log: Log,
-): KeyStore {
+): JoinedKeys {
   if (!file && !apiKey && !followed)
     log.warn({}, "no API key is configured: every request will be answered 401");
   if (file && !file.current())
@@ -45,5 +52,9 @@ export function joinKeys(
   if (file) stores.push(createFileKeyStore(file));
   if (apiKey) stores.push(createSingleKeyStore(apiKey, "environment"));
   if (followed) stores.push(followed); // last, as it alone can fail
-  return joinStores(stores);
+  const hasOthers = () => Boolean(apiKey) || file?.current() !== undefined;
+  return {
+    keys: joinStores(stores),
+    hasKeys: () => !followed || followed.isRead() || hasOthers(),
+  };
 }

@@ -1,4 +1,6 @@
 import type { Voice } from "../../config/contract/voices.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
 import type { ApiLimits } from "../api/request/limits.ts";
 import type { SocketOptions } from "../api/request/socket-options.ts";
 import type { ClusterAccess } from "../api/upstream/kubernetes/connection.ts";
@@ -99,3 +101,11 @@ export const defaultTiming: ApiTiming = {
   keepAliveGraceMs: 5_000,
   idleCloseMs: 20_000,
 };
+
+/** Dependencies of all parts of the tier. */
+export interface StartEnvironment {
+  readonly log: Log;
+  readonly clock: Clock;
+  /** 0 to below 1. */
+  readonly random: () => number;
+}

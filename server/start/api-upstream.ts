@@ -1,5 +1,4 @@
 import type { Clock } from "../../lib/clock.ts";
-import type { Log } from "../../lib/log.ts";
 import { createClusterDirectory } from "../api/upstream/kubernetes/directory.ts";
 import { createLoadTracker, type LoadTracker } from "../api/upstream/load-tracker.ts";
 import { createProber, type Prober } from "../api/upstream/prober.ts";
@@ -7,7 +6,7 @@ import type { ReplicaDirectory } from "../api/upstream/replicas.ts";
 import { defaultHoldLimits } from "../api/upstream/request-hold.ts";
 import { createFileDirectory } from "../api/upstream/routing-table.ts";
 import { createVoiceDirectory, type VoiceDirectory } from "../api/upstream/voice-directory.ts";
-import type { ApiSettings, ApiTiming, RoutingSource } from "./api-settings.ts";
+import type { ApiSettings, ApiTiming, RoutingSource, StartEnvironment } from "./api-settings.ts";
 
 /** The replicas of all models and their state. */
 export interface Upstream {
@@ -18,13 +17,7 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-interface UpstreamEnvironment {
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-}
-
-export function openDirectory(source: RoutingSource, environment: UpstreamEnvironment): ReplicaDirectory {
+export function openDirectory(source: RoutingSource, environment: StartEnvironment): ReplicaDirectory {
   return source.kind === "file"
     ? createFileDirectory(source.path, environment.log, environment.clock)
     : createClusterDirectory({ ...source, ...environment });

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest, onRequestAsyncHookHandler } from "fastify";
 import { Failure } from "../../contract/errors.ts";
 import { type ApiKey, digestKey, isWellFormedKey, keyPrefix, type Scope } from "../../store/keys/key.ts";
 import type { KeyStore } from "../../store/keys/key-store.ts";
@@ -6,6 +6,9 @@ import type { KeyStore } from "../../store/keys/key-store.ts";
 const realm = 'Bearer realm="svc-tts"';
 /** Far longer than any key. It bounds the cost of hashing. */
 const maxTokenLength = 512;
+
+/** Hooks that a request passes before its route, in this order. */
+export type Guard = onRequestAsyncHookHandler[];
 
 /** The keys that let callers in. */
 export interface Authentication {

@@ -10,7 +10,7 @@ import type { Quotas, RateState } from "./quotas.ts";
  * The three headers are those that clients use today (drafts 3 to 6 of the IETF's RateLimit header fields).
  * The structured `RateLimit` of later drafts is still changing.
  */
-export function limitRate(quotas: Quotas) {
+export function limitRate(quotas: Pick<Quotas, "count">) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const state = request.apiKey && (await quotas.count(request.apiKey));
     if (!state) return;
@@ -27,7 +27,7 @@ export function limitRate(quotas: Quotas) {
  * Counts one synthesis on a socket as a request of its key.
  * @throws Failure `rate_limited`.
  */
-export async function countSynthesis(quotas: Quotas, apiKey: ApiKey): Promise<void> {
+export async function countSynthesis(quotas: Pick<Quotas, "count">, apiKey: ApiKey): Promise<void> {
   const state = await quotas.count(apiKey);
   if (state) refuseExceeded(state);
 }

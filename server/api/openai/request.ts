@@ -5,6 +5,7 @@ import { FieldReader, formatValue } from "../request/field-reader.ts";
 import { fields } from "../request/fields.ts";
 import {
   plainMarkup,
+  type RequestRules,
   readText,
   type SpeechRequest,
   samplingDefaults,
@@ -50,7 +51,7 @@ const answers: Readonly<Record<OpenaiFormat, { format: AudioFormat; mediaType: s
  */
 export function readOpenaiRequest(
   body: unknown,
-  { profile, voices }: { readonly profile: Profile; readonly voices: readonly ListedVoice[] },
+  { profile, voices }: Omit<RequestRules, "highestRate">,
 ): OpenaiRequest {
   const reader = new FieldReader(body, ["input"]);
   const model = reader.readRequired<string>("model", openaiFields.model) ?? "";

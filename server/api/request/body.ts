@@ -13,7 +13,7 @@ declare module "fastify" {
   }
 }
 
-interface BodyOptions {
+export interface BodyOptions {
   /** Largest body. */
   readonly limitBytes: number;
   readonly clock: Clock;
@@ -22,13 +22,7 @@ interface BodyOptions {
 }
 
 /** One third of the wait for memory, so that waiting requests get memory that was announced and not used. */
-export function bodyOptions({
-  limits,
-  clock,
-}: {
-  readonly limits: ApiLimits;
-  readonly clock: Clock;
-}): BodyOptions {
+export function bodyOptions(limits: ApiLimits, clock: Clock): BodyOptions {
   return { limitBytes: limits.bodyBytes, clock, promiseMs: limits.heldWaitMs / 3 };
 }
 

@@ -15,13 +15,16 @@ export interface SpeechRequest {
   readonly rate: number;
 }
 
-/** The context of the validation. */
-interface RequestRules {
-  /** Highest sampling rate in Hz of a self-hosted arcana. */
-  readonly highestRate: number;
-  readonly variant: Variant;
+/** The rules of this deployment, for all requests. */
+export interface RequestRules {
   readonly profile: Profile;
   readonly voices: readonly ListedVoice[];
+  /** Highest sampling rate in Hz of a self-hosted arcana. */
+  readonly highestRate: number;
+}
+
+interface ValidationOptions extends RequestRules {
+  readonly variant: Variant;
   /** Origin of the request; the API by default. */
   readonly place?: Place;
 }
@@ -43,26 +46,26 @@ export const samplingDefaults = { repetitionPenalty: 1.5, temperature: 0.5, topP
  * and values are never clamped. All invalid fields are reported at once.
  * @throws Failure `invalid_request` with JSON pointers.
  */
-export function readRequest(body: unknown, rules: RequestRules): SpeechRequest {
+export function readRequest(body: unknown, options: ValidationOptions): SpeechRequest {
   const reader = new FieldReader(body, ["text"]);
-  const request = readFields(reader, rules);
+  const request = readFields(reader, options);
   reader.finish();
   return request;
 }
 
-function readFields(reader: FieldReader, rules: RequestRules): SpeechRequest {
-  const { variant } = rules;
+function readFields(reader: FieldReader, options: ValidationOptions): SpeechRequest {
+  const { variant, voices, profile, place } = options;
   const format = readFormat(reader, variant);
   const modelId = reader.read<ModelId>("modelId", fields.modelId) ?? defaultModel(variant);
   reader.finish(); // The rules of the other fields depend on these two.
-  const voice = readVoice(reader, modelId, rules.voices);
-  const rate = readRate(reader, modelId, format, rules);
+  const voice = readVoice(reader, modelId, voices);
+  const rate = readRate(reader, modelId, format, options);
   const invocation: Invocation = {
     modelId,
     speaker: voice?.id ?? "",
     lang: voice?.language ?? "",
-    text: readText(reader, "text", modelId, rules.place),
-    stretch: readStretch(reader, modelId, rules.profile),
+    text: readText(reader, "text", modelId, place),
+    stretch: readStretch(reader, modelId, profile),
     ...readMarkup(reader, modelId, variant),
     sampling: readSampling(reader, modelId),
   };
@@ -145,7 +148,7 @@ function readRate(
   reader: FieldReader,
   modelId: ModelId,
   format: AudioFormat,
-  { variant, profile, highestRate }: RequestRules,
+  { variant, profile, highestRate }: ValidationOptions,
 ): number {
   const fixed = variant.form === "stream" ? variant.fixedRate : undefined;
   const rule =

@@ -1,10 +1,17 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyPluginAsync } from "fastify";
 import { models } from "../../../config/contract/models.ts";
 import { openapiDocument } from "../openapi/document.ts";
-import type { ApiContext } from "../services/api-context.ts";
+import type { RequestRules } from "../request/speech-request.ts";
+import type { Prober } from "../upstream/prober.ts";
+import type { VoiceDirectory } from "../upstream/voice-directory.ts";
+
+interface CatalogueOptions {
+  readonly voices: Pick<VoiceDirectory, "all" | "engines">;
+  readonly prober: Pick<Prober, "configured" | "isReachable">;
+}
 
 /** `GET /v1/voices` and `GET /v1/models`. They are public, because they reveal nothing about users. */
-export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: ApiContext): void {
+export const catalogueRoutes: FastifyPluginAsync<CatalogueOptions> = async (app, { voices, prober }) => {
   app.get("/v1/voices", async () => ({
     voices: voices.all().map(({ id, models: speakable, language, gender, license, mountedEngine }) => ({
       id,
@@ -28,10 +35,13 @@ export function addCatalogueRoutes(app: FastifyInstance, { voices, prober }: Api
       mountedEngines: voices.engines(id),
     })),
   }));
-}
+};
 
 /** `GET /openapi.json`: the API for people and for generators of clients. Public. */
-export function addOpenapiRoute(app: FastifyInstance, { limits }: ApiContext): void {
-  const document = JSON.stringify(openapiDocument(limits.highestRate));
+export const openapiRoute: FastifyPluginAsync<Pick<RequestRules, "highestRate">> = async (
+  app,
+  { highestRate },
+) => {
+  const document = JSON.stringify(openapiDocument(highestRate));
   app.get("/openapi.json", async (_request, reply) => reply.type("application/json").send(document));
-}
+};

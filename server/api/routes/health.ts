@@ -1,11 +1,33 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyPluginAsync } from "fastify";
 import { mayServe } from "../../../config/contract/license.ts";
-import type { ApiContext } from "../services/api-context.ts";
+import type { LicenseGate } from "../access/license-gate.ts";
+import type { Lifecycle } from "../lifecycle/drain.ts";
+import type { Metrics } from "../observability/metrics.ts";
+import type { Prober } from "../upstream/prober.ts";
+import type { ReplicaDirectory } from "../upstream/replicas.ts";
+
+interface HealthSources {
+  readonly license: Pick<LicenseGate, "verdict">;
+  readonly prober: Pick<Prober, "configured" | "isReachable">;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
+interface ReadinessSources {
+  readonly directory: Pick<ReplicaDirectory, "table">;
+  readonly lifecycle: Pick<Lifecycle, "isLeaving">;
+  /** Whether API keys are available. False if they are in a database only that was never read. */
+  readonly hasKeys: () => boolean;
+}
+
+interface HealthOptions extends HealthSources, ReadinessSources {
+  readonly metrics: Pick<Metrics, "exposition">;
+}
 
 /** Health, probes and metrics (specification 2.3 and 4.6). None requires a key. */
-export function addHealthRoutes(app: FastifyInstance, parts: ApiContext): void {
+export const healthRoutes: FastifyPluginAsync<HealthOptions> = async (app, options) => {
   app.get("/health", async (_request, reply) => {
-    const { healthy, body } = health(parts);
+    const { healthy, body } = health(options);
     return reply
       .code(healthy ? 200 : 503)
       .header("cache-control", "no-store")
@@ -13,20 +35,20 @@ export function addHealthRoutes(app: FastifyInstance, parts: ApiContext): void {
   });
   app.get("/livez", async (_request, reply) => reply.type("text/plain").send("ok"));
   app.get("/ready", async (_request, reply) => {
-    const reason = whyNotReady(parts);
+    const reason = whyNotReady(options);
     return reply
       .code(reason === undefined ? 200 : 503)
       .type("text/plain")
       .send(reason ?? "ok");
   });
   app.get("/metrics", async (request, reply) => {
-    const { contentType, text } = await parts.metrics.exposition(request.headers.accept);
+    const { contentType, text } = await options.metrics.exposition(request.headers.accept);
     return reply.type(contentType).send(text);
   });
-}
+};
 
 /** 200 while any model can serve, including the grace period. The fields have the details. */
-function health({ license, prober, now }: ApiContext) {
+function health({ license, prober, now }: HealthSources) {
   const verdict = license.verdict();
   const configured = prober.configured();
   const reachable = configured.filter((modelId) => prober.isReachable(modelId));
@@ -42,7 +64,7 @@ function health({ license, prober, now }: ApiContext) {
   };
 }
 
-function whyNotReady({ directory, lifecycle, hasKeys }: ApiContext): string | undefined {
+function whyNotReady({ directory, lifecycle, hasKeys }: ReadinessSources): string | undefined {
   if (lifecycle.isLeaving()) return "draining";
   if (!directory.table()) return "the routing table was not read yet";
   // Other processes may have read the keys before the database became unavailable, and still serve.

@@ -1,22 +1,27 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { Failure } from "../../contract/errors.ts";
 import { StoreFailure } from "../../store/database/database.ts";
-import { createKey } from "../../store/keys/key.ts";
+import { createKey, type KeyLimits } from "../../store/keys/key.ts";
 import { type KeyManager, KeyManagerError, type ListedKey } from "../../store/keys/key-manager.ts";
-import { requireScope } from "../access/authenticate.ts";
-import { limitRate } from "../access/rate-limit.ts";
-import { refuseWhileDraining } from "../lifecycle/drain.ts";
+import type { KeyTableUser } from "../../store/keys/key-table.ts";
+import type { Guard } from "../access/authenticate.ts";
 import { readKeyFacts, readRotation } from "../request/key-request.ts";
-import type { ApiContext } from "../services/api-context.ts";
+
+interface KeyRouteOptions {
+  readonly guard: Guard;
+  readonly keyBook: (user: KeyTableUser) => KeyManager;
+  /** Limits of keys without limits of their own. */
+  readonly keyLimits: KeyLimits;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
 
 /**
  * `/v1/keys`: API keys of the database, for keys with the scope `admin`. A key of a team sees and changes
  * only that team's keys. Without a database these paths do not exist.
  */
-export function addKeyRoutes(app: FastifyInstance, parts: ApiContext): void {
-  const { keyBook, keys, keyLimits, quotas, lifecycle, now } = parts;
-  if (!keyBook) return;
-  const onRequest = [refuseWhileDraining(lifecycle), requireScope(keys, "admin", now), limitRate(quotas)];
+export const keyRoutes: FastifyPluginAsync<KeyRouteOptions> = async (app, options) => {
+  const { guard: onRequest, keyBook, keyLimits, now } = options;
   const bookOf = ({ apiKey }: FastifyRequest) =>
     keyBook({ actor: `the key ${apiKey?.name}`, team: apiKey?.team, maker: `key:${apiKey?.id}` });
   const nameOf = ({ params }: FastifyRequest) => (params as { readonly name: string }).name;
@@ -42,7 +47,7 @@ export function addKeyRoutes(app: FastifyInstance, parts: ApiContext): void {
     await inBook(bookOf(request), (book) => book.revoke(nameOf(request)));
     return reply.code(204).send();
   });
-}
+};
 
 /** @throws Failure `not_found`, `name_taken`, `insufficient_scope` or `store_unavailable`. */
 export async function inBook<Result>(

@@ -1,27 +1,38 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { Readable } from "node:stream";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { type ApiLoad, loadHeartbeatMs, loadPath, loadType } from "../../../config/contract/load.ts";
-import { sleep } from "../../../lib/clock.ts";
+import { type Clock, sleep } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import type { ApiContext } from "../services/api-context.ts";
+import type { Lifecycle } from "../lifecycle/drain.ts";
+import type { LoadTracker } from "../upstream/load-tracker.ts";
+
+interface LoadRouteOptions {
+  readonly load: Pick<LoadTracker, "read">;
+  /** The issuer's last response, as signed. */
+  readonly licenseAnswer: () => string | undefined;
+  /** The token with which the operator reads the load. Undefined while there is none. */
+  readonly internalToken: () => string | undefined;
+  readonly lifecycle: Pick<Lifecycle, "isLeaving">;
+  readonly clock: Clock;
+}
 
 /** Longest delay of a reported change. */
 const lookMs = 200;
 
 /** The load of the pools, by which the operator scales them. Only the operator may read it. */
-export function addLoadRoute(app: FastifyInstance, parts: ApiContext): void {
+export const loadRoute: FastifyPluginAsync<LoadRouteOptions> = async (app, options) => {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
-    if (!isInternal(request.headers.authorization, parts.internalToken())) {
+    if (!isInternal(request.headers.authorization, options.internalToken())) {
       void reply.header("www-authenticate", 'Bearer realm="svc-tts"');
       throw new Failure("unauthorized", "This route is for the operator, with the internal token.");
     }
   };
   app.get(loadPath, { onRequest }, async (_request, reply) => {
-    const lines = Readable.from(tellLoad(parts), { objectMode: false, highWaterMark: 1 });
+    const lines = Readable.from(tellLoad(options), { objectMode: false, highWaterMark: 1 });
     return reply.type(loadType).header("cache-control", "no-store").send(lines);
   });
-}
+};
 
 /** Compares in constant time. */
 function isInternal(header: string | undefined, token: string | undefined): boolean {
@@ -40,7 +51,7 @@ async function* tellLoad({
   licenseAnswer,
   lifecycle,
   clock,
-}: ApiContext): AsyncGenerator<string, void, void> {
+}: LoadRouteOptions): AsyncGenerator<string, void, void> {
   let told = "";
   let toldAt = 0;
   while (!lifecycle.isLeaving()) {

@@ -1,20 +1,24 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import { languageOf } from "../../../config/contract/voices.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { OovStore, SavedWord, WordOwner } from "../../store/oov-store.ts";
-import { requireScope } from "../access/authenticate.ts";
+import type { Guard } from "../access/authenticate.ts";
 import { wordLimits } from "../oovs/limits.ts";
-import type { ApiContext } from "../services/api-context.ts";
+
+interface OovsRouteOptions {
+  readonly guard: Guard;
+  readonly oovs: OovStore;
+}
 
 /**
  * `GET /v1/oovs`: out-of-vocabulary words that `saveOovs` recorded, of the client's team or else of the key.
  */
-export function addOovsRoute(app: FastifyInstance, { keys, now, oovs }: ApiContext): void {
-  app.get("/v1/oovs", { onRequest: requireScope(keys, "oov:read", now) }, async (request, reply) => {
+export const oovsRoute: FastifyPluginAsync<OovsRouteOptions> = async (app, { guard, oovs }) => {
+  app.get("/v1/oovs", { onRequest: guard }, async (request, reply) => {
     const words = await list(oovs, ownerOf(request), readFilter(request.query));
     return reply.header("cache-control", "no-store").send({ oovs: words.map(shown) });
   });
-}
+};
 
 function ownerOf({ apiKey }: FastifyRequest): WordOwner {
   return { keyId: apiKey?.id ?? "", team: apiKey?.team };

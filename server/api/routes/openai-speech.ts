@@ -1,28 +1,27 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { toOpenaiError } from "../openai/errors.ts";
 import { readOpenaiRequest } from "../openai/request.ts";
 import { countCodePoints } from "../request/code-points.ts";
 import { type EventShape, eventText } from "../respond/events.ts";
-import type { ApiContext } from "../services/api-context.ts";
-import { profileOf, sendEvents, sendStream, startSynthesisFor, synthesisHooks } from "./synthesis-routes.ts";
+import { type SpeechServices, sendEvents, sendStream, startSynthesis } from "../synthesis/http-exchange.ts";
+import type { SpeechRouteOptions } from "./speech.ts";
 
 /** `POST /v1/audio/speech` in OpenAI's shape, so that its clients need only another base URL. */
-export function addOpenaiSpeechRoute(app: FastifyInstance, parts: ApiContext): void {
-  app.route({
-    method: "POST",
-    url: "/v1/audio/speech",
-    config: { openaiErrors: true },
-    onRequest: synthesisHooks(parts),
-    handler: (request, reply) => speak(parts, request, reply),
-  });
-}
+export const openaiSpeechRoute: FastifyPluginAsync<SpeechRouteOptions> = async (app, { guard, speech }) => {
+  const options = { onRequest: guard, config: { openaiErrors: true } };
+  app.post("/v1/audio/speech", options, (request, reply) => speak(speech, request, reply));
+};
 
-async function speak(parts: ApiContext, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-  const wanted = readOpenaiRequest(request.body, { profile: profileOf(parts), voices: parts.voices.all() });
+async function speak(
+  services: SpeechServices,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const wanted = readOpenaiRequest(request.body, services.rules());
   const exchange = { request, reply, wanted, form: wanted.form };
-  const speaking = await startSynthesisFor(parts, exchange);
+  const speaking = await startSynthesis(services, exchange);
   if (wanted.form === "stream") return sendStream(exchange, speaking, wanted.mediaType);
-  return sendEvents(parts, exchange, speaking, openaiEvents(wanted.invocation.text));
+  return sendEvents(services, exchange, speaking, openaiEvents(wanted.invocation.text));
 }
 
 /**

@@ -1,14 +1,16 @@
 import { type IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { type WebSocket, WebSocketServer } from "ws";
 import { Failure } from "../../contract/errors.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
+import type { Tracing } from "../../tracing/span.ts";
 import { requireScope } from "../access/authenticate.ts";
 import { limitRate } from "../access/rate-limit.ts";
 import type { Lifecycle } from "../lifecycle/drain.ts";
-import type { OpenSocket } from "../lifecycle/open-sockets.ts";
-import type { ApiContext } from "../services/api-context.ts";
+import type { OpenSocket, OpenSockets } from "../lifecycle/open-sockets.ts";
+import type { SocketOptions } from "../request/socket-options.ts";
+import type { RequestRules } from "../request/speech-request.ts";
 import { dialectOf } from "../sockets/dialects.ts";
 import {
   readSubprotocols,
@@ -23,8 +25,7 @@ import { readSettings, type SocketRules, type SocketSettings } from "../sockets/
 import type { SocketCaller } from "../sockets/socket-synthesis.ts";
 import { TextSocket } from "../sockets/text-socket.ts";
 import { modelOfConnection } from "../sockets/v1/context-settings.ts";
-import { ContextSocket } from "../sockets/v1/context-socket.ts";
-import { profileOf } from "./synthesis-routes.ts";
+import { ContextSocket, type ContextSocketServices } from "../sockets/v1/context-socket.ts";
 
 /** Highest number of bytes in one message of a client. */
 const longestMessage = 16 * 1024;
@@ -47,8 +48,16 @@ export function isSocketUpgrade({ headers }: IncomingMessage): boolean {
   return headers.upgrade?.toLowerCase() === "websocket";
 }
 
+interface SocketRouteOptions extends ContextSocketServices {
+  /** Read for each socket and context, because voices come and go. */
+  readonly rules: () => RequestRules;
+  readonly sockets: SocketOptions & { readonly open: OpenSockets };
+  readonly lifecycle: Pick<Lifecycle, "isLeaving">;
+  readonly tracing: Tracing;
+}
+
 /** `/ws`, `/ws2` and `/ws3` under any prefix. Upgrades run the same hooks as other requests. */
-export function addSocketRoutes(app: FastifyInstance, parts: ApiContext): void {
+export const socketRoutes: FastifyPluginAsync<SocketRouteOptions> = async (app, parts) => {
   const upgrades = new WeakMap<IncomingMessage, Upgrade>();
   const answerHeaders: AnswerHeaders = new WeakMap();
   const limits = createSocketLimits({ ...parts.sockets, clock: parts.clock });
@@ -79,7 +88,7 @@ export function addSocketRoutes(app: FastifyInstance, parts: ApiContext): void {
       },
     });
   }
-}
+};
 
 /** Browsers cannot set a header: on a socket of v1 the key may come in the first message. */
 function sendsKeyLater({ headers }: FastifyRequest, upgrade: Upgrade | undefined): boolean {
@@ -102,7 +111,7 @@ function createServer(answerHeaders: AnswerHeaders, maxPayload: number): WebSock
 }
 
 /** New sockets would have to end immediately. */
-function refuseWhileLeaving(lifecycle: Lifecycle) {
+function refuseWhileLeaving(lifecycle: Pick<Lifecycle, "isLeaving">) {
   return async (): Promise<void> => {
     if (!lifecycle.isLeaving()) return;
     throw new Failure("draining", "This server is shutting down; connect again to reach another.", {
@@ -147,7 +156,7 @@ function splitOnce(text: string, separator: string): [string, string] {
 }
 
 interface Acceptance {
-  readonly parts: ApiContext;
+  readonly parts: SocketRouteOptions;
   readonly servers: Readonly<Record<"older" | "v1", WebSocketServer>>;
   readonly limits: SocketLimits;
   readonly answerHeaders: AnswerHeaders;
@@ -237,13 +246,8 @@ function serveContexts(acceptance: Acceptance, request: FastifyRequest, upgrade:
   };
 }
 
-function rulesOf(parts: ApiContext): SocketRules {
-  return {
-    voices: parts.voices.all(),
-    profile: profileOf(parts),
-    highestRate: parts.limits.highestRate,
-    aliases: parts.sockets.aliases,
-  };
+function rulesOf({ rules, sockets: { aliases } }: SocketRouteOptions): SocketRules {
+  return { ...rules(), aliases };
 }
 
 /** The same validation as in `ws`, but before the socket counts for its key. */
@@ -264,7 +268,7 @@ function headersOf({ speech }: SocketSettings): Readonly<Record<string, string>>
 }
 
 function callerOf(
-  { tracing }: ApiContext,
+  { tracing }: SocketRouteOptions,
   { id, apiKey, headers }: FastifyRequest,
   { route }: SocketEndpoint,
   webSocket: WebSocket,

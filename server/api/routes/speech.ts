@@ -1,32 +1,34 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from "fastify";
 import { Failure } from "../../contract/errors.ts";
+import type { Guard } from "../access/authenticate.ts";
 import { type Place, readRequest } from "../request/speech-request.ts";
 import { chooseVariant } from "../request/variants.ts";
 import type { Speaking } from "../respond/encode-speech.ts";
 import { speechEvents } from "../respond/events.ts";
 import { holdIn, type JsonAnswer, respondJson } from "../respond/json.ts";
-import type { ApiContext } from "../services/api-context.ts";
-import { isWorthAnotherReplica } from "../upstream/model-client.ts";
 import {
   type HttpExchange,
-  profileOf,
   responseTarget,
   retrySynthesis,
+  type SpeechServices,
   sendEvents,
   sendStream,
-  startSynthesisFor,
-  synthesisHooks,
-} from "./synthesis-routes.ts";
+  startSynthesis,
+} from "../synthesis/http-exchange.ts";
+import { isWorthAnotherReplica } from "../upstream/model-client.ts";
+
+/** Options of a route whose clients send text to synthesize. */
+export interface SpeechRouteOptions {
+  readonly guard: Guard;
+  readonly speech: SpeechServices;
+}
 
 /** `POST /v1/svc-tts` (specification part 4). */
-export function addSpeechRoute(app: FastifyInstance, parts: ApiContext): void {
-  app.route({
-    method: "POST",
-    url: "/v1/svc-tts",
-    onRequest: [varyByAccept, ...synthesisHooks(parts)],
-    handler: (request, reply) => answerSpeechRequest(parts, request, reply, "api"),
-  });
-}
+export const speechRoute: FastifyPluginAsync<SpeechRouteOptions> = async (app, { guard, speech }) => {
+  app.post("/v1/svc-tts", { onRequest: [varyByAccept, ...guard] }, (request, reply) =>
+    answerSpeechRequest(speech, request, reply, "api"),
+  );
+};
 
 async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Promise<void> {
   void reply.header("vary", "Accept");
@@ -34,28 +36,22 @@ async function varyByAccept(_request: FastifyRequest, reply: FastifyReply): Prom
 
 /** Responds to an authenticated request. */
 export async function answerSpeechRequest(
-  parts: ApiContext,
+  services: SpeechServices,
   request: FastifyRequest,
   reply: FastifyReply,
   place: Place,
 ): Promise<unknown> {
   const variant = chooseVariant(request.headers.accept);
-  const wanted = readRequest(request.body, {
-    variant,
-    profile: profileOf(parts),
-    voices: parts.voices.all(),
-    highestRate: parts.limits.highestRate,
-    place,
-  });
+  const wanted = readRequest(request.body, { ...services.rules(), variant, place });
   const exchange: HttpExchange = { request, reply, wanted, form: variant.form };
-  const speaking = await startSynthesisFor(parts, exchange);
+  const speaking = await startSynthesis(services, exchange);
   switch (variant.form) {
     case "json": {
-      const { length, body } = await wholeAnswer(parts, exchange, speaking);
+      const { length, body } = await wholeAnswer(services, exchange, speaking);
       return reply.type("application/json").header("content-length", length).send(body);
     }
     case "events":
-      return sendEvents(parts, exchange, speaking, speechEvents(request.id));
+      return sendEvents(services, exchange, speaking, speechEvents(request.id));
     case "stream":
       return sendStream(exchange, speaking, variant.mediaType);
   }
@@ -66,13 +62,13 @@ export async function answerSpeechRequest(
  * synthesis, once.
  */
 async function wholeAnswer(
-  parts: ApiContext,
+  services: SpeechServices,
   exchange: HttpExchange,
   speaking: Speaking,
 ): Promise<JsonAnswer> {
   const { request, reply, wanted } = exchange;
   const options = {
-    maxBytes: parts.limits.jsonAudioBytes,
+    maxBytes: services.limits.jsonAudioBytes,
     hold: holdIn(request.memory),
     listener: responseTarget(request),
   };
@@ -81,6 +77,6 @@ async function wholeAnswer(
   } catch (error) {
     const isRepeatable = error instanceof Failure && isWorthAnotherReplica(error) && !reply.raw.destroyed;
     if (!isRepeatable) throw error;
-    return await respondJson(await retrySynthesis(parts, exchange, speaking, error), wanted, options);
+    return await respondJson(await retrySynthesis(services, exchange, speaking, error), wanted, options);
   }
 }

@@ -1,16 +1,31 @@
+import type { Clock } from "../../../lib/clock.ts";
+import type { Log } from "../../../lib/log.ts";
 import type { Encoder } from "../../audio/encoder.ts";
 import type { WordTimestamp } from "../../contract/speech.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
+import type { UsageRecorder } from "../../store/usage.ts";
 import type { Span } from "../../tracing/span.ts";
+import type { Quotas } from "../access/quotas.ts";
 import { countSynthesis } from "../access/rate-limit.ts";
 import { noteUse } from "../observability/access-log.ts";
+import type { Metrics } from "../observability/metrics.ts";
 import { type Outlet, SynthesisRecord } from "../observability/synthesis-record.ts";
 import { countCodePoints } from "../request/code-points.ts";
 import type { SpeechRequest } from "../request/speech-request.ts";
 import { encodeSpeech } from "../respond/encode-speech.ts";
 import { toFailure } from "../respond/problems.ts";
-import type { ApiContext } from "../services/api-context.ts";
-import { startSynthesis } from "../services/start-synthesis.ts";
+import type { Synthesizer } from "../synthesis/synthesizer.ts";
+
+/** Services of every synthesis on a socket. */
+export interface SocketSynthesisServices {
+  readonly synthesizer: Pick<Synthesizer, "start">;
+  readonly quotas: Pick<Quotas, "count">;
+  readonly metrics: Metrics;
+  /** Undefined without a database. */
+  readonly usage: UsageRecorder | undefined;
+  readonly log: Log;
+  readonly clock: Clock;
+}
 
 /** The socket of a synthesis, for limits, logs and metrics. */
 export interface SocketCaller {
@@ -40,7 +55,7 @@ const overOrUnwanted = new Error("the synthesis is over, or its client is gone")
 
 /** One text synthesized on a socket. It is admitted, counted and logged like an HTTP request of its own. */
 export class SocketSynthesis {
-  readonly #parts: ApiContext;
+  readonly #parts: SocketSynthesisServices;
   readonly #caller: SocketCaller;
   readonly #requestId: string;
   readonly #order: SocketOrder;
@@ -53,7 +68,7 @@ export class SocketSynthesis {
   #sentSamples = 0;
   #isStopped = false;
 
-  constructor(parts: ApiContext, caller: SocketCaller, order: SocketOrder) {
+  constructor(parts: SocketSynthesisServices, caller: SocketCaller, order: SocketOrder) {
     this.#parts = parts;
     this.#caller = caller;
     this.#order = order;
@@ -119,7 +134,7 @@ export class SocketSynthesis {
     const { apiKey } = this.#caller;
     const { wanted, createEncoder } = this.#order;
     if (apiKey) await countSynthesis(this.#parts.quotas, apiKey);
-    const speaking = await startSynthesis(this.#parts, {
+    const speaking = await this.#parts.synthesizer.start({
       wanted,
       ...(createEncoder && { createEncoder }),
       form: "socket",

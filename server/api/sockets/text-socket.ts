@@ -5,10 +5,9 @@ import type { WordTimestamp } from "../../contract/speech.ts";
 import type { OpenSocket } from "../lifecycle/open-sockets.ts";
 import type { ClearMode } from "../request/socket-options.ts";
 import { toFailure } from "../respond/problems.ts";
-import type { ApiContext } from "../services/api-context.ts";
 import type { Dialect } from "./dialects.ts";
 import { longestTextOf, type SocketSettings, speechRequestFor } from "./socket-settings.ts";
-import { type SocketCaller, SocketSynthesis } from "./socket-synthesis.ts";
+import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from "./socket-synthesis.ts";
 import { SocketWriter } from "./socket-writer.ts";
 import { type CloseReason, type SessionAction, type Synthesis, TextSession } from "./text-session.ts";
 
@@ -26,7 +25,7 @@ const longestBacklog = 10_000;
 const silenceMs = 30_000;
 
 export interface TextSocketOptions {
-  readonly parts: ApiContext;
+  readonly parts: SocketSynthesisServices;
   readonly socket: WebSocket;
   readonly dialect: Dialect;
   readonly settings: SocketSettings;

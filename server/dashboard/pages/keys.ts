@@ -1,9 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { readKeyFacts, readRotation } from "../../api/request/key-request.ts";
 import { inBook } from "../../api/routes/keys.ts";
-import type { ApiContext } from "../../api/services/api-context.ts";
 import { Failure } from "../../contract/errors.ts";
-import { createKey, type Scope, scopes } from "../../store/keys/key.ts";
+import { createKey, type KeyLimits, type Scope, scopes } from "../../store/keys/key.ts";
 import type { ListedKey } from "../../store/keys/key-manager.ts";
 import { type DayOfUsage, dayOf } from "../../store/usage.ts";
 import { type Content, type Html, html } from "../html/html.ts";
@@ -19,11 +18,7 @@ const dayMs = 86_400_000;
 const shownDays = 30;
 
 /** The page of API keys, where keys are created, rotated and revoked. A secret is shown once. */
-export function addKeyPages(
-  scope: FastifyInstance,
-  parts: DashboardContext,
-  { keyLimits }: Pick<ApiContext, "keyLimits">,
-): void {
+export function addKeyPages(scope: FastifyInstance, parts: DashboardContext, keyLimits: KeyLimits): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   const change = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
   const bookOf = (request: FastifyRequest) => {

@@ -1,14 +1,16 @@
 import type { FastifyInstance, FastifyPluginAsync } from "fastify";
 import { type ModelId, modelIds, models } from "../../../config/contract/models.ts";
 import type { ListedVoice } from "../../../config/contract/voices.ts";
+import type { Quotas } from "../../api/access/quotas.ts";
 import { limitRate } from "../../api/access/rate-limit.ts";
-import { refuseWhileDraining } from "../../api/lifecycle/drain.ts";
-import { addJsonParser, bodyOptions } from "../../api/request/body.ts";
+import { type Lifecycle, refuseWhileDraining } from "../../api/lifecycle/drain.ts";
+import { addJsonParser, type BodyOptions } from "../../api/request/body.ts";
 import { quickest, slowest } from "../../api/request/fields.ts";
 import { samplingDefaults } from "../../api/request/speech-request.ts";
 import { audioFormats, streamTypes } from "../../api/request/variants.ts";
 import { answerSpeechRequest } from "../../api/routes/speech.ts";
-import type { ApiContext } from "../../api/services/api-context.ts";
+import type { SpeechServices } from "../../api/synthesis/http-exchange.ts";
+import type { Prober } from "../../api/upstream/prober.ts";
 import { Failure } from "../../contract/errors.ts";
 import type { User } from "../../store/accounts/accounts.ts";
 import type { ApiKey } from "../../store/keys/key.ts";
@@ -21,34 +23,46 @@ import { requireCsrf, requireSession, sessionOf } from "./session.ts";
 
 const place = `${base}/playground`;
 
+export interface PlaygroundServices {
+  readonly speech: SpeechServices;
+  readonly body: BodyOptions;
+  readonly lifecycle: Lifecycle;
+  readonly quotas: Pick<Quotas, "count">;
+  readonly prober: Pick<Prober, "configured">;
+}
+
 /**
  * The playground, and its synthesis route, which is the API's own route with a session instead of an API key.
  */
-export function addPlayground(scope: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
+export function addPlayground(
+  scope: FastifyInstance,
+  parts: DashboardContext,
+  { speech, body, lifecycle, quotas, prober }: PlaygroundServices,
+): void {
   const guard = requireSession(parts, "owner", "member");
   scope.get("/playground", { onRequest: guard }, async (request, reply) => {
     const visitor = sessionOf(request);
     const locale = localeOf(request);
-    const content = page(visitor, locale, api.voices.all(), api.prober.configured());
+    const content = page(visitor, locale, speech.rules().voices, prober.configured());
     const { words } = locale;
     return sendPage(reply, { title: words.playground.title, place, content, script: "playground.js" });
   });
-  const speech: FastifyPluginAsync = async (inner) => {
-    addJsonParser(inner, bodyOptions(api));
+  const speechRoute: FastifyPluginAsync = async (inner) => {
+    addJsonParser(inner, body);
     inner.post("/playground/speech", {
       onRequest: [
-        refuseWhileDraining(api.lifecycle),
+        refuseWhileDraining(lifecycle),
         guard,
         async (request) => {
           request.apiKey = keyOf(sessionOf(request).person);
         },
-        limitRate(api.quotas),
+        limitRate(quotas),
       ],
       preHandler: requireCsrf,
-      handler: (request, reply) => answerSpeechRequest(api, request, reply, "dashboard").catch(sayFields),
+      handler: (request, reply) => answerSpeechRequest(speech, request, reply, "dashboard").catch(sayFields),
     });
   };
-  void scope.register(speech);
+  void scope.register(speechRoute);
 }
 
 /** Invalid fields of a speech request, by their names on the page. */

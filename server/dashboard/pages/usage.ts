@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { ApiContext } from "../../api/services/api-context.ts";
+import type { LicenseGate } from "../../api/access/license-gate.ts";
+import type { Prober } from "../../api/upstream/prober.ts";
 import { dayOf } from "../../store/usage.ts";
 import type { SpeechUsage, UsageSum, UsageView } from "../../store/voice-usage.ts";
 import { csv } from "../html/csv.ts";
@@ -19,8 +20,13 @@ const usualSpan = 30;
 const shownRows = 500;
 const mostRows = 100_000;
 
+export interface ServerState {
+  readonly license: Pick<LicenseGate, "verdict">;
+  readonly prober: Pick<Prober, "configured" | "isReachable">;
+}
+
 /** Usage by team, and the state of the server. */
-export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, api: ApiContext): void {
+export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, state: ServerState): void {
   const look = { onRequest: requireSession(parts, "owner", "member", "viewer") };
   scope.get("/usage", look, async (request, reply) => {
     const days = spanOf(request);
@@ -36,7 +42,7 @@ export function addUsagePages(scope: FastifyInstance, parts: DashboardContext, a
     const { usage } = locale.words;
     const cut = html`; <strong>${usage.csvCut(locale.whole(mostRows), locale.whole(rows))}</strong>${usage.csvWhy}`;
     const newestFirst = byDay.toReversed().map((sum) => ({ ...sum, of: sum.of.map(locale.day) }));
-    const content = html`${health(api, locale)}
+    const content = html`${health(state, locale)}
 <h2>${usage.spoken}</h2>
 ${spanForm(days, locale)}
 ${dayPlot(everyDay, byDay, locale)}
@@ -74,7 +80,7 @@ function spanOf({ query }: FastifyRequest): number {
   return spans.find((span) => String(span) === days) ?? usualSpan;
 }
 
-function health({ license, prober }: ApiContext, locale: Locale): Html {
+function health({ license, prober }: ServerState, locale: Locale): Html {
   const { usage } = locale.words;
   const verdict = license.verdict();
   const { state, claims, graceUntil } = verdict;

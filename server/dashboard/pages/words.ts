@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ListedVoice, languages } from "../../../config/contract/voices.ts";
 import { longestSentence } from "../../api/oovs/sentence.ts";
-import type { ApiContext } from "../../api/services/api-context.ts";
+import type { VoiceDirectory } from "../../api/upstream/voice-directory.ts";
 import type { LexiconEntry, LexiconWord, ReviewedWord } from "../../store/lexicon.ts";
 import { lexiconWord } from "../../text/lexicon.ts";
 import { longestPhonemes, readPhonemes } from "../../text/phonemes.ts";
@@ -19,7 +19,11 @@ import { pageOf, place, teamOf } from "./team-words.ts";
 const shownWords = 100;
 
 /** Out-of-vocabulary words: users write the pronunciation of a word, which applies immediately. */
-export function addWordPages(scope: FastifyInstance, parts: DashboardContext, { voices }: ApiContext): void {
+export function addWordPages(
+  scope: FastifyInstance,
+  parts: DashboardContext,
+  voices: Pick<VoiceDirectory, "all">,
+): void {
   const { lexicon, table, sentences } = parts.lexicon;
   const guard = { onRequest: requireSession(parts, "owner", "member"), preHandler: requireCsrf };
   addLexiconFiles(scope, parts);

@@ -1,13 +1,15 @@
 import type { RawData, WebSocket } from "ws";
 import { Failure } from "../../../contract/errors.ts";
 import type { ApiKey } from "../../../store/keys/key.ts";
+import type { KeyStore } from "../../../store/keys/key-store.ts";
 import { authenticate } from "../../access/authenticate.ts";
+import type { LicenseGate } from "../../access/license-gate.ts";
 import { countSynthesis } from "../../access/rate-limit.ts";
 import type { OpenSocket } from "../../lifecycle/open-sockets.ts";
 import { toFailure } from "../../respond/problems.ts";
-import type { ApiContext } from "../../services/api-context.ts";
+import type { Prober } from "../../upstream/prober.ts";
 import type { SocketRules } from "../socket-settings.ts";
-import type { SocketCaller } from "../socket-synthesis.ts";
+import type { SocketCaller, SocketSynthesisServices } from "../socket-synthesis.ts";
 import { SocketWriter } from "../socket-writer.ts";
 import { mergeDefaults, readContextSettings } from "./context-settings.ts";
 import { decodeRequest, type EnvelopeEncoding, encodeResponse, type ResponsePayload } from "./envelopes.ts";
@@ -37,8 +39,16 @@ const readinessPollMs = 100;
 /** Hz of the audio by whose length the bytes that may wait are judged. */
 const usualRate = 24_000;
 
+export interface ContextSocketServices extends SocketSynthesisServices {
+  readonly license: Pick<LicenseGate, "admit">;
+  readonly prober: Pick<Prober, "configured" | "isReachable">;
+  readonly keys: KeyStore;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+}
+
 export interface ContextSocketOptions {
-  readonly parts: ApiContext;
+  readonly parts: ContextSocketServices;
   readonly socket: WebSocket;
   readonly encoding: EnvelopeEncoding;
   /** The model that the connection names. */

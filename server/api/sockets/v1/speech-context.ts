@@ -3,9 +3,8 @@ import { Failure } from "../../../contract/errors.ts";
 import type { WordTimestamp } from "../../../contract/speech.ts";
 import { encoderOf } from "../../request/formats.ts";
 import { toFailure } from "../../respond/problems.ts";
-import type { ApiContext } from "../../services/api-context.ts";
 import { longestTextOf, speechRequestFor } from "../socket-settings.ts";
-import { type SocketCaller, SocketSynthesis } from "../socket-synthesis.ts";
+import { type SocketCaller, SocketSynthesis, type SocketSynthesisServices } from "../socket-synthesis.ts";
 import { type SessionAction, type Synthesis, TextSession } from "../text-session.ts";
 import type { ContextSettings } from "./context-settings.ts";
 import type { ResponsePayload } from "./envelopes.ts";
@@ -18,7 +17,7 @@ const sessionName = "context";
 const nanosPerSecond = 1e9;
 
 export interface SpeechContextOptions {
-  readonly parts: ApiContext;
+  readonly parts: SocketSynthesisServices;
   readonly caller: SocketCaller;
   readonly settings: ContextSettings;
   /** @returns once there is room for more. */

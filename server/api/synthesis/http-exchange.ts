@@ -1,22 +1,30 @@
 import type { ServerResponse } from "node:http";
 import type { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Profile } from "../../../config/contract/models.ts";
+import type { Clock } from "../../../lib/clock.ts";
 import { Failure } from "../../contract/errors.ts";
-import { requireScope } from "../access/authenticate.ts";
-import { limitRate } from "../access/rate-limit.ts";
-import { refuseWhileDraining } from "../lifecycle/drain.ts";
+import type { Metrics } from "../observability/metrics.ts";
 import { type Outlet, SynthesisRecord } from "../observability/synthesis-record.ts";
 import { countCodePoints } from "../request/code-points.ts";
-import type { SpeechRequest } from "../request/speech-request.ts";
+import type { ApiLimits } from "../request/limits.ts";
+import type { RequestRules, SpeechRequest } from "../request/speech-request.ts";
 import type { Variant } from "../request/variants.ts";
 import type { Listener, Speaking } from "../respond/encode-speech.ts";
 import { type EventShape, eventStreamType, respondEvents, withHeartbeats } from "../respond/events.ts";
 import { bodyOf, respondStream } from "../respond/stream.ts";
-import type { ApiContext } from "../services/api-context.ts";
-import { repeatSynthesis, type SynthesisOrder, startSynthesis } from "../services/start-synthesis.ts";
+import type { SynthesisOrder, Synthesizer } from "./synthesizer.ts";
 
-/** The common parts of every speech route. */
+/** Services of a route that responds with speech. */
+export interface SpeechServices {
+  /** Read for each request, because voices come and go. */
+  readonly rules: () => RequestRules;
+  readonly synthesizer: Synthesizer;
+  readonly metrics: Metrics;
+  readonly limits: Pick<ApiLimits, "jsonAudioBytes" | "heartbeatMs">;
+  readonly clock: Clock;
+}
+
+/** One request for speech, and its response. */
 export interface HttpExchange {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
@@ -24,22 +32,13 @@ export interface HttpExchange {
   readonly form: Variant["form"];
 }
 
-/** Hooks of every speech route: authentication and the rate limit. */
-export function synthesisHooks({ keys, lifecycle, quotas, now }: ApiContext) {
-  return [refuseWhileDraining(lifecycle), requireScope(keys, "tts:write", now), limitRate(quotas)];
-}
-
-export function profileOf({ directory }: ApiContext): Profile {
-  return directory.table()?.profile ?? "self-hosted";
-}
-
 /**
  * Admits the request and starts its synthesis. Resolves once the first audio exists, and its headers are set.
  * @throws Failure before the first byte, which can still become a problem document.
  */
-export async function startSynthesisFor(parts: ApiContext, exchange: HttpExchange): Promise<Speaking> {
-  exchange.request.spoken = spokenBy(parts, exchange);
-  const speaking = await startSynthesis(parts, orderOf(exchange));
+export async function startSynthesis(services: SpeechServices, exchange: HttpExchange): Promise<Speaking> {
+  exchange.request.spoken = createRecord(services, exchange);
+  const speaking = await services.synthesizer.start(orderOf(exchange));
   setFirstAudioHeaders(exchange, speaking);
   return speaking;
 }
@@ -50,14 +49,14 @@ export async function startSynthesisFor(parts: ApiContext, exchange: HttpExchang
  * @throws the same Failure if no other replica accepts the request.
  */
 export async function retrySynthesis(
-  parts: ApiContext,
+  { synthesizer }: SpeechServices,
   exchange: HttpExchange,
   { speech }: Speaking,
   failure: Failure,
 ): Promise<Speaking> {
   speech.close();
   exchange.request.spoken?.startAgain();
-  const speaking = await repeatSynthesis(parts, orderOf(exchange), { replica: speech.replica, failure });
+  const speaking = await synthesizer.begin(orderOf(exchange), { replica: speech.replica, failure });
   setFirstAudioHeaders(exchange, speaking);
   return speaking;
 }
@@ -67,14 +66,17 @@ function orderOf({ request, reply, wanted, form }: HttpExchange): SynthesisOrder
   return { wanted, form, requestId, apiKey, span, signal: whenClosed(reply.raw) };
 }
 
-function spokenBy(parts: ApiContext, { request, reply, wanted, form }: HttpExchange): SynthesisRecord {
+function createRecord(
+  services: SpeechServices,
+  { request, reply, wanted, form }: HttpExchange,
+): SynthesisRecord {
   const { invocation, format, rate } = wanted;
   return new SynthesisRecord(
     {
       ...{ model: invocation.modelId, voice: invocation.speaker, format, form, rate },
       characters: countCodePoints(invocation.text),
     },
-    parts,
+    services,
     outletOf(reply),
     request.span,
   );
@@ -128,7 +130,7 @@ export function sendStream(
 
 /** The response as server-sent events. A failure on the way is an event. */
 export function sendEvents(
-  parts: ApiContext,
+  { limits, clock }: SpeechServices,
   { request, reply, wanted }: HttpExchange,
   speaking: Speaking,
   shape: EventShape,
@@ -140,7 +142,7 @@ export function sendEvents(
       request.failure = failure;
     },
   });
-  const body = bodyOf(withHeartbeats(events, parts.limits.heartbeatMs, parts.clock));
+  const body = bodyOf(withHeartbeats(events, limits.heartbeatMs, clock));
   return withoutProxyBuffering(reply).type(eventStreamType).send(recordStreamFailure(request, body));
 }
 
